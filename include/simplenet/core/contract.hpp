@@ -1,0 +1,24 @@
+#pragma once
+// Contract checks: a bug in the caller (or in us) stops the program with a message that names it.
+// Layer core. Used everywhere; outcomes of I/O are never reported this way.
+
+namespace simplenet::detail {
+
+/// Prints file, line, the broken expression and `message` to standard error, then aborts.
+[[noreturn]] void contract_violation(const char* file, int line, const char* expression,
+                                     const char* message) noexcept;
+
+} // namespace simplenet::detail
+
+/// Checked in every build, unless a measurement beside the check says why not.
+#define SIMPLENET_EXPECTS(condition, message)                                                      \
+    (static_cast<bool>(condition)                                                                  \
+         ? static_cast<void>(0)                                                                    \
+         : ::simplenet::detail::contract_violation(__FILE__, __LINE__, #condition, message))
+
+/// Checked in debug builds only: for checks on the hot path.
+#ifdef NDEBUG
+#define SIMPLENET_DEBUG_EXPECTS(condition, message) static_cast<void>(0)
+#else
+#define SIMPLENET_DEBUG_EXPECTS(condition, message) SIMPLENET_EXPECTS(condition, message)
+#endif

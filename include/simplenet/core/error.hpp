@@ -1,0 +1,123 @@
+#pragma once
+// The vocabulary of errors: result<T>, transfer_result, errc, and how to pass a failure on.
+// Layer core. Every operation of the library reports its outcome with these types.
+
+#include <concepts>
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+
+/// A value, or why there is none. Kernel errors keep their errno in `std::system_category()`.
+template <class T = void>
+using result = std::expected<T, std::error_code>;
+
+/// What errno has no word for. A stopped operation is `std::errc::operation_canceled`.
+enum class errc {
+    /// The peer finished: it will send no more.
+    end_of_stream = 1,
+    /// A deadline of ours passed. Equals `std::errc::timed_out` as a condition; TCP's own time-out
+    /// is ETIMEDOUT in the system category.
+    deadline_exceeded,
+    /// The resolver answered: there is no such name.
+    name_not_found,
+    /// The resolver could not answer; trying later may help.
+    name_lookup_failed,
+    /// Kernel, sandbox or build lacks the backend that was asked for.
+    backend_unavailable,
+    /// A bounded queue refused; nothing was taken.
+    queue_full,
+    /// A delimiter, line or message did not fit its stated limit.
+    limit_exceeded,
+};
+
+/// The category of `errc`, named "simplenet". Any thread.
+[[nodiscard]] const std::error_category& error_category() noexcept;
+
+[[nodiscard]] inline std::error_code make_error_code(errc code) noexcept {
+    return {static_cast<int>(code), error_category()};
+}
+
+} // namespace simplenet
+
+template <>
+struct std::is_error_code_enum<simplenet::errc> : std::true_type {};
+
+namespace simplenet {
+
+/// Why a transfer of many bytes ended early, and how many had moved by then.
+struct transfer_error {
+    std::error_code code;
+    std::size_t transferred = 0; // bytes
+
+    // NOLINTNEXTLINE(google-explicit-constructor): the contract says it converts.
+    operator std::error_code() const noexcept { return code; }
+
+    friend bool operator==(const transfer_error&, const transfer_error&) noexcept = default;
+    friend bool operator==(const transfer_error& left, const std::error_code& right) noexcept {
+        return left.code == right;
+    }
+    friend bool operator==(const transfer_error& left, const std::error_condition& right) noexcept {
+        return left.code == right;
+    }
+};
+
+/// How much moved: the whole request as the value, the part of it inside the error.
+using transfer_result = std::expected<std::size_t, transfer_error>;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_expected = false;
+template <class T, class E>
+inline constexpr bool is_expected<std::expected<T, E>> = true;
+
+/// Any `expected<T, E>` whose error tells a std::error_code.
+template <class T>
+concept failable =
+    is_expected<std::remove_cvref_t<T>> &&
+    std::convertible_to<typename std::remove_cvref_t<T>::error_type, std::error_code>;
+
+/// Out of line so that or_throw() costs its callers one call on the cold path.
+[[noreturn]] void throw_system_error(std::error_code code);
+
+} // namespace detail
+
+/// The failure to return from a function whose result is `result<T>` or `transfer_result`-like.
+[[nodiscard]] inline std::unexpected<std::error_code> fail(std::error_code code) noexcept {
+    return std::unexpected{code};
+}
+[[nodiscard]] inline std::unexpected<std::error_code> fail(errc code) noexcept {
+    return std::unexpected{make_error_code(code)};
+}
+[[nodiscard]] inline std::unexpected<std::error_code> fail(std::errc code) noexcept {
+    return std::unexpected{std::make_error_code(code)};
+}
+
+/// Passes the error of `failed` on.
+///
+/// @pre `failed` holds no value.
+template <detail::failable Expected>
+[[nodiscard]] std::unexpected<std::error_code> fail(const Expected& failed) noexcept {
+    return std::unexpected{static_cast<std::error_code>(failed.error())};
+}
+
+/// The value of `outcome`, or throws `std::system_error` with its code.
+template <detail::failable Expected>
+decltype(auto) or_throw(Expected&& outcome) {
+    if (!outcome) detail::throw_system_error(outcome.error());
+    if constexpr (std::is_void_v<typename std::remove_cvref_t<Expected>::value_type>) {
+        return;
+    } else if constexpr (std::is_lvalue_reference_v<Expected>) {
+        return *outcome;
+    } else {
+        // By value: a reference into an expiring result would dangle.
+        return typename std::remove_cvref_t<Expected>::value_type(*std::forward<Expected>(outcome));
+    }
+}
+
+} // namespace simplenet
