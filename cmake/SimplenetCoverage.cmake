@@ -1,0 +1,46 @@
+# SIMPLENET_ENABLE_COVERAGE: instruments the tree for gcov and adds the target `coverage`, which
+# runs the tests and writes <build>/coverage/index.html. The target fails below the stated minimum.
+
+if(SIMPLENET_ENABLE_COVERAGE)
+  set(SIMPLENET_COVERAGE_MINIMUM 90 CACHE STRING "Line coverage `coverage` demands, in per cent")
+
+  # Atomic counters: several threads run the same lines, and lost updates look like untested code.
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+
+  find_program(SIMPLENET_GCOVR gcovr)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    string(REGEX MATCH "^[0-9]+" clang_major ${CMAKE_CXX_COMPILER_VERSION})
+    find_program(SIMPLENET_LLVM_COV NAMES llvm-cov-${clang_major} llvm-cov)
+    set(gcov_command "${SIMPLENET_LLVM_COV} gcov")
+  else()
+    # The gcov of the compiler that wrote the notes: its format differs between versions.
+    string(REGEX MATCH "^[0-9]+" gcc_major ${CMAKE_CXX_COMPILER_VERSION})
+    find_program(SIMPLENET_GCOV NAMES gcov-${gcc_major} gcov)
+    set(gcov_command "${SIMPLENET_GCOV}")
+  endif()
+
+  if(SIMPLENET_GCOVR)
+    add_custom_target(coverage
+      # Counters add up over runs: start from none.
+      COMMAND find ${CMAKE_BINARY_DIR} -name "*.gcda" -delete
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/coverage
+      COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
+      COMMAND ${SIMPLENET_GCOVR}
+        --root ${PROJECT_SOURCE_DIR} --object-directory ${CMAKE_BINARY_DIR}
+        --filter ${PROJECT_SOURCE_DIR}/src/ --filter ${PROJECT_SOURCE_DIR}/include/
+        --gcov-executable ${gcov_command}
+        --exclude-throw-branches --exclude-unreachable-branches
+        --html-details ${CMAKE_BINARY_DIR}/coverage/index.html
+        --txt ${CMAKE_BINARY_DIR}/coverage/summary.txt
+        --print-summary --fail-under-line ${SIMPLENET_COVERAGE_MINIMUM}
+        ${CMAKE_BINARY_DIR}
+      WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+      COMMENT "Coverage of src/ and include/: coverage/index.html"
+      USES_TERMINAL VERBATIM)
+  else()
+    add_custom_target(coverage
+      COMMAND ${CMAKE_COMMAND} -E echo "gcovr is missing: apt install gcovr"
+      COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
+  endif()
+endif()

@@ -1,0 +1,72 @@
+# What `cmake --install` puts down: the library, its headers, the CMake package under both of its
+# names, and simplenet.pc. Everything finds its prefix from where it lies, so the tree may be moved.
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS simplenet EXPORT libsimplenet-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# --- find_package(libsimplenet) and find_package(simplenet) --------------------------------------
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/libsimplenet)
+set(alias_dir ${CMAKE_INSTALL_LIBDIR}/cmake/simplenet)
+set(generated ${PROJECT_BINARY_DIR}/package)
+
+# A shared library brings liburing along by itself; whoever links the static one has to find it.
+get_target_property(library_type simplenet TYPE)
+if(SIMPLENET_IO_URING AND library_type STREQUAL "STATIC_LIBRARY")
+  set(SIMPLENET_NEEDS_LIBURING ON)
+else()
+  set(SIMPLENET_NEEDS_LIBURING OFF)
+endif()
+
+install(EXPORT libsimplenet-targets NAMESPACE simplenet:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/libsimplenet-config.cmake.in
+  ${generated}/libsimplenet-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${generated}/libsimplenet-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${generated}/libsimplenet-config.cmake
+  ${generated}/libsimplenet-config-version.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindLiburing.cmake
+  DESTINATION ${package_dir})
+
+# The second name forwards to the first: one package, so both may be asked for in one project.
+file(WRITE ${generated}/simplenet-config.cmake
+  "include(\${CMAKE_CURRENT_LIST_DIR}/../libsimplenet/libsimplenet-config.cmake)\n")
+file(WRITE ${generated}/simplenet-config-version.cmake
+  "include(\${CMAKE_CURRENT_LIST_DIR}/../libsimplenet/libsimplenet-config-version.cmake)\n")
+install(FILES
+  ${generated}/simplenet-config.cmake
+  ${generated}/simplenet-config-version.cmake
+  DESTINATION ${alias_dir})
+
+# --- pkg-config ----------------------------------------------------------------------------------
+
+# The .pc file says where things are relative to itself, unless the packager asked for absolute
+# directories.
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+  set(PC_LIBDIR ${CMAKE_INSTALL_FULL_LIBDIR})
+  set(PC_INCLUDEDIR ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+else()
+  file(RELATIVE_PATH pc_to_prefix /${pc_dir} /)
+  string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
+  set(PC_PREFIX "\${pcfiledir}/${pc_to_prefix}")
+  set(PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
+# Requires.private would do for a static library if everybody passed --static; where no shared
+# library is installed a plain `pkg-config --libs` has to link as well, so there it is Requires. For
+# a shared one it stays out altogether: pkg-config would demand liburing's own .pc for --cflags.
+if(SIMPLENET_NEEDS_LIBURING)
+  set(PC_REQUIRES "Requires: liburing >= 2.3\n")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/simplenet.pc.in ${generated}/simplenet.pc @ONLY)
+install(FILES ${generated}/simplenet.pc DESTINATION ${pc_dir})

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Installs the library into a temporary prefix, static and shared, and builds a small program against
+# it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
+# and from a prefix that was moved after the installation. Each program is run.
+#
+# Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cxx=${CXX:-c++}
+work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-consumer.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Debug: this is about packaging, and the optimiser would cost most of the time.
+common=(-G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_COMPILER=$cxx")
+
+# quiet <what> <command...>: one line when it works, everything when it does not.
+quiet() {
+    local what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        printf '  ok      %s\n' "$what"
+    else
+        printf '  FAILED  %s\n' "$what" >&2
+        cat "$work/log" >&2
+        return 1
+    fi
+}
+
+# build_consumer <what> <cmake options...>
+build_consumer() {
+    local what=$1 directory
+    shift
+    directory=$(mktemp -d "$work/build.XXXXXX")
+    quiet "$what: configure" cmake -S "$here" -B "$directory" "${common[@]}" "$@"
+    quiet "$what: build" cmake --build "$directory"
+    quiet "$what: run" "$directory/consumer"
+}
+
+# pkg_config_consumer <what> <prefix> <pkg-config options...>
+pkg_config_consumer() {
+    local what=$1 prefix=$2 pc flags
+    shift 2
+    pc=$(find "$prefix" -name simplenet.pc)
+    flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs simplenet)
+    # Word splitting is what pkg-config's output is for.
+    # shellcheck disable=SC2086
+    quiet "$what: build" "$cxx" -std=c++23 "$here/main.cpp" -o "$work/pc-consumer" $flags
+    quiet "$what: run" env LD_LIBRARY_PATH="$(dirname "$(dirname "$pc")")" "$work/pc-consumer"
+}
+
+# no_absolute_paths <prefix>: a package that names where it was built or installed cannot be moved.
+no_absolute_paths() {
+    ! grep -rnF -e "$1" -e "$root" "$1" --include='*.cmake' --include='*.pc'
+}
+
+for kind in static shared; do
+    shared=OFF
+    [[ $kind == shared ]] && shared=ON
+    build=$work/$kind prefix=$work/prefix-$kind
+
+    echo "$kind library"
+    quiet "configure" cmake -S "$root" -B "$build" "${common[@]}" \
+        -DBUILD_SHARED_LIBS=$shared -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=OFF \
+        "-DCMAKE_INSTALL_PREFIX=$prefix"
+    quiet "build" cmake --build "$build"
+    quiet "install" cmake --install "$build"
+    quiet "nothing in the package says where it lies" no_absolute_paths "$prefix"
+
+    build_consumer "find_package(libsimplenet)" "-DCMAKE_PREFIX_PATH=$prefix"
+    build_consumer "find_package(simplenet)" "-DCMAKE_PREFIX_PATH=$prefix" -DCONSUME=simplenet
+    pkg_config_consumer "pkg-config" "$prefix"
+    if [[ $kind == static ]]; then
+        pkg_config_consumer "pkg-config --static" "$prefix" --static
+    fi
+
+    mv "$prefix" "$work/moved"
+    rm -rf "$build"
+    build_consumer "find_package, prefix moved" "-DCMAKE_PREFIX_PATH=$work/moved"
+    pkg_config_consumer "pkg-config, prefix moved" "$work/moved"
+    rm -rf "$work/moved"
+done
+
+echo "sources inside another project"
+build_consumer "add_subdirectory" -DCONSUME=subdirectory "-DSIMPLENET_SOURCE_DIR=$root"
+
+echo "consumer check: passed"
