@@ -28,7 +28,8 @@ sa_family_t family_of(const sockaddr* address, socklen_t size) noexcept {
     return family;
 }
 
-// memcpy throughout: it is how to look at the same bytes as another type, at any alignment.
+// memcpy throughout: it is how to look at the same bytes as another type, and a sockaddr is
+// aligned for its family only.
 
 template <class Native>
 native_address pack(const Native& from) noexcept {

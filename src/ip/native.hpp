@@ -29,7 +29,7 @@ struct native_address {
 
 /// The IPv6 flow label is dropped.
 ///
-/// @pre `address` points to `size` readable bytes; any alignment.
+/// @pre `address` points to `size` readable bytes, aligned as a sockaddr is.
 ///
 /// @par Errors
 /// - `std::errc::address_family_not_supported`: not AF_INET or AF_INET6, or too short to be one.
@@ -38,8 +38,8 @@ struct native_address {
 
 /// Takes whatever the kernel reports: unnamed, abstract, a path with or without its NUL.
 ///
-/// @pre `address` points to `size` readable bytes; any alignment. With a `size` of 0, which is
-/// what recvfrom(2) reports for an unnamed sender, it is not read.
+/// @pre `address` points to `size` readable bytes, aligned as a sockaddr is. With a `size` of 0,
+/// which is what recvfrom(2) reports for an unnamed sender, it is not read.
 ///
 /// @par Errors
 /// - `std::errc::address_family_not_supported`: not AF_UNIX, or longer than one can be.
