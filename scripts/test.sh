@@ -101,6 +101,7 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(unam
 # something else.
 condense() {
     awk '/^ *Start +[0-9]+: / { next }
+         /\*\*\*Skipped/ { next } # Listed with their reasons in the end.
          /^ *[0-9]+\/[0-9]+ Test .* Passed / { if (++passed % 50) next }
          { print; fflush() }'
 }
