@@ -63,12 +63,16 @@ public:
         : data_{array}
         , size_{N} {}
 
-    /// From a string literal: its text without the NUL. Any other array of char does not
-    /// compile here, since nobody can tell where its text ends: say it with a span.
+    /// From a string literal, or a constexpr array that ends in NUL like one: its text without
+    /// the NUL. Any other array of char does not compile here, since nobody can tell where its
+    /// text ends: say it with a span.
     template <std::size_t N>
     consteval const_buffer(const char (&literal)[N]) noexcept
         : data_{literal}
-        , size_{N - 1} {}
+        , size_{N - 1} {
+        // Not a constant expression, so an error: the last character would be lost.
+        SIMPLENET_EXPECTS(literal[N - 1] == '\0', "the array does not end in NUL");
+    }
     template <std::size_t N>
     const_buffer(char (&array)[N]) = delete;
 

@@ -87,7 +87,8 @@ concept failable =
 
 } // namespace detail
 
-/// The failure to return from a function whose result is `result<T>` or `transfer_result`-like.
+/// The failure to return from a function whose result is a `result<T>`. A `transfer_result` is
+/// not made of it: its failure says how much moved, `std::unexpected{transfer_error{code, moved}}`.
 [[nodiscard]] inline std::unexpected<std::error_code> fail(std::error_code code) noexcept {
     return std::unexpected{code};
 }

@@ -61,9 +61,15 @@ public:
     void push_front(T& element) noexcept { insert_before(*head_.next_, element); }
 
     /// @pre not empty.
-    [[nodiscard]] T& front() noexcept { return owner(*head_.next_); }
+    [[nodiscard]] T& front() noexcept {
+        SIMPLENET_DEBUG_EXPECTS(!empty(), "an empty list has no first element");
+        return owner(*head_.next_);
+    }
     /// @pre not empty.
-    [[nodiscard]] T& back() noexcept { return owner(*head_.previous_); }
+    [[nodiscard]] T& back() noexcept {
+        SIMPLENET_DEBUG_EXPECTS(!empty(), "an empty list has no last element");
+        return owner(*head_.previous_);
+    }
 
     /// @pre not empty.
     T& pop_front() noexcept {

@@ -1,0 +1,60 @@
+#pragma once
+// blocking::local_stream: a Unix domain connection whose operations wait in the system call.
+// Layer blocking.
+
+#include <simplenet/socket/socket_types.hpp>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace simplenet::nonblocking {
+class local_stream;
+} // namespace simplenet::nonblocking
+
+namespace simplenet::blocking {
+
+/// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
+/// operation returns when it is done, so the thread waits meanwhile; signal handlers that run
+/// then are not noticed.
+///
+/// Reading, writing, options and names are documented with its bases.
+class local_stream : public detail::with_whole_transfers<detail::local_stream_base> {
+public:
+    /// For the library: `socket` is known to be a blocking Unix domain stream.
+    explicit local_stream(detail::known_socket socket) noexcept
+        : with_whole_transfers{std::move(socket)} {}
+
+    /// Connects to the listener at `peer`. That waits only while its backlog is full, until
+    /// `timeout` is over; it does not wait for `accept()`.
+    ///
+    /// @par Errors
+    /// - `std::errc::no_such_file_or_directory`: nothing is at the path.
+    /// - `std::errc::connection_refused`: nobody listens there; for a path, any more.
+    /// - `errc::deadline_exceeded`: `timeout` was over first.
+    /// - `std::errc::permission_denied`: the path may not be written to.
+    /// - `std::errc::wrong_protocol_type`: the listener is not of streams.
+    /// - Anything else socket(2) and connect(2) report.
+    ///
+    /// @par Cost
+    /// Two system calls, with a timeout at least four.
+    [[nodiscard]] static result<local_stream>
+    connect(const simplenet::local_endpoint& peer,
+            std::optional<std::chrono::nanoseconds> timeout = std::nullopt) noexcept;
+
+    /// Two streams connected to each other, without names.
+    [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair() noexcept;
+
+    /// Takes over a descriptor made elsewhere, makes it CLOEXEC and clears O_NONBLOCK, which it
+    /// shares with its duplicates. On failure it is closed.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: a socket, but not a Unix domain stream, or a listener.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    [[nodiscard]] static result<local_stream> adopt(unique_fd fd) noexcept;
+
+    /// Makes a nonblocking stream wait.
+    [[nodiscard]] static result<local_stream> from(nonblocking::local_stream&& other) noexcept;
+};
+
+} // namespace simplenet::blocking

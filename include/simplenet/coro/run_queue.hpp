@@ -1,0 +1,304 @@
+#pragma once
+// scope, suspension and run_queue: how a stop finds what waits, and who runs next. Layer coro.
+// Every coroutine of the library runs from a run_queue; the event loop is one with I/O added.
+
+#include <simplenet/core/contract.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/intrusive_list.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace simplenet::detail {
+
+class chain;
+class run_queue;
+class scope;
+
+/// Why the operations of a scope fail. `teardown` is a stop that shields do not hold against.
+enum class stop_reason : std::uint8_t { none, canceled, deadline, teardown };
+
+/// @pre `reason` is not none.
+[[nodiscard]] inline std::error_code error_of(stop_reason reason) noexcept {
+    return reason == stop_reason::deadline ? make_error_code(errc::deadline_exceeded)
+                                           : std::make_error_code(std::errc::operation_canceled);
+}
+
+/// Something to do on the loop's thread, soon.
+///
+/// Invariant: in at most one ready list, once. Owned by whoever it is a part of, which keeps it
+/// alive until run() has begun.
+class ready_node {
+public:
+    ready_node(const ready_node&) = delete;
+    ready_node& operator=(const ready_node&) = delete;
+
+    /// May destroy the node.
+    virtual void run() noexcept = 0;
+
+protected:
+    ready_node() noexcept = default;
+    ~ready_node() = default;
+
+private:
+    friend class ready_list;
+    ready_node* next_ready_ = nullptr;
+};
+
+/// First in, first out; singly linked; borrows its nodes.
+class ready_list {
+public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+
+    void push_back(ready_node& node) noexcept {
+        node.next_ready_ = nullptr;
+        if (first_ == nullptr) {
+            first_ = &node;
+        } else {
+            last_->next_ready_ = &node;
+        }
+        last_ = &node;
+    }
+
+    /// @pre not empty.
+    [[nodiscard]] ready_node& pop_front() noexcept {
+        ready_node& node = *first_;
+        first_ = node.next_ready_;
+        return node;
+    }
+
+    /// Moves everything of `other` in front of what is here.
+    void prepend(ready_list& other) noexcept {
+        if (other.empty()) return;
+        other.last_->next_ready_ = first_;
+        if (first_ == nullptr) last_ = other.last_;
+        first_ = other.first_;
+        other.first_ = nullptr;
+    }
+
+    void clear() noexcept { first_ = nullptr; }
+
+    [[nodiscard]] ready_list take() noexcept {
+        ready_list all = *this;
+        first_ = nullptr;
+        return all;
+    }
+
+private:
+    ready_node* first_ = nullptr;
+    ready_node* last_ = nullptr; // valid while first_ is
+};
+
+/// What a suspended coroutine waits for: an operation, a join, a nested scope.
+///
+/// Lives in the awaiter, so in the coroutine frame. Invariant: from suspension to resumption it
+/// is `within_->current`, which is how a stop reaches it.
+class suspension : public ready_node {
+public:
+    /// A stop reached the scope this waits in. Never resumes anything: ends early, through the
+    /// ready list, if it can. May come after the end is already on its way.
+    virtual void on_stop(stop_reason reason) noexcept = 0;
+
+    /// By default what is ready is the coroutine.
+    void run() noexcept override { resume(); }
+
+protected:
+    suspension() noexcept = default;
+    // Awaitables move while idle: the copy starts idle too.
+    suspension(suspension&&) noexcept {}
+    ~suspension() = default;
+
+    inline void suspend(std::coroutine_handle<> caller, scope& within) noexcept;
+    inline void resume() noexcept;
+
+    std::coroutine_handle<> caller_;
+    scope* within_ = nullptr; // borrowed: a scope outlives what waits in it
+};
+
+/// A set of child chains that a stop of its scope must reach.
+class child_set : public list_hook<> {
+public:
+    virtual void on_stop(stop_reason reason) noexcept = 0;
+    /// The scope it belonged to has ended; `enclosing` takes over.
+    virtual void on_move(scope& enclosing) noexcept = 0;
+
+protected:
+    child_set() noexcept = default;
+    ~child_set() = default;
+};
+
+/// A part of the tree of tasks that can be stopped as one.
+///
+/// One chain of coroutines runs in it, and suspends at one place at a time (`current`); what
+/// runs beside that chain hangs in `children`. Owned by the awaiter or chain it is a part of.
+/// Loop thread only.
+class scope {
+public:
+    scope() noexcept = default;
+    scope(scope&&) noexcept {} // idle awaitables move
+    scope& operator=(scope&&) = delete;
+    ~scope() { end(); }
+
+    /// Becomes a part of `parent` that is already stopped if `parent` is.
+    void begin(scope& parent) noexcept { begin(parent, parent.reason); }
+    void begin(scope& parent, stop_reason already) noexcept {
+        enclosing = &parent;
+        queue = parent.queue;
+        reason = already;
+    }
+
+    /// Hands what children there are to the enclosing scope.
+    void end() noexcept {
+        if (!children.empty()) hand_over();
+    }
+
+    [[nodiscard]] bool stopped() const noexcept { return reason != stop_reason::none; }
+
+    /// Level-triggered: every later operation here fails with the first reason. Resumes nothing.
+    void stop(stop_reason why) noexcept;
+
+    stop_reason reason = stop_reason::none;
+    suspension* current = nullptr; // what the chain waits for
+    scope* enclosing = nullptr;    // null only for the top of a run_queue
+    run_queue* queue = nullptr;
+    chain* owner = nullptr; // set if this is the inner scope of a chain
+    intrusive_list<child_set> children;
+
+private:
+    void hand_over() noexcept;
+};
+
+/// Called with an exception that nobody can receive any more.
+using unhandled_hook = void (*)(std::exception_ptr);
+
+/// Runs coroutines one after the other on one thread. The owner decides when.
+class run_queue {
+public:
+    run_queue() noexcept;
+    run_queue(const run_queue&) = delete;
+    run_queue& operator=(const run_queue&) = delete;
+
+    /// The queue that runs on this thread, or null.
+    [[nodiscard]] static run_queue* current() noexcept { return current_; }
+    /// The queue that runs on this thread. @pre there is one.
+    [[nodiscard]] static run_queue& require_current() noexcept {
+        SIMPLENET_EXPECTS(current_ != nullptr,
+                          "this needs a running event loop on the calling thread");
+        return *current_;
+    }
+
+    void push(ready_node& node) noexcept { ready_.push_back(node); }
+
+    /// Resumes `coroutine` in `within`, and whatever it hands over to, with a flat stack.
+    void resume(std::coroutine_handle<> coroutine, scope& within) noexcept {
+        here = &within;
+        coroutine.resume();
+        while (next_)
+            std::exchange(next_, nullptr).resume();
+    }
+    /// The coroutine that resume() continues with when the running one returns to it.
+    void continue_with(std::coroutine_handle<> coroutine) noexcept { next_ = coroutine; }
+
+    /// Runs what was ready at the call, each with a new budget; returns how many.
+    std::size_t run_ready() noexcept;
+
+    /// One more operation that may finish at its start without passing through the loop.
+    // Keeps a fast peer from starving the other coroutines of the thread.
+    [[nodiscard]] bool take_inline_turn() noexcept {
+        if (inline_turns_ == 0) return false;
+        --inline_turns_;
+        return true;
+    }
+
+    /// Counts a refused operation of a loop that is being destroyed. False: its task had its
+    /// 1000 chances and is not to be resumed again.
+    [[nodiscard]] bool tolerate_refusal(scope& within) noexcept;
+
+    /// Resumes a suspension with the reason of the stop at a later turn, from its start.
+    void refuse(suspension& refused, scope& within) noexcept;
+
+    /// Takes a chain that is not a part of another one's frame. It starts when it is pushed.
+    void add(chain& added) noexcept;
+    /// It reached its end; until it unlinks itself, teardown still frees it.
+    void chain_ended() noexcept {
+        SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
+        --live_chains_;
+    }
+
+    void report_unhandled(std::exception_ptr exception) noexcept;
+
+    scope top;                             // encloses every root; stopped only by teardown
+    scope* here = nullptr;                 // scope of the coroutine that runs
+    unhandled_hook on_unhandled = nullptr; // null: std::terminate
+    bool dying = false;                    // teardown: refusals are counted
+    unsigned depth = 0;                    // starts of tasks nested on the stack, see task.hpp
+
+    static constexpr unsigned inline_turns_per_resume = 64;
+    static constexpr unsigned refusals_tolerated = 1000;
+
+protected:
+    ~run_queue();
+
+    /// Makes this the queue of the calling thread while it lives; queues do not nest.
+    class activation {
+    public:
+        explicit activation(run_queue& queue) noexcept;
+        activation(const activation&) = delete;
+        activation& operator=(const activation&) = delete;
+        ~activation();
+    };
+
+    [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
+    [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
+    /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
+    void destroy_chains() noexcept;
+
+private:
+    inline static constinit thread_local run_queue* current_ = nullptr;
+
+    ready_list ready_;
+    std::coroutine_handle<> next_;
+    unsigned inline_turns_ = 0;
+    std::size_t live_chains_ = 0;
+    intrusive_list<chain> chains_; // in order of their start
+};
+
+/// A chain of coroutines that runs beside the one that started it: a root and what it awaits.
+///
+/// Owns the root's frame. Ends when the root reaches its final suspension.
+class chain : public ready_node, public list_hook<> {
+public:
+    /// The root is at its final suspension. Must neither destroy nor resume: tell whoever waits
+    /// through the ready list.
+    virtual void finished() noexcept = 0;
+    /// Teardown: the frame is destroyed where it is suspended, and nobody is told. Also of a
+    /// chain that has ended and waits to be freed.
+    virtual void abandon() noexcept = 0;
+
+    scope inner;
+    unsigned refusals = 0;
+
+protected:
+    chain() noexcept { inner.owner = this; }
+    chain(chain&&) noexcept
+        : chain{} {} // idle awaitables move
+    ~chain() = default;
+};
+
+inline void suspension::suspend(std::coroutine_handle<> caller, scope& within) noexcept {
+    caller_ = caller;
+    within_ = &within;
+    within.current = this;
+}
+
+inline void suspension::resume() noexcept {
+    scope& within = *within_;
+    within.current = nullptr;
+    within.queue->resume(caller_, within);
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,195 @@
+#pragma once
+// scoped_awaiter: an awaitable in a scope of its own, without a coroutine in between; shield().
+// Layer coro. with_timeout and with_stop build on it.
+
+#include <simplenet/coro/task.hpp>
+
+#include <coroutine>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+template <class Awaitable>
+concept has_member_co_await =
+    requires(Awaitable&& a) { std::forward<Awaitable>(a).operator co_await(); };
+template <class Awaitable>
+concept has_free_co_await =
+    requires(Awaitable&& a) { operator co_await(std::forward<Awaitable>(a)); };
+
+template <class Awaitable>
+decltype(auto) get_awaiter(Awaitable&& awaitable) {
+    if constexpr (has_member_co_await<Awaitable>) {
+        return std::forward<Awaitable>(awaitable).operator co_await();
+    } else if constexpr (has_free_co_await<Awaitable>) {
+        return operator co_await(std::forward<Awaitable>(awaitable));
+    } else {
+        return std::forward<Awaitable>(awaitable);
+    }
+}
+
+template <class Awaiter>
+concept awaiter = requires(Awaiter& a) {
+    { a.await_ready() } -> std::convertible_to<bool>;
+    a.await_resume();
+};
+
+/// What `co_await` accepts; combinators take it by value.
+template <class Awaitable>
+concept awaitable = requires(Awaitable&& a) {
+    { get_awaiter(std::forward<Awaitable>(a)) } -> awaiter;
+};
+
+template <class Awaitable>
+using awaiter_of = decltype(get_awaiter(std::declval<Awaitable>()));
+template <class Awaitable>
+using await_result = decltype(std::declval<awaiter_of<Awaitable>&>().await_resume());
+
+/// The part of scoped_awaiter that does not know what it awaits.
+class scope_entry : public suspension {
+protected:
+    scope_entry() noexcept = default;
+    scope_entry(scope_entry&&) noexcept {} // idle awaitables move
+    ~scope_entry() = default;
+
+    void enter(promise_base& promise, std::coroutine_handle<> caller, stop_reason held) noexcept {
+        promise_ = &promise;
+        suspend(caller, *promise.scope_);
+        inner_.begin(*within_, held);
+        promise.scope_ = &inner_;
+        inner_.queue->here = &inner_;
+    }
+    void leave() noexcept {
+        inner_.end();
+        promise_->scope_ = within_;
+        within_->current = nullptr;
+        within_->queue->here = within_;
+    }
+
+    scope inner_;
+    promise_base* promise_ = nullptr; // of the awaiting coroutine
+};
+
+/// Awaits `Awaitable` in a scope of its own, inside the awaiter: no coroutine, no allocation.
+/// `Policy` says what stops that scope and what comes out:
+///
+///     stop_reason inherits(stop_reason) const   how much of a stop from outside holds inside
+///     void entered(scope& inner)                the scope exists, nothing has started in it
+///     void suspended(scope& inner)              the awaitable waits, or is about to
+///     void leaving()                            it has its result
+///     R finish(resume)                          the result, from calling `resume()`
+template <class Awaitable, class Policy>
+class [[nodiscard]] scoped_awaiter : public scope_entry {
+    using inner_awaiter = std::remove_reference_t<awaiter_of<Awaitable>>;
+
+public:
+    template <class... Args>
+    explicit scoped_awaiter(Awaitable&& awaitable, Args&&... policy)
+        : awaitable_{std::move(awaitable)}
+        , policy_{std::forward<Args>(policy)...} {}
+    scoped_awaiter(scoped_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Awaitable>)
+        : awaitable_{std::move(other.awaitable_)}
+        , policy_{std::move(other.policy_)} {}
+    ~scoped_awaiter() = default;
+
+    static bool await_ready() noexcept { return false; }
+
+    template <std::derived_from<promise_base> Promise>
+    auto await_suspend(std::coroutine_handle<Promise> caller) {
+        promise_base& promise = caller.promise();
+        enter(promise, caller, policy_.inherits(promise.scope_->reason));
+        try {
+            policy_.entered(inner_);
+            return start(caller);
+        } catch (...) {
+            policy_.leaving();
+            leave();
+            throw;
+        }
+    }
+
+    decltype(auto) await_resume() {
+        struct on_exit {
+            scoped_awaiter& self;
+            ~on_exit() {
+                self.policy_.leaving();
+                self.leave();
+            }
+        } guard{*this};
+        return policy_.finish([this]() -> decltype(auto) { return inner().await_resume(); });
+    }
+
+    void on_stop(stop_reason reason) noexcept override {
+        reason = policy_.inherits(reason);
+        if (reason != stop_reason::none) inner_.stop(reason);
+    }
+
+private:
+    // Most awaitables are their own awaiter; others make one, which is kept beside them.
+    static constexpr bool is_own_awaiter = std::is_reference_v<awaiter_of<Awaitable>>;
+    struct nothing {};
+
+    [[nodiscard]] inner_awaiter& inner() noexcept {
+        if constexpr (is_own_awaiter) {
+            return awaitable_;
+        } else {
+            return *made_;
+        }
+    }
+
+    template <class Promise>
+    auto start(std::coroutine_handle<Promise> caller) {
+        // Made here and not in the constructor: only now does nothing move any more.
+        if constexpr (!is_own_awaiter) made_.emplace(get_awaiter(std::move(awaitable_)));
+        inner_awaiter& awaited = inner();
+        using suspended = decltype(awaited.await_suspend(caller));
+        if constexpr (std::is_void_v<suspended>) {
+            if (awaited.await_ready()) return false;
+            awaited.await_suspend(caller);
+            policy_.suspended(inner_);
+            return true;
+        } else if constexpr (std::is_same_v<suspended, bool>) {
+            if (awaited.await_ready() || !awaited.await_suspend(caller)) return false;
+            policy_.suspended(inner_);
+            return true;
+        } else {
+            if (awaited.await_ready()) return std::coroutine_handle<>{caller};
+            policy_.suspended(inner_); // before: the transfer leaves this function for good
+            return std::coroutine_handle<>{awaited.await_suspend(caller)};
+        }
+    }
+
+    Awaitable awaitable_;
+    std::conditional_t<is_own_awaiter, nothing, std::optional<inner_awaiter>> made_;
+    Policy policy_;
+};
+
+struct shield_policy {
+    static stop_reason inherits(stop_reason reason) noexcept {
+        return reason == stop_reason::teardown ? reason : stop_reason::none;
+    }
+    static void entered(scope&) noexcept {}
+    static void suspended(scope&) noexcept {}
+    static void leaving() noexcept {}
+    static decltype(auto) finish(auto&& resume) { return resume(); }
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Awaits `awaitable` out of reach of stops and deadlines from around it.
+///
+/// What is stopped meanwhile takes effect after it. The destruction of the loop reaches inside
+/// all the same.
+///
+/// @return What `awaitable` returns.
+template <detail::awaitable Awaitable>
+[[nodiscard]] auto shield(Awaitable awaitable) {
+    return detail::scoped_awaiter<Awaitable, detail::shield_policy>{std::move(awaitable)};
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,340 @@
+#pragma once
+// spawn and join_handle: a task that runs beside the one that started it. Layer coro.
+
+#include <simplenet/coro/task.hpp>
+
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+struct spawn_access;
+
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+/// Owns the frame of a chain's root, and whatever must outlive it.
+template <class T>
+class chain_frame {
+public:
+    using handle = std::coroutine_handle<task_promise<T>>;
+
+    explicit chain_frame(task<T>& work) noexcept
+        : frame_{task_access::release(work)} {}
+    chain_frame(chain_frame&& other) noexcept
+        : frame_{std::exchange(other.frame_, {})} {}
+    chain_frame& operator=(chain_frame&&) = delete;
+    ~chain_frame() { destroy(); }
+
+    /// Runs the root in `owner.inner` until it suspends.
+    void start(chain& owner) noexcept {
+        promise_base& promise = frame_.promise();
+        promise.scope_ = &owner.inner;
+        promise.chain_ = &owner;
+        owner.inner.queue->resume(frame_, owner.inner);
+    }
+    void destroy() noexcept {
+        if (frame_) std::exchange(frame_, {}).destroy();
+    }
+    [[nodiscard]] task_promise<T>& promise() const noexcept { return frame_.promise(); }
+
+private:
+    handle frame_;
+};
+
+/// A chain made by spawn(). Shared by the loop while it runs and by its join_handle.
+template <class T>
+class root : public chain, public recycled {
+public:
+    root(run_queue& queue, task<T> work) noexcept
+        : frame_{work} {
+        inner.begin(queue.top);
+    }
+    virtual ~root() = default; // one made from a callable holds more
+
+    void run() noexcept final {
+        switch (state_) {
+        case state::ready:
+            state_ = state::running;
+            frame_.start(*this);
+            return;
+        case state::running:
+            break;
+        case state::ended: // freed here and not in finished(), where the frame is in use
+            unlink();
+            release();
+            return;
+        }
+    }
+
+    void finished() noexcept final {
+        state_ = state::ended;
+        run_queue& queue = *inner.queue;
+        queue.chain_ended();
+        inner.end();
+        if (joiner_ != nullptr) {
+            queue.push(*joiner_);
+        } else if (!held_) {
+            report();
+        }
+        queue.push(*this);
+    }
+
+    void abandon() noexcept final {
+        if (state_ != state::ended) {
+            state_ = state::ended;
+            abandoned_ = true;
+            inner.queue->chain_ended();
+            frame_.destroy();
+        }
+        release();
+    }
+
+    /// The handle, too, holds it.
+    void hold() noexcept {
+        held_ = true;
+        ++references_;
+    }
+    /// The handle lets go: an exception that is or comes there is nobody's.
+    void drop() noexcept {
+        held_ = false;
+        if (state_ == state::ended) report();
+        release();
+    }
+
+    void request_stop(stop_reason reason) noexcept { inner.stop(reason); }
+    [[nodiscard]] bool done() const noexcept { return state_ == state::ended; }
+
+    void join_with(suspension& joiner) noexcept { joiner_ = &joiner; }
+    void forget_joiner() noexcept { joiner_ = nullptr; }
+    [[nodiscard]] T take() {
+        taken_ = true;
+        if (abandoned_) throw_system_error(std::make_error_code(std::errc::operation_canceled));
+        struct destroy_frame { // the child's locals die when the join is over
+            chain_frame<T>& frame;
+            ~destroy_frame() { frame.destroy(); }
+        } destroy{frame_};
+        return frame_.promise().take();
+    }
+
+private:
+    // ready    on the ready list for its first turn
+    // running  its coroutines are suspended somewhere, or run
+    // ended    the root is at its final suspension, or was abandoned; freed when nobody holds it
+    enum class state : std::uint8_t { ready, running, ended };
+
+    void release() noexcept {
+        if (--references_ == 0) delete this;
+    }
+    void report() noexcept {
+        if (taken_ || abandoned_) return;
+        taken_ = true;
+        if (auto exception = frame_.promise().exception()) {
+            inner.queue->report_unhandled(std::move(exception));
+        }
+    }
+
+    suspension* joiner_ = nullptr; // borrowed: whoever awaits the handle
+    state state_ = state::ready;
+    bool held_ = false;
+    bool taken_ = false;
+    bool abandoned_ = false;
+    unsigned references_ = 1; // the loop's, and the handle's
+    chain_frame<T> frame_;
+};
+
+/// Keeps the callable and its arguments alive beside the coroutine that uses them.
+template <class Function, class... Args>
+struct kept_call {
+    [[no_unique_address]] Function function;
+    [[no_unique_address]] std::tuple<Args...> arguments;
+
+    decltype(auto) operator()() {
+        return std::apply(
+            [this](Args&... each) -> decltype(auto) {
+                return std::invoke(std::move(function), std::move(each)...);
+            },
+            arguments);
+    }
+};
+
+template <class Function, class... Args>
+using task_of_call = std::invoke_result_t<std::decay_t<Function>, std::decay_t<Args>...>;
+
+template <class Function, class... Args>
+concept task_function = !is_task<std::remove_cvref_t<Function>> &&
+                        std::invocable<std::decay_t<Function>, std::decay_t<Args>...> &&
+                        is_task<task_of_call<Function, Args...>>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// The result to come of a spawned task.
+///
+/// Shares the child with the loop. Awaiting it joins the child; dropping it detaches the child,
+/// whose exception then goes to the loop's `on_unhandled`. Loop thread only, the loop that runs
+/// the child; may outlive the loop.
+// Not [[nodiscard]]: `spawn(f());` is how a task is detached.
+///
+/// @par Cancellation
+/// A stop that reaches the await is passed to the child, which is then joined: the await returns
+/// what the child returned. shield() around it prevents that.
+template <class T>
+class join_handle {
+public:
+    class awaiter;
+
+    join_handle(join_handle&& other) noexcept
+        : root_{std::exchange(other.root_, nullptr)} {}
+    join_handle& operator=(join_handle&& other) noexcept {
+        if (this != &other) {
+            detach();
+            root_ = std::exchange(other.root_, nullptr);
+        }
+        return *this;
+    }
+    ~join_handle() { detach(); }
+
+    /// Waits for the child's end and returns its value or rethrows its exception, once. Throws
+    /// `std::system_error` with operation_canceled if the child's loop was destroyed before.
+    ///
+    /// @pre Not awaited before, detached or moved from; on the child's loop.
+    [[nodiscard]] awaiter operator co_await() & noexcept { return awaiter{root()}; }
+    [[nodiscard]] awaiter operator co_await() && noexcept { return awaiter{root()}; }
+
+    /// Stops the child: its operations fail with operation_canceled from here on.
+    void request_stop() noexcept { root().request_stop(detail::stop_reason::canceled); }
+
+    /// Whether the child has ended.
+    [[nodiscard]] bool done() const noexcept { return root().done(); }
+
+    /// Lets the child run on its own; does nothing on an empty handle.
+    void detach() noexcept {
+        if (root_ != nullptr) std::exchange(root_, nullptr)->drop();
+    }
+
+private:
+    friend detail::spawn_access;
+    explicit join_handle(detail::root<T>& child) noexcept
+        : root_{&child} {
+        child.hold();
+    }
+
+    [[nodiscard]] detail::root<T>& root() const noexcept {
+        SIMPLENET_EXPECTS(root_ != nullptr, "an empty join_handle has no task");
+        return *root_;
+    }
+
+    detail::root<T>* root_;
+};
+
+/// Awaitable of join_handle; the contract is documented there.
+template <class T>
+class [[nodiscard]] join_handle<T>::awaiter : public detail::suspension {
+public:
+    explicit awaiter(detail::root<T>& child) noexcept
+        : child_{&child} {}
+    awaiter(awaiter&&) noexcept = default;
+    ~awaiter() {
+        if (waiting_) child_->forget_joiner();
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return child_->done(); }
+
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        detail::scope& within = detail::scope_of(caller);
+        suspend(caller, within);
+        waiting_ = true;
+        child_->join_with(*this);
+        if (within.stopped()) child_->request_stop(within.reason);
+    }
+
+    T await_resume() {
+        waiting_ = false;
+        return child_->take();
+    }
+
+    void on_stop(detail::stop_reason reason) noexcept override { child_->request_stop(reason); }
+
+private:
+    detail::root<T>* child_; // held by the handle, and by the loop while it runs
+    bool waiting_ = false;
+};
+
+} // namespace runtime
+
+namespace detail {
+
+struct spawn_access {
+    template <class T>
+    [[nodiscard]] static join_handle<T> start(run_queue& queue, root<T>& child) noexcept {
+        join_handle<T> handle{child};
+        queue.add(child);
+        queue.push(child);
+        return handle;
+    }
+};
+
+template <class T>
+[[nodiscard]] join_handle<T> spawn_on(run_queue& queue, task<T> work) {
+    return spawn_access::start(queue, *new root<T>{queue, std::move(work)});
+}
+
+/// A root that holds the callable whose captures the coroutine uses.
+// The call is the first base: made before the frame, destroyed after it.
+template <class T, class Call>
+class calling_root final : Call, public root<T> {
+public:
+    template <class Function, class... Args>
+    explicit calling_root(run_queue& queue, Function&& function, Args&&... arguments)
+        : Call{std::forward<Function>(function), {std::forward<Args>(arguments)...}}
+        , root<T>{queue, static_cast<Call&>(*this)()} {}
+};
+
+template <class Function, class... Args>
+    requires task_function<Function, Args...>
+[[nodiscard]] auto spawn_on(run_queue& queue, Function&& function, Args&&... arguments) {
+    using call = kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+    using value = typename task_of_call<Function, Args...>::value_type;
+    root<value>* child = new calling_root<value, call>{queue, std::forward<Function>(function),
+                                                       std::forward<Args>(arguments)...};
+    return spawn_access::start(queue, *child);
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Starts `work` on the loop of this thread, outside every scope; it runs from the next turn on.
+///
+/// The loop owns the child; see join_handle for who sees its result, its exception and stops.
+///
+/// @pre A loop runs on this thread, and `work` was neither started nor moved from.
+/// @par Cost
+/// One recycled allocation beside the task's frame.
+template <class T>
+join_handle<T> spawn(task<T> work) {
+    return detail::spawn_on(detail::run_queue::require_current(), std::move(work));
+}
+
+/// The same for a callable that returns a task: callable and arguments are copied or moved, as
+/// for std::thread, and live with the child, so a capturing lambda is safe here.
+///
+/// Under GCC 12 a closure with captures that are not trivially destructible must be named before
+/// a `co_await` expression that contains this call: that compiler destroys such captures twice.
+template <class Function, class... Args>
+    requires detail::task_function<Function, Args...>
+auto spawn(Function&& function, Args&&... arguments) {
+    return detail::spawn_on(detail::run_queue::require_current(), std::forward<Function>(function),
+                            std::forward<Args>(arguments)...);
+}
+
+} // namespace runtime
+} // namespace simplenet

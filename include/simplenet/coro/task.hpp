@@ -1,0 +1,283 @@
+#pragma once
+// task<T>: a lazy coroutine. Layer coro. What every asynchronous function of a user returns.
+
+#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/run_queue.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+// Clang turns symmetric transfer into a tail call at every optimisation level. GCC does so only
+// with -foptimize-sibling-calls (not at -O0, -O1 or under sanitizers), which no macro tells, so
+// there a child is resumed inside its parent's await_suspend and the stack is kept flat by hand.
+#if defined(__clang__)
+#define SIMPLENET_SYMMETRIC_TRANSFER 1
+#else
+#define SIMPLENET_SYMMETRIC_TRANSFER 0
+#endif
+
+namespace simplenet {
+inline namespace runtime {
+template <class T = void>
+class task;
+} // namespace runtime
+
+namespace detail {
+
+struct task_access;
+
+/// What a coroutine of ours knows beside its result.
+class promise_base : public recycled {
+public:
+    static std::suspend_always initial_suspend() noexcept { return {}; }
+
+    [[nodiscard]] scope& current_scope() noexcept { return *scope_; }
+
+    scope* scope_ = nullptr;               // the scope it runs in; set when it is started
+    std::coroutine_handle<> continuation_; // the parent, or null for the root of a chain
+    chain* chain_ = nullptr;               // told at the end of a root
+#if !SIMPLENET_SYMMETRIC_TRANSFER
+    bool nested_ = false; // the parent's await_suspend is on the stack and looks at ended_
+    bool ended_ = false;
+#endif
+};
+
+/// The end of a coroutine: continues its parent, or tells its chain.
+struct final_awaiter {
+    static bool await_ready() noexcept { return false; }
+    static void await_resume() noexcept {}
+
+#if SIMPLENET_SYMMETRIC_TRANSFER
+    template <std::derived_from<promise_base> Promise>
+    static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
+        promise_base& promise = self.promise();
+        if (promise.continuation_) return promise.continuation_;
+        promise.chain_->finished();
+        return std::noop_coroutine();
+    }
+#else
+    template <std::derived_from<promise_base> Promise>
+    static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
+        promise_base& promise = self.promise();
+        promise.ended_ = true;
+        if (promise.nested_) return;
+        if (promise.continuation_) {
+            promise.scope_->queue->continue_with(promise.continuation_);
+        } else {
+            promise.chain_->finished();
+        }
+    }
+#endif
+};
+
+/// Where a coroutine leaves its value or exception for take().
+template <class T>
+class result_slot {
+    // A reference is kept as a pointer; by index, since T may be anything.
+    using stored = std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, T>;
+
+public:
+    template <class U>
+        requires std::convertible_to<U, T>
+    void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
+        if constexpr (std::is_reference_v<T>) {
+            T&& bound = std::forward<U>(value);
+            slot_.template emplace<1>(std::addressof(bound));
+        } else {
+            slot_.template emplace<1>(std::forward<U>(value));
+        }
+    }
+    void unhandled_exception() noexcept { slot_.template emplace<2>(std::current_exception()); }
+
+    [[nodiscard]] std::exception_ptr exception() const noexcept {
+        const auto* held = std::get_if<2>(&slot_);
+        return held == nullptr ? nullptr : *held;
+    }
+    /// @pre ended with a value.
+    [[nodiscard]] const stored& peek() const noexcept { return *std::get_if<1>(&slot_); }
+    T take() {
+        if (auto* held = std::get_if<2>(&slot_)) std::rethrow_exception(std::move(*held));
+        if constexpr (std::is_reference_v<T>) {
+            return static_cast<T>(*std::get<1>(slot_));
+        } else {
+            return std::get<1>(std::move(slot_));
+        }
+    }
+
+private:
+    std::variant<std::monostate, stored, std::exception_ptr> slot_;
+};
+
+template <>
+class result_slot<void> {
+public:
+    static void return_void() noexcept {}
+    void unhandled_exception() noexcept { exception_ = std::current_exception(); }
+    [[nodiscard]] std::exception_ptr exception() const noexcept { return exception_; }
+    void take() {
+        if (exception_) std::rethrow_exception(std::move(exception_));
+    }
+
+private:
+    std::exception_ptr exception_;
+};
+
+template <class T>
+class task_promise final : public promise_base, public result_slot<T> {
+public:
+    task<T> get_return_object() noexcept;
+    static final_awaiter final_suspend() noexcept { return {}; }
+};
+
+/// The scope in which the coroutine behind `caller` runs.
+template <class Promise>
+[[nodiscard]] scope& scope_of(std::coroutine_handle<Promise> caller) noexcept {
+    if constexpr (std::derived_from<Promise, promise_base>) {
+        return caller.promise().current_scope();
+    } else {
+        // A coroutine type of somebody else's: it belongs to the loop and to no scope.
+        return run_queue::require_current().top;
+    }
+}
+
+/// Owns a coroutine frame until it is awaited to its end.
+template <class T>
+class [[nodiscard]] task_awaiter {
+    using handle = std::coroutine_handle<task_promise<T>>;
+
+public:
+    explicit task_awaiter(handle frame) noexcept
+        : frame_{frame} {
+        SIMPLENET_EXPECTS(frame, "a task can be awaited once, and not after it was moved from");
+    }
+    task_awaiter(task_awaiter&& other) noexcept
+        : frame_{std::exchange(other.frame_, {})} {}
+    task_awaiter& operator=(task_awaiter&&) = delete;
+    ~task_awaiter() {
+        if (frame_) frame_.destroy();
+    }
+
+    static bool await_ready() noexcept { return false; }
+
+#if SIMPLENET_SYMMETRIC_TRANSFER
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        promise_base& promise = frame_.promise();
+        promise.scope_ = &scope_of(caller);
+        promise.continuation_ = caller;
+        return frame_;
+    }
+#else
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        promise_base& promise = frame_.promise();
+        promise.scope_ = &scope_of(caller);
+        promise.continuation_ = caller;
+        run_queue& queue = *promise.scope_->queue;
+        if (queue.depth == most_nested) {
+            // Unwinds the whole stack; whoever resumed its first coroutine goes on with ours.
+            queue.continue_with(frame_);
+            return true;
+        }
+        promise.nested_ = true;
+        ++queue.depth;
+        frame_.resume();
+        --queue.depth;
+        if (promise.ended_) return false;
+        promise.nested_ = false;
+        return true;
+    }
+#endif
+
+    T await_resume() { return frame_.promise().take(); }
+
+private:
+#if !SIMPLENET_SYMMETRIC_TRANSFER
+    // Frames of a start are about 200 bytes at -O0: 64 of them are nothing on any stack.
+    static constexpr unsigned most_nested = 64;
+#endif
+    handle frame_;
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A coroutine that computes a `T`: lazy, move-only, awaited at most once.
+///
+/// Owns the coroutine's frame. It starts when it is awaited or spawned, runs in the scope of the
+/// coroutine that awaits it, and its locals die when that await expression ends. An exception
+/// that leaves the body is rethrown by the await. Destroying a task that was never started
+/// destroys the frame with the arguments in it. Frames come from a recycling allocator.
+///
+/// Loop thread only, once started; a task that was not may move between threads.
+///
+/// @par Example
+/// @snippet echo_server.cpp serve
+template <class T>
+class [[nodiscard]] task {
+    static_assert(!std::is_const_v<T>, "a task of const T cannot be moved out of: use task<T>");
+
+public:
+    using value_type = T;
+    using promise_type = detail::task_promise<T>;
+
+    task(task&& other) noexcept
+        : frame_{std::exchange(other.frame_, {})} {}
+    task& operator=(task&& other) noexcept {
+        if (this != &other) {
+            if (frame_) frame_.destroy();
+            frame_ = std::exchange(other.frame_, {});
+        }
+        return *this;
+    }
+    ~task() {
+        if (frame_) frame_.destroy();
+    }
+
+    /// Starts the task and waits for its end: `co_await std::move(t)` or `co_await f()`.
+    ///
+    /// @pre Neither awaited, spawned nor moved from.
+    [[nodiscard]] detail::task_awaiter<T> operator co_await() && noexcept {
+        return detail::task_awaiter<T>{release()};
+    }
+
+private:
+    friend promise_type;
+    friend detail::task_access;
+    explicit task(std::coroutine_handle<promise_type> frame) noexcept
+        : frame_{frame} {}
+
+    [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
+        return std::exchange(frame_, {});
+    }
+
+    std::coroutine_handle<promise_type> frame_; // owned; null once awaited or moved from
+};
+
+} // namespace runtime
+
+/// What spawn() and the combinators do with a task.
+struct detail::task_access {
+    /// The frame, which the caller owns from here on.
+    ///
+    /// @pre `from` was neither awaited, spawned nor moved from.
+    template <class T>
+    [[nodiscard]] static std::coroutine_handle<task_promise<T>> release(task<T>& from) noexcept {
+        SIMPLENET_EXPECTS(from.frame_,
+                          "a task can be started once, and not after it was moved from");
+        return from.release();
+    }
+};
+
+template <class T>
+task<T> detail::task_promise<T>::get_return_object() noexcept {
+    return task<T>{std::coroutine_handle<task_promise>::from_promise(*this)};
+}
+
+} // namespace simplenet

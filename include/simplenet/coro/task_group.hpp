@@ -1,0 +1,307 @@
+#pragma once
+// task_group and with_group: children that are always joined. Layer coro.
+
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/coro/spawn.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+
+inline namespace runtime {
+
+/// How with_group() treats its children.
+struct group_options {
+    /// At most so many children run at once; the others wait in the order they were spawned.
+    /// 0: no limit.
+    std::size_t limit = 0;
+};
+
+} // namespace runtime
+
+namespace detail {
+
+template <class T>
+concept group_result = std::same_as<T, void> || std::same_as<T, result<>>;
+
+class group_core;
+struct group_access;
+
+struct in_group; // tag of a child's second list hook
+
+/// A child of a group. Owned by the loop; the group knows it until it ends.
+class group_child_base : public chain, public list_hook<in_group>, public recycled {
+public:
+    virtual ~group_child_base() = default;
+
+    void run() noexcept final;
+    void finished() noexcept final;
+    void abandon() noexcept final;
+
+protected:
+    friend class group_core;
+    explicit group_child_base(group_core& group) noexcept;
+
+    virtual void start() noexcept = 0;
+    virtual void destroy_frame() noexcept = 0;
+    virtual std::exception_ptr exception() const noexcept = 0;
+    virtual const result<>* outcome() const noexcept = 0; // null for task<>
+
+private:
+    enum class state : std::uint8_t { ready, running, ended };
+
+    group_core* group_; // valid until ended
+    state state_ = state::ready;
+    bool counted_ = true; // against the limit; the body of with_group is not
+};
+
+/// What task_group and with_group share. Loop thread only.
+class group_core : public child_set {
+public:
+    explicit group_core(scope& within, group_options options = {}) noexcept;
+    group_core(const group_core&) = delete;
+    group_core& operator=(const group_core&) = delete;
+    ~group_core();
+
+    void add(group_child_base& child, bool counted) noexcept;
+    void stop(stop_reason reason) noexcept;
+
+    void on_stop(stop_reason reason) noexcept override { stop_from_outside(reason); }
+    void on_move(scope& enclosing) noexcept override;
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool failed() const noexcept { return exception_ || error_; }
+
+    /// What join() returns once no child is left.
+    [[nodiscard]] result<> outcome();
+    /// A stop from around the group, as opposed to one that its user asked for.
+    void stop_from_outside(stop_reason reason) noexcept;
+
+    suspension* joiner = nullptr; // borrowed: told when the last child has ended
+
+private:
+    friend group_child_base;
+    void ended(group_child_base& child) noexcept;
+    void note_outcome(const group_child_base& child) noexcept;
+    void forget(group_child_base& child) noexcept;
+    void start_next() noexcept;
+
+    scope* within_;
+    std::size_t limit_;
+    std::size_t size_ = 0;                    // children that have not ended
+    std::size_t running_ = 0;                 // of these, started and counted
+    stop_reason reason_ = stop_reason::none;  // of the children, those to come included
+    stop_reason outside_ = stop_reason::none; // the part of it that came from around the group
+    bool interrupted_ = false;     // a child ended without success after a stop from outside
+    std::exception_ptr exception_; // the first failure of a child: one of these two
+    std::error_code error_;
+    intrusive_list<group_child_base, in_group> children_; // alive and started
+    intrusive_list<group_child_base, in_group> queued_;   // alive, waiting for the limit
+};
+
+template <class T>
+class group_child : public group_child_base {
+public:
+    group_child(group_core& group, task<T> work) noexcept
+        : group_child_base{group}
+        , frame_{work} {}
+
+private:
+    void start() noexcept override { frame_.start(*this); }
+    void destroy_frame() noexcept override { frame_.destroy(); }
+    std::exception_ptr exception() const noexcept override { return frame_.promise().exception(); }
+    const result<>* outcome() const noexcept override {
+        if constexpr (std::is_void_v<T>) {
+            return nullptr;
+        } else {
+            return &frame_.promise().peek();
+        }
+    }
+
+    chain_frame<T> frame_;
+};
+
+/// A child that holds the callable whose captures the coroutine uses.
+// The call is the first base: made before the frame, destroyed after it.
+template <class T, class Call>
+class calling_group_child final : Call, public group_child<T> {
+public:
+    template <class Function, class... Args>
+    explicit calling_group_child(group_core& group, Function&& function, Args&&... arguments)
+        : Call{std::forward<Function>(function), {std::forward<Args>(arguments)...}}
+        , group_child<T>{group, static_cast<Call&>(*this)()} {}
+};
+
+/// Awaitable of task_group::join(); the contract is documented there.
+class [[nodiscard]] group_join : public suspension {
+public:
+    explicit group_join(group_core& group) noexcept
+        : group_{&group} {}
+    group_join(group_join&&) noexcept = default;
+    ~group_join() {
+        if (waiting_) group_->joiner = nullptr;
+    }
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+    result<> await_resume();
+
+    void on_stop(stop_reason reason) noexcept override { group_->stop_from_outside(reason); }
+
+private:
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
+
+    group_core* group_; // borrowed: a group outlives its join
+    bool waiting_ = false;
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Children that can be stopped and joined as one.
+///
+/// Belongs to the scope of the coroutine that constructs it: a stop of that scope reaches the
+/// children. If the scope ends first, the group goes over to the enclosing one. The loop owns
+/// the children and frees each as it ends, so a group may take millions one after the other. The
+/// first exception or error of a child stops the rest and is rethrown or returned by join(); an
+/// error that only repeats the stop of the group is no failure. Loop thread only.
+///
+/// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive.
+///
+/// @par Example
+/// @snippet chat_server.cpp serve
+class task_group {
+public:
+    task_group() noexcept;
+    task_group(const task_group&) = delete;
+    task_group& operator=(const task_group&) = delete;
+    ~task_group() = default;
+
+    /// Starts a child in the next turn, at once stopped if the group is.
+    ///
+    /// @par Cost
+    /// One recycled allocation beside the task's frame.
+    template <detail::group_result T>
+    void spawn(task<T> work) {
+        core_.add(*new detail::group_child<T>{core_, std::move(work)}, true);
+    }
+    /// The same for a callable that returns a task. Callable and arguments are copied or moved,
+    /// as for std::thread, and live with the child.
+    template <class Function, class... Args>
+        requires detail::task_function<Function, Args...>
+    void spawn(Function&& function, Args&&... arguments) {
+        using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+        using value = typename detail::task_of_call<Function, Args...>::value_type;
+        static_assert(detail::group_result<value>, "a child returns task<> or task<result<>>");
+        core_.add(*new detail::calling_group_child<value, call>{core_,
+                                                                std::forward<Function>(function),
+                                                                std::forward<Args>(arguments)...},
+                  true);
+    }
+
+    /// Stops every child, and every later one from its start, with operation_canceled.
+    void request_stop() noexcept { core_.stop(detail::stop_reason::canceled); }
+    /// Children that have not ended.
+    [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
+    /// Whether a child has ended with an exception or an error.
+    [[nodiscard]] bool failed() const noexcept { return core_.failed(); }
+
+    /// Waits until no child is left.
+    ///
+    /// @return The first error of a child; else the reason of a stop that reached this await or
+    ///         the group's scope while children were alive; else success. Rethrows the first
+    ///         exception of a child.
+    /// @pre One join at a time.
+    /// @par Cancellation
+    /// A stop is passed to the children, which are then joined.
+    [[nodiscard]] detail::group_join join() noexcept { return detail::group_join{core_}; }
+
+private:
+    friend detail::group_access;
+    explicit task_group(detail::scope& within, group_options options) noexcept
+        : core_{within, options} {}
+
+    detail::group_core core_;
+};
+
+} // namespace runtime
+
+namespace detail {
+
+template <class Function>
+concept group_body =
+    std::invocable<std::decay_t<Function>&, task_group&> &&
+    std::same_as<std::invoke_result_t<std::decay_t<Function>&, task_group&>, task<>>;
+
+struct group_access {
+    static task_group make(scope& within, group_options options) noexcept {
+        return task_group{within, options};
+    }
+    /// The body of with_group: a child, so that a failing child stops it too; without limit.
+    template <class T>
+    static void add_body(task_group& group, task<T> work) {
+        group.core_.add(*new group_child<T>{group.core_, std::move(work)}, false);
+    }
+};
+
+template <class Function>
+task<result<>> run_group(group_options options, Function function) {
+    task_group group = group_access::make(*run_queue::require_current().here, options);
+    group_access::add_body(group, function(group));
+    co_return co_await group.join();
+}
+
+template <class Function>
+using kept = std::conditional_t<std::is_constructible_v<std::decay_t<Function>, Function>,
+                                std::decay_t<Function>, Function>;
+
+// GCC 12 destroys the captures of such a temporary twice when it stands in a co_await expression.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+template <class Function>
+inline constexpr bool safe_in_co_await =
+    std::is_lvalue_reference_v<Function> || std::is_trivially_destructible_v<Function>;
+#else
+template <class Function>
+inline constexpr bool safe_in_co_await = true;
+#endif
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Runs `body(group)` and joins every child it spawned, whatever happens.
+///
+/// The first exception or error of a child or of the body stops
+/// the rest, and is rethrown or returned when all have ended.
+///
+/// The callable is copied or moved into the task; one that cannot be copied and is passed as an
+/// lvalue is borrowed instead.
+///
+/// @return As task_group::join().
+/// @par Cancellation
+/// A stop reaches the body and every child; all are joined.
+template <class Function>
+    requires detail::group_body<Function>
+[[nodiscard]] task<result<>> with_group(group_options options, Function&& body) {
+    static_assert(detail::safe_in_co_await<Function>,
+                  "GCC 12 destroys the captures of this closure twice inside a co_await "
+                  "expression: name it first (auto body = [...] {...}; co_await "
+                  "with_group(body))");
+    return detail::run_group<detail::kept<Function>>(options, std::forward<Function>(body));
+}
+template <class Function>
+    requires detail::group_body<Function>
+[[nodiscard]] task<result<>> with_group(Function&& body) {
+    return with_group(group_options{}, std::forward<Function>(body));
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,55 @@
+#pragma once
+// nonblocking::local_stream: a Unix domain connection whose operations never wait.
+// Layer nonblocking.
+
+#include <simplenet/socket/socket_types.hpp>
+
+#include <utility>
+
+namespace simplenet::blocking {
+class local_stream;
+} // namespace simplenet::blocking
+
+namespace simplenet::nonblocking {
+
+/// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
+/// operation that would have to wait fails with `std::errc::operation_would_block` and has done
+/// nothing: try again when poll(2) or the like says that the descriptor is readable or writable.
+///
+/// Reading, writing, options and names are documented with its bases.
+class local_stream : public detail::local_stream_base {
+public:
+    /// For the library: `socket` is known to be a nonblocking Unix domain stream.
+    explicit local_stream(detail::known_socket socket) noexcept
+        : local_stream_base{std::move(socket)} {}
+
+    /// Connects to the listener at `peer`. The connection is there when this
+    /// returns; `accept()` may come later.
+    ///
+    /// @par Errors
+    /// - `std::errc::no_such_file_or_directory`: nothing is at the path.
+    /// - `std::errc::connection_refused`: nobody listens there; for a path, any more.
+    /// - `std::errc::operation_would_block`: the listener's backlog is full. There is nothing to
+    ///   poll for: try again later.
+    /// - `std::errc::permission_denied`: the path may not be written to.
+    /// - `std::errc::wrong_protocol_type`: the listener is not of streams.
+    /// - Anything else socket(2) and connect(2) report.
+    [[nodiscard]] static result<local_stream>
+    connect(const simplenet::local_endpoint& peer) noexcept;
+
+    /// Two streams connected to each other, without names.
+    [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair() noexcept;
+
+    /// Takes over a descriptor made elsewhere, makes it CLOEXEC and sets O_NONBLOCK, which it
+    /// shares with its duplicates. On failure it is closed.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: a socket, but not a Unix domain stream, or a listener.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    [[nodiscard]] static result<local_stream> adopt(unique_fd fd) noexcept;
+
+    /// Makes a blocking stream not wait.
+    [[nodiscard]] static result<local_stream> from(blocking::local_stream&& other) noexcept;
+};
+
+} // namespace simplenet::nonblocking

@@ -1,0 +1,47 @@
+#pragma once
+// The base of each socket class: what its blocking and its nonblocking form have in common.
+// Layer socket.
+
+#include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/stream_socket.hpp>
+
+namespace simplenet::detail {
+
+using tcp_stream_base = with_stream_transfers<with_ip_names<with_tcp_options<socket_handle>>>;
+using tcp_listener_base = with_ip_names<with_tcp_options<socket_handle>>;
+using udp_socket_base = with_datagram_transfers<with_ip_names<with_udp_options<socket_handle>>>;
+using local_socket_base = with_local_names<with_socket_options<socket_handle>>;
+
+/// The common part of Unix domain streams.
+class local_stream_base : public with_stream_transfers<local_socket_base> {
+public:
+    using with_stream_transfers::with_stream_transfers;
+
+    /// The process that called `connect()` or, seen from there, `listen()`; for a pair, the one
+    /// that made it.
+    [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
+        return names::unix_peer_credentials(native_handle());
+    }
+};
+
+/// The common part of Unix domain listeners.
+class local_listener_base : public local_socket_base {
+public:
+    using local_socket_base::local_socket_base;
+
+    /// Removes the path from the file system, if there is one and it is a socket: nobody can
+    /// connect by it any more. Connections that are made or wait for `accept()` are not affected.
+    ///
+    /// Nothing else removes a path, `close()` and the destructor included: by then it may belong
+    /// to the server's successor. Servers that expect to die without calling this bind with
+    /// `local_listen_options::unlink_existing`.
+    ///
+    /// @par Errors
+    /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
+    ///   not the current one any more.
+    [[nodiscard]] result<> unlink_path() noexcept {
+        return names::unlink_unix_path(native_handle());
+    }
+};
+
+} // namespace simplenet::detail

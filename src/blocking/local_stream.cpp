@@ -1,0 +1,37 @@
+#include <simplenet/blocking/local_stream.hpp>
+
+#include "socket/setup.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/nonblocking/local_stream.hpp>
+
+#include <utility>
+
+namespace simplenet::blocking {
+
+namespace sys = detail::sys;
+
+result<local_stream>
+local_stream::connect(const simplenet::local_endpoint& peer,
+                      std::optional<std::chrono::nanoseconds> timeout) noexcept {
+    return detail::make_socket<local_stream>(
+        detail::connect_local(peer, sys::mode::blocking, detail::deadline_after(timeout)));
+}
+
+result<std::pair<local_stream, local_stream>> local_stream::pair() noexcept {
+    auto fds = detail::local_pair(sys::mode::blocking);
+    if (!fds) return fail(fds);
+    return std::pair{local_stream{detail::known_socket{std::move(fds->first)}},
+                     local_stream{detail::known_socket{std::move(fds->second)}}};
+}
+
+result<local_stream> local_stream::adopt(unique_fd fd) noexcept {
+    return detail::make_socket<local_stream>(detail::adopt_socket(
+        std::move(fd), detail::socket_kind::local_stream, sys::mode::blocking));
+}
+
+result<local_stream> local_stream::from(nonblocking::local_stream&& other) noexcept {
+    return adopt(std::move(other).release());
+}
+
+} // namespace simplenet::blocking

@@ -1,0 +1,60 @@
+#include <simplenet/coro/frame_allocator.hpp>
+
+#include <utility>
+
+namespace simplenet::detail {
+
+namespace {
+
+/// The bytes a frame really has: its class's, so that any frame of the class fits.
+constexpr std::size_t rounded(std::size_t bytes) noexcept {
+    const std::size_t index = frame_cache::index_of(bytes);
+    return index < frame_cache::class_count ? (index + 1) * frame_cache::granule_bytes : bytes;
+}
+
+/// Empties the thread's cache when the thread ends.
+class cache_closer {
+public:
+    cache_closer() noexcept = default;
+    cache_closer(const cache_closer&) = delete;
+    cache_closer& operator=(const cache_closer&) = delete;
+    ~cache_closer() {
+        this_thread_frames.current = frame_cache::state::closed;
+        for (auto& each : this_thread_frames.classes) {
+            each.room = 0; // whatever is freed from here on goes to the system
+            for (auto* frame = std::exchange(each.first, nullptr); frame != nullptr;)
+                ::operator delete(std::exchange(frame, frame->next));
+        }
+    }
+};
+
+[[maybe_unused]] void open_cache() noexcept {
+    static thread_local cache_closer closer;
+    this_thread_frames.current = frame_cache::state::open;
+    std::size_t bytes = 0;
+    for (auto& each : this_thread_frames.classes) {
+        bytes += frame_cache::granule_bytes;
+        each.room = static_cast<std::uint32_t>(frame_cache::class_limit_bytes / bytes);
+    }
+}
+
+} // namespace
+
+void* allocate_frame_from_system(std::size_t bytes) {
+    void* const memory = ::operator new(rounded(bytes));
+    ++this_thread_frames.live;
+    return memory;
+}
+
+void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept {
+    if constexpr (recycles_frames) {
+        if (this_thread_frames.current == frame_cache::state::unopened) {
+            open_cache();
+            return deallocate_frame(memory, bytes);
+        }
+    }
+    --this_thread_frames.live;
+    ::operator delete(memory);
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,90 @@
+#include <simplenet/coro/run_queue.hpp>
+
+namespace simplenet::detail {
+
+void scope::stop(stop_reason why) noexcept {
+    if (reason == stop_reason::none) {
+        reason = why;
+    } else if (why != stop_reason::teardown) {
+        return;
+    }
+    // Teardown goes on downwards even where an earlier stop went: a shield may have held that.
+    if (current != nullptr) current->on_stop(why);
+    children.for_each([why](child_set& set) { set.on_stop(why); });
+}
+
+void scope::hand_over() noexcept {
+    while (!children.empty()) {
+        child_set& orphan = children.pop_front();
+        if (enclosing == nullptr) continue;
+        enclosing->children.push_back(orphan);
+        orphan.on_move(*enclosing);
+        if (enclosing->stopped() && !stopped()) orphan.on_stop(enclosing->reason);
+    }
+}
+
+run_queue::run_queue() noexcept {
+    top.queue = this;
+}
+
+run_queue::~run_queue() {
+    SIMPLENET_EXPECTS(chains_.empty(), "a loop was destroyed before its tasks");
+}
+
+run_queue::activation::activation(run_queue& queue) noexcept {
+    SIMPLENET_EXPECTS(current_ == nullptr, "an event loop runs on this thread already");
+    current_ = &queue;
+    queue.here = &queue.top;
+}
+
+run_queue::activation::~activation() {
+    current_ = nullptr;
+}
+
+std::size_t run_queue::run_ready() noexcept {
+    std::size_t count = 0;
+    // What becomes ready on the way waits for the next call, so that I/O is not starved.
+    for (ready_list batch = ready_.take(); !batch.empty(); ++count) {
+        inline_turns_ = inline_turns_per_resume;
+        batch.pop_front().run();
+    }
+    here = &top;
+    return count;
+}
+
+bool run_queue::tolerate_refusal(scope& within) noexcept {
+    if (!dying) return true;
+    for (scope* at = &within; at != nullptr; at = at->enclosing) {
+        if (at->owner != nullptr) return ++at->owner->refusals <= refusals_tolerated;
+    }
+    return true;
+}
+
+void run_queue::refuse(suspension& refused, scope& within) noexcept {
+    if (tolerate_refusal(within)) push(refused);
+}
+
+void run_queue::add(chain& added) noexcept {
+    chains_.push_back(added);
+    ++live_chains_;
+}
+
+void run_queue::report_unhandled(std::exception_ptr exception) noexcept {
+    if (on_unhandled == nullptr) {
+        // Rethrown where nothing catches it, so that the terminate handler can name it.
+        std::rethrow_exception(std::move(exception));
+    }
+    on_unhandled(std::move(exception));
+}
+
+void run_queue::destroy_chains() noexcept {
+    ready_.clear();
+    // Newest first: a child is always younger than the frame that holds its group or handle.
+    while (!chains_.empty()) {
+        chain& newest = chains_.back();
+        newest.unlink();
+        newest.abandon();
+    }
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,148 @@
+#include <simplenet/coro/task_group.hpp>
+
+namespace simplenet {
+namespace detail {
+
+group_child_base::group_child_base(group_core& group) noexcept
+    : group_{&group} {}
+
+void group_child_base::run() noexcept {
+    if (state_ == state::ended) {
+        delete this; // on its last turn on the ready list: finished() still needed the frame
+        return;
+    }
+    state_ = state::running;
+    start();
+}
+
+void group_child_base::finished() noexcept {
+    state_ = state::ended;
+    run_queue& queue = *inner.queue;
+    queue.chain_ended();
+    inner.end();
+    // Before the joiner, so that the child's locals are gone when the join returns.
+    queue.push(*this);
+    group_->ended(*this);
+}
+
+void group_child_base::abandon() noexcept {
+    if (state_ != state::ended) {
+        inner.queue->chain_ended();
+        destroy_frame();
+        group_->forget(*this);
+    }
+    delete this;
+}
+
+group_core::group_core(scope& within, group_options options) noexcept
+    : within_{&within}
+    , limit_{options.limit}
+    , reason_{within.reason}
+    , outside_{within.reason} {
+    within.children.push_back(*this);
+}
+
+group_core::~group_core() {
+    SIMPLENET_EXPECTS(size_ == 0, "a task_group was destroyed with children alive: join it first");
+}
+
+void group_core::add(group_child_base& child, bool counted) noexcept {
+    run_queue& queue = *within_->queue;
+    child.counted_ = counted;
+    child.inner.begin(*within_, reason_);
+    queue.add(child);
+    ++size_;
+    if (counted && limit_ != 0 && running_ == limit_) {
+        queued_.push_back(child);
+        return;
+    }
+    if (counted) ++running_;
+    children_.push_back(child);
+    queue.push(child);
+}
+
+void group_core::stop(stop_reason reason) noexcept {
+    if (reason_ == stop_reason::none) reason_ = reason;
+    children_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });
+    queued_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });
+}
+
+void group_core::stop_from_outside(stop_reason reason) noexcept {
+    if (outside_ == stop_reason::none) outside_ = reason;
+    stop(reason);
+}
+
+void group_core::on_move(scope& enclosing) noexcept {
+    within_ = &enclosing;
+    children_.for_each([&](group_child_base& child) { child.inner.enclosing = &enclosing; });
+    queued_.for_each([&](group_child_base& child) { child.inner.enclosing = &enclosing; });
+}
+
+void group_core::ended(group_child_base& child) noexcept {
+    note_outcome(child);
+    if (child.counted_) --running_;
+    forget(child);
+    start_next();
+    if (size_ == 0 && joiner != nullptr) within_->queue->push(*joiner);
+}
+
+void group_core::note_outcome(const group_child_base& child) noexcept {
+    std::exception_ptr exception = child.exception();
+    const result<>* outcome = exception ? nullptr : child.outcome();
+    if (outside_ != stop_reason::none && !(outcome != nullptr && *outcome)) interrupted_ = true;
+
+    const bool error = outcome != nullptr && !*outcome;
+    if (!exception && !error) return;
+    // An error that repeats the stop of the group is its consequence and no failure.
+    if (error && reason_ != stop_reason::none && outcome->error() == error_of(reason_)) return;
+    if (failed()) return;
+    exception_ = std::move(exception);
+    if (error) error_ = outcome->error();
+    stop(stop_reason::canceled);
+}
+
+void group_core::forget(group_child_base& child) noexcept {
+    static_cast<list_hook<in_group>&>(child).unlink();
+    --size_;
+}
+
+void group_core::start_next() noexcept {
+    if (queued_.empty() || running_ == limit_) return;
+    group_child_base& next = queued_.pop_front();
+    children_.push_back(next);
+    ++running_;
+    within_->queue->push(next);
+}
+
+result<> group_core::outcome() {
+    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+    if (error_) return fail(error_);
+    if (interrupted_) return fail(error_of(outside_));
+    return {};
+}
+
+bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
+    if (group_->size() == 0) return false;
+    SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
+    suspend(caller, within);
+    group_->joiner = this;
+    waiting_ = true;
+    if (within.stopped()) group_->stop_from_outside(within.reason);
+    return true;
+}
+
+result<> group_join::await_resume() {
+    if (waiting_) group_->joiner = nullptr;
+    waiting_ = false;
+    return group_->outcome();
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+task_group::task_group() noexcept
+    : core_{*detail::run_queue::require_current().here, {}} {}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,32 @@
+#pragma once
+// How the layer makes a local_endpoint of the bytes in a sun_path. Layer ip, private.
+
+#include <simplenet/ip/local_endpoint.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+namespace simplenet::detail {
+
+struct local_endpoint_access {
+    /// @pre `name` has at most 108 bytes.
+    static local_endpoint path(std::string_view name) noexcept {
+        local_endpoint made;
+        std::ranges::copy(name, made.name_.begin());
+        made.size_ = static_cast<std::uint8_t>(name.size());
+        return made;
+    }
+    /// @pre `name` has at most 107 bytes.
+    static local_endpoint abstract(std::string_view name) noexcept {
+        local_endpoint made;
+        std::ranges::copy(name, made.name_.begin() + 1);
+        made.size_ = static_cast<std::uint8_t>(name.size() + 1);
+        return made;
+    }
+    /// The bytes that go to sun_path, without the NUL that ends a path.
+    static std::string_view bytes(const local_endpoint& endpoint) noexcept {
+        return {endpoint.name_.data(), endpoint.size_};
+    }
+};
+
+} // namespace simplenet::detail

@@ -1,0 +1,34 @@
+#pragma once
+// The parts of address text that ip_address and endpoint share. Layer ip, private.
+
+#include <simplenet/ip/ip_address.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace simplenet::detail {
+
+/// Bytes: eight full groups of IPv6, and `%4294967295`.
+inline constexpr std::size_t max_address_text = 39 + 11;
+
+/// `text` as a decimal number of at most `max`: digits only, and one spelling for each number,
+/// so no leading zeros.
+[[nodiscard]] std::optional<std::uint32_t> parse_decimal(std::string_view text,
+                                                         std::uint32_t max) noexcept;
+
+/// Both return the end of what they wrote.
+///
+/// @pre `to` has room: `max_address_text`, or 10 digits.
+[[nodiscard]] char* write_address(char* to, const ip_address& address) noexcept;
+[[nodiscard]] char* write_decimal(char* to, std::uint32_t number) noexcept;
+
+/// Order counts, and equal parts do not cancel each other.
+[[nodiscard]] constexpr std::size_t combine_hashes(std::size_t seed, std::size_t more) noexcept {
+    constexpr std::uint64_t odd = 0x9e37'79b9'7f4a'7c15; // the golden ratio: no pattern in its bits
+    return static_cast<std::size_t>((std::rotl(std::uint64_t{seed}, 23) ^ more) * odd);
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,92 @@
+#pragma once
+// How sockets come to be: opened, bound, connected, accepted, adopted. Layer socket, private: for
+// the blocking and nonblocking layers and the runtime, which differ in how they wait.
+
+#include "sys/calls.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/socket/socket_handle.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace simplenet::detail {
+
+using clock = std::chrono::steady_clock;
+
+/// When `timeout` from now is over; none if that is further away than the clock can tell.
+[[nodiscard]] std::optional<clock::time_point>
+deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept;
+
+/// A `Socket` around a descriptor that is known to suit it.
+template <class Socket>
+[[nodiscard]] result<Socket> make_socket(result<unique_fd>&& fd) noexcept {
+    if (!fd) return fail(fd);
+    return Socket{known_socket{*std::move(fd)}};
+}
+
+enum class socket_kind { tcp_stream, tcp_listener, udp_socket, local_stream, local_listener };
+
+/// Checks that `fd` is a socket of this kind, then makes it CLOEXEC and sets its mode. On failure
+/// it is closed.
+[[nodiscard]] result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind,
+                                             sys::mode waiting) noexcept;
+
+/// A TCP socket of the family of `peer`.
+[[nodiscard]] result<unique_fd> open_tcp(const endpoint& peer, sys::mode waiting) noexcept;
+
+/// A nonblocking TCP socket on its way to `peer`, or there already. When it is writable,
+/// connect_outcome() tells.
+[[nodiscard]] result<unique_fd> start_connect(const endpoint& peer) noexcept;
+
+/// How connecting ended.
+///
+/// @pre The socket has been writable since: before that, SO_ERROR says 0 and means nothing.
+///
+/// @par Errors
+/// - `std::errc::not_connected`: it was never started, or its error has been reported already.
+/// - `std::errc::connection_refused`: also when TCP connected the socket to itself, which happens
+///   when nobody listens on a port from which the kernel picks the ports of clients, and it picks
+///   that very one (simultaneous open, RFC 9293, 3.5).
+[[nodiscard]] result<> connect_outcome(int fd) noexcept;
+
+/// connect_outcome(), or `std::errc::operation_would_block` if the socket is not writable yet.
+[[nodiscard]] result<> finish_connect(int fd) noexcept;
+
+/// A Unix domain stream connected to `peer`. There is no connecting in the background: as long as
+/// the listener's backlog is full, a blocking socket waits until the deadline, and a nonblocking
+/// one fails with `std::errc::operation_would_block`.
+[[nodiscard]] result<unique_fd> connect_local(const local_endpoint& peer, sys::mode waiting,
+                                              std::optional<clock::time_point> deadline) noexcept;
+
+/// Removes the path of `at`.
+///
+/// @par Errors
+/// - `std::errc::not_a_socket`: something else is there.
+[[nodiscard]] result<> unlink_socket(const local_endpoint& at) noexcept;
+
+[[nodiscard]] result<std::pair<unique_fd, unique_fd>> local_pair(sys::mode waiting) noexcept;
+
+[[nodiscard]] result<unique_fd> listen_on(const endpoint& at, const listen_options& options,
+                                          sys::mode waiting) noexcept;
+[[nodiscard]] result<unique_fd> listen_on(const local_endpoint& at,
+                                          const local_listen_options& options,
+                                          sys::mode waiting) noexcept;
+
+/// The next connection of `listener`, in the mode `waiting`, whatever mode the listener has.
+/// Connections that failed in the queue are passed over.
+[[nodiscard]] result<unique_fd> accept_from(int listener, sys::mode waiting) noexcept;
+
+/// A UDP socket of the family of `address`.
+[[nodiscard]] result<unique_fd> open_udp(const ip_address& address, const udp_options& options,
+                                         sys::mode waiting) noexcept;
+[[nodiscard]] result<unique_fd> bind_udp(const endpoint& at, const udp_options& options,
+                                         sys::mode waiting) noexcept;
+[[nodiscard]] result<unique_fd> connect_udp(const endpoint& peer, sys::mode waiting) noexcept;
+
+} // namespace simplenet::detail

@@ -1,0 +1,162 @@
+#include "sys/calls.hpp"
+
+#include <simplenet/core/contract.hpp>
+
+#include <algorithm>
+#include <ctime>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace simplenet::detail::sys {
+
+namespace {
+
+/// For calls that no signal interrupts, or that must not be made twice.
+template <class Call>
+auto once(Call call) noexcept -> decltype(call()) {
+    const auto outcome = call();
+    return outcome >= 0 ? outcome : static_cast<decltype(call())>(-errno);
+}
+
+constexpr int flags_of(mode waiting) noexcept {
+    return SOCK_CLOEXEC | (waiting == mode::nonblocking ? SOCK_NONBLOCK : 0);
+}
+
+timespec time_left(std::chrono::steady_clock::time_point deadline) noexcept {
+    using namespace std::chrono;
+    const auto left = std::max(deadline - steady_clock::now(), steady_clock::duration::zero());
+    const auto whole = duration_cast<seconds>(left);
+    return {static_cast<std::time_t>(whole.count()),
+            static_cast<long>(duration_cast<nanoseconds>(left - whole).count())};
+}
+
+} // namespace
+
+std::error_code error_from(ssize_t negative_errno) noexcept {
+    SIMPLENET_EXPECTS(negative_errno < 0, "only a failed call has an error");
+    return {static_cast<int>(-negative_errno), std::system_category()};
+}
+
+int socket(int domain, int type, int protocol, mode waiting) noexcept {
+    return once([&] { return ::socket(domain, type | flags_of(waiting), protocol); });
+}
+
+int socketpair(int type, mode waiting, int (&fds)[2]) noexcept {
+    return once([&] { return ::socketpair(AF_UNIX, type | flags_of(waiting), 0, fds); });
+}
+
+// EADDRINUSE: the port or path is taken. For a path that includes a file that a dead server left.
+// EADDRNOTAVAIL: no interface of this machine has the address.
+// EACCES: a port below 1024 without the privilege, or no write permission for the directory.
+// EINTR: AF_UNIX takes a lock that a signal interrupts; nothing is bound yet.
+int bind(int fd, const sockaddr* to, socklen_t size) noexcept {
+    return uninterrupted([&] { return ::bind(fd, to, size); });
+}
+
+int listen(int fd, int backlog) noexcept {
+    return once([&] { return ::listen(fd, backlog); });
+}
+
+// EMFILE, ENFILE, ENOBUFS, ENOMEM: no room for the new socket. The connection stays in the queue.
+// EINTR: nothing was taken off the queue.
+int accept(int fd, mode waiting) noexcept {
+    return uninterrupted([&] { return ::accept4(fd, nullptr, nullptr, flags_of(waiting)); });
+}
+
+// accept(2), NOTES: Linux passes pending network errors on the new socket as errors of accept().
+// EOPNOTSUPP is on the manual's list and not on this one: it is also what a socket that cannot
+// listen says, every time.
+bool is_error_of_the_connection(int accept_outcome) noexcept {
+    switch (-accept_outcome) {
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int connect(int fd, const sockaddr* to, socklen_t size) noexcept {
+    return once([&] { return ::connect(fd, to, size); });
+}
+
+int pending_error(int fd) noexcept {
+    int error = 0;
+    const int outcome = get_option(fd, SOL_SOCKET, SO_ERROR, error);
+    return outcome < 0 ? outcome : -error;
+}
+
+int shutdown(int fd, int how) noexcept {
+    return once([&] { return ::shutdown(fd, how); });
+}
+
+int close(int fd) noexcept {
+    return once([&] { return ::close(fd); });
+}
+
+int getsockname(int fd, sockaddr* name, socklen_t& size) noexcept {
+    return once([&] { return ::getsockname(fd, name, &size); });
+}
+
+int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept {
+    return once([&] { return ::getpeername(fd, name, &size); });
+}
+
+// ENOPROTOOPT, EOPNOTSUPP: not an option of this kind of socket. EDOM: out of its range.
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
+    return once([&] { return ::setsockopt(fd, level, name, value, size); });
+}
+
+// ENOTSOCK: an open descriptor of something else.
+int getsockopt(int fd, int level, int name, void* value, socklen_t& size) noexcept {
+    return once([&] { return ::getsockopt(fd, level, name, value, &size); });
+}
+
+int set_mode(int fd, mode waiting) noexcept {
+    const int before = once([&] { return ::fcntl(fd, F_GETFL); });
+    if (before < 0) return before;
+    const int after = waiting == mode::nonblocking ? before | O_NONBLOCK : before & ~O_NONBLOCK;
+    if (after == before) return 0;
+    return once([&] { return ::fcntl(fd, F_SETFL, after); });
+}
+
+int set_close_on_exec(int fd) noexcept {
+    return once([&] { return ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
+}
+
+int unlink_socket(const char* path) noexcept {
+    struct stat found{};
+    const int looked = once([&] { return ::lstat(path, &found); });
+    if (looked < 0) return looked;
+    if (!S_ISSOCK(found.st_mode)) return -ENOTSOCK;
+    return once([&] { return ::unlink(path); });
+}
+
+int poll(int fd, short events,
+         std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
+    // poll(2) skips negative descriptors, and would wait for one until the deadline.
+    if (fd < 0) return -EBADF;
+    for (;;) {
+        pollfd waited{.fd = fd, .events = events, .revents = 0};
+        timespec left{};
+        if (deadline) left = time_left(*deadline);
+
+        const int outcome =
+            once([&] { return ::ppoll(&waited, 1, deadline ? &left : nullptr, nullptr); });
+        if (outcome > 0) return (waited.revents & POLLNVAL) != 0 ? -EBADF : waited.revents;
+        // EINTR: a signal handler ran. What is left of the time is computed anew.
+        if (outcome < 0 && outcome != -EINTR) return outcome;
+        if (outcome == 0 && std::chrono::steady_clock::now() >= *deadline) return 0;
+    }
+}
+
+} // namespace simplenet::detail::sys

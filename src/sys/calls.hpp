@@ -1,0 +1,189 @@
+#pragma once
+// The system calls of sockets, as thin as they can be. Layer sys, private: everything above that
+// talks to the kernel about a socket does it here, and nothing above reads errno.
+//
+// Every function returns what the call returned, or the negated errno: the form io_uring puts
+// into its completions, so that both backends speak one language. EINTR is retried where nothing
+// has happened yet; close() and connect() say why they are different.
+
+#include <simplenet/core/error.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <system_error>
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+namespace simplenet::detail::sys {
+
+/// The error that a negative outcome stands for, in `std::system_category()`.
+///
+/// @pre `negative_errno < 0`.
+[[nodiscard]] std::error_code error_from(ssize_t negative_errno) noexcept;
+
+/// The outcome of a call that has no value to tell.
+[[nodiscard]] inline result<> to_result(int outcome) noexcept {
+    if (outcome < 0) return fail(error_from(outcome));
+    return {};
+}
+
+/// The outcome of a call that counts bytes.
+[[nodiscard]] inline result<std::size_t> to_count(ssize_t outcome) noexcept {
+    if (outcome < 0) return fail(error_from(outcome));
+    return static_cast<std::size_t>(outcome);
+}
+
+/// Calls until the call is not interrupted by a signal handler. For calls to which EINTR means:
+/// nothing has happened.
+template <class Call>
+[[nodiscard]] auto uninterrupted(Call call) noexcept -> decltype(call()) {
+    for (;;) {
+        const auto outcome = call();
+        if (outcome >= 0) return outcome;
+        if (errno != EINTR) return static_cast<decltype(call())>(-errno);
+    }
+}
+
+// Transfers. Inline: one of them is the whole system-call cost of a round trip, and a call through
+// the library boundary buys nothing.
+
+/// recv(2). 0 is the peer's end of stream, on a datagram socket an empty datagram.
+// EAGAIN: the socket is O_NONBLOCK (or has SO_RCVTIMEO) and has nothing to give.
+// ECONNRESET: the peer aborted. Reported once; after that the socket says end of stream.
+[[nodiscard]] inline ssize_t recv(int fd, void* data, std::size_t size, int flags = 0) noexcept {
+    return uninterrupted([&] { return ::recv(fd, data, size, flags); });
+}
+
+/// send(2). Never raises SIGPIPE.
+// EAGAIN: the send buffer is full, or the TCP connection is still being made.
+// EPIPE: our side was shut down, or the peer's abort was reported already.
+// ENOBUFS, ENOMEM: the kernel is short of memory; the bytes were not taken.
+[[nodiscard]] inline ssize_t send(int fd, const void* data, std::size_t size,
+                                  int flags = 0) noexcept {
+    return uninterrupted([&] { return ::send(fd, data, size, flags | MSG_NOSIGNAL); });
+}
+
+/// recvmsg(2). Descriptors that arrive are CLOEXEC.
+[[nodiscard]] inline ssize_t recvmsg(int fd, msghdr& message, int flags = 0) noexcept {
+    return uninterrupted([&] { return ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC); });
+}
+
+/// sendmsg(2). Never raises SIGPIPE.
+[[nodiscard]] inline ssize_t sendmsg(int fd, const msghdr& message, int flags = 0) noexcept {
+    return uninterrupted([&] { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
+}
+
+/// sendmsg(2) of `buffers` one after the other, at most IOV_MAX of them.
+[[nodiscard]] inline ssize_t sendv(int fd, std::span<iovec> buffers, int flags = 0) noexcept {
+    msghdr message{};
+    message.msg_iov = buffers.data();
+    message.msg_iovlen = buffers.size();
+    return sendmsg(fd, message, flags);
+}
+
+/// recvfrom(2). With MSG_TRUNC in `flags` the length of the datagram, whatever fitted.
+// ECONNREFUSED on a connected UDP socket: an ICMP error for an earlier datagram. The socket works
+// on; nothing was received.
+[[nodiscard]] inline ssize_t recvfrom(int fd, void* data, std::size_t size, int flags,
+                                      sockaddr* from, socklen_t& from_size) noexcept {
+    return uninterrupted([&] { return ::recvfrom(fd, data, size, flags, from, &from_size); });
+}
+
+/// sendto(2). Never raises SIGPIPE.
+[[nodiscard]] inline ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
+                                    const sockaddr* to, socklen_t to_size) noexcept {
+    return uninterrupted(
+        [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
+}
+
+// Making sockets.
+
+enum class mode { blocking, nonblocking };
+
+/// socket(2), CLOEXEC.
+[[nodiscard]] int socket(int domain, int type, int protocol, mode waiting) noexcept;
+
+/// socketpair(2) of AF_UNIX, CLOEXEC.
+[[nodiscard]] int socketpair(int type, mode waiting, int (&fds)[2]) noexcept;
+
+/// bind(2).
+[[nodiscard]] int bind(int fd, const sockaddr* to, socklen_t size) noexcept;
+
+/// listen(2). The kernel cuts `backlog` down to net.core.somaxconn without saying so.
+[[nodiscard]] int listen(int fd, int backlog) noexcept;
+
+/// accept4(2), CLOEXEC. The peer's address is not asked for: getpeername() has it for those who
+/// want it, and a connection that is reset already is then accepted instead of ECONNABORTED.
+[[nodiscard]] int accept(int fd, mode waiting) noexcept;
+
+/// Whether accept() failed because of the connection it took off the queue, and not because of
+/// the listener: call it again. Such an error uses up a connection, so that cannot go on forever.
+[[nodiscard]] bool is_error_of_the_connection(int accept_outcome) noexcept;
+
+/// connect(2), once. EINTR is not retried here, because its meaning depends on the family:
+/// TCP goes on connecting (a second call would say EALREADY): wait until the socket is writable,
+/// then ask pending_error(). AF_UNIX has done nothing: call again.
+// EINPROGRESS: as EINTR for TCP, on an O_NONBLOCK socket.
+// EAGAIN: AF_UNIX: the listener's backlog is full; nothing has begun and nothing can be waited for.
+//         TCP: no free local port.
+[[nodiscard]] int connect(int fd, const sockaddr* to, socklen_t size) noexcept;
+
+/// SO_ERROR as a negated errno, 0 if there is none. Reading it clears it.
+[[nodiscard]] int pending_error(int fd) noexcept;
+
+/// shutdown(2). ENOTCONN: never connected, or the peer's reset was seen already.
+[[nodiscard]] int shutdown(int fd, int how) noexcept;
+
+/// close(2), once. Never retried: Linux has released the number whatever it answers, EINTR
+/// included, and by now it may be another thread's descriptor (close(2), NOTES).
+int close(int fd) noexcept;
+
+// Asking and telling.
+
+/// getsockname(2).
+[[nodiscard]] int getsockname(int fd, sockaddr* name, socklen_t& size) noexcept;
+
+/// getpeername(2). ENOTCONN: no connection, or none any more.
+[[nodiscard]] int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept;
+
+/// setsockopt(2).
+[[nodiscard]] int setsockopt(int fd, int level, int name, const void* value,
+                             socklen_t size) noexcept;
+
+/// getsockopt(2). `size` comes back as what the kernel wrote.
+[[nodiscard]] int getsockopt(int fd, int level, int name, void* value, socklen_t& size) noexcept;
+
+/// setsockopt(2) of a value of its natural type.
+template <class T>
+[[nodiscard]] int set_option(int fd, int level, int name, const T& value) noexcept {
+    return sys::setsockopt(fd, level, name, &value, sizeof value);
+}
+
+/// getsockopt(2) of a value of its natural type; `value` is unchanged on failure.
+template <class T>
+[[nodiscard]] int get_option(int fd, int level, int name, T& value) noexcept {
+    socklen_t size = sizeof value;
+    return sys::getsockopt(fd, level, name, &value, size);
+}
+
+/// Sets or clears O_NONBLOCK. It belongs to the open file description, so to every duplicate.
+[[nodiscard]] int set_mode(int fd, mode waiting) noexcept;
+
+/// Sets FD_CLOEXEC.
+[[nodiscard]] int set_close_on_exec(int fd) noexcept;
+
+/// Removes the socket at `path`; ENOTSOCK if something else is there, a symbolic link included.
+[[nodiscard]] int unlink_socket(const char* path) noexcept;
+
+/// Waits until `fd` has one of `events` (poll(2)) or `deadline` has passed; without a deadline
+/// for as long as it takes. What happened, 0 if nothing did by then. A deadline in the past asks
+/// without waiting. Interruptions are invisible, and the deadline does not move with them.
+[[nodiscard]] int poll(int fd, short events,
+                       std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
+
+} // namespace simplenet::detail::sys

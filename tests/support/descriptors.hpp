@@ -1,0 +1,75 @@
+#pragma once
+// What tests ask about descriptors, and how they wait for them without sleeping.
+
+#include "sys/calls.hpp"
+
+#include <simplenet/core/buffer.hpp>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+namespace simplenet::testing {
+
+inline bool is_close_on_exec(int fd) {
+    return (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+}
+inline bool is_nonblocking(int fd) {
+    return (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
+}
+inline bool is_open(int fd) {
+    return ::fcntl(fd, F_GETFD) >= 0;
+}
+
+/// Waits for `events`, but not for ever: a test that would hang fails here.
+inline void await(int fd, short events) {
+    const int happened =
+        detail::sys::poll(fd, events, std::chrono::steady_clock::now() + std::chrono::seconds{20});
+    EXPECT_NE(happened, 0) << "what the test waits for did not happen";
+}
+
+/// The outcome of `attempt()`, tried again whenever `fd` has `events` until it need not wait.
+template <class Attempt>
+auto eventually(int fd, short events, Attempt attempt) {
+    for (int tries = 0;; ++tries) {
+        auto outcome = attempt();
+        if (outcome || outcome.error() != std::errc::operation_would_block || tries == 1000) {
+            return outcome;
+        }
+        await(fd, events);
+    }
+}
+
+/// Reads exactly `size` bytes, or less if the stream ends or fails before.
+template <class Stream>
+std::string read_text(Stream& stream, std::size_t size) {
+    std::string text(size, '\0');
+    std::size_t have = 0;
+    while (have < size) {
+        auto count = eventually(stream.native_handle(), POLLIN, [&] {
+            return stream.read_some(mutable_buffer{text.data() + have, size - have});
+        });
+        if (!count) break;
+        have += *count;
+    }
+    text.resize(have);
+    return text;
+}
+
+/// The error with which the stream ends, whatever can still be read before it.
+template <class Stream>
+std::error_code read_to_the_end(Stream& stream) {
+    std::array<char, 4096> scratch;
+    for (;;) {
+        auto count =
+            eventually(stream.native_handle(), POLLIN, [&] { return stream.read_some(scratch); });
+        if (!count) return count.error();
+    }
+}
+
+} // namespace simplenet::testing

@@ -1,0 +1,33 @@
+#pragma once
+// temporary_directory: a fresh directory that goes away with everything in it.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <cstdlib>
+
+namespace simplenet::testing {
+
+class temporary_directory {
+public:
+    temporary_directory() {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "simplenet.XXXXXX").string();
+        path_ = ::mkdtemp(pattern.data());
+    }
+    temporary_directory(const temporary_directory&) = delete;
+    temporary_directory& operator=(const temporary_directory&) = delete;
+    ~temporary_directory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    /// The path of `name` in here.
+    std::string operator/(std::string_view name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+} // namespace simplenet::testing
