@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Includes point only downwards: each layer names the layers it may include. liburing, epoll and
-# errno-making system headers stay where they belong.
+# Includes point only downwards: each layer names the layers it may include. liburing and epoll
+# stay where they belong.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 cd "$root"
@@ -34,6 +34,8 @@ while IFS= read -r file; do
         complain "$file: the layer $layer is not in scripts/check_layers.sh"
         continue
     fi
+    # The two kinds of sockets convert into each other: their sources may meet, their headers not.
+    if [[ $file == src/*blocking/* ]]; then allowed+=" blocking nonblocking"; fi
     while IFS= read -r target; do
         if [[ " $allowed " != *" $target "* ]]; then
             complain "$file: $layer must not include $target"
