@@ -103,7 +103,7 @@ condense() {
     awk '/^ *Start +[0-9]+: / { next }
          /\*\*\*Skipped/ { next } # Listed with their reasons in the end.
          /^ *[0-9]+\/[0-9]+ Test .* Passed / { if (++passed % 50) next }
-         { print; fflush() }'
+         { sub(/ \.\.\.+ */, " ... "); print; fflush() }'
 }
 
 # run_ctest <preset>: the whole of its output is in $log afterwards.
