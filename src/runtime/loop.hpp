@@ -87,7 +87,7 @@ public:
     void set_idle_timeout(io_record& record, nanoseconds limit);
 
 private:
-    std::size_t turn(std::optional<nanoseconds> limit);
+    std::size_t turn(nanoseconds limit);
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
