@@ -4,16 +4,19 @@
 function(simplenet_target_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic
-    -Wshadow -Wconversion -Wno-sign-conversion
+    -Wconversion -Wno-sign-conversion
     -Wold-style-cast -Wcast-qual -Wcast-align
-    -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi
+    -Woverloaded-virtual -Wextra-semi
     -Wformat=2 -Wimplicit-fallthrough -Wundef -Wunused
     # Designated initialisers that name some members, the rest zero, are how kernel structures are
     # filled here.
     -Wno-missing-field-initializers)
 
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wduplicated-cond -Wlogical-op)
+    # GCC's plain -Wshadow also objects to a parameter named like a member's type.
+    target_compile_options(${target} PRIVATE -Wshadow=local -Wduplicated-cond -Wlogical-op)
+  else()
+    target_compile_options(${target} PRIVATE -Wshadow)
   endif()
 
   if(SIMPLENET_WERROR)

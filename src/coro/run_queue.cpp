@@ -77,6 +77,10 @@ void run_queue::report_unhandled(std::exception_ptr exception) noexcept {
     on_unhandled(std::move(exception));
 }
 
+void run_queue::stop_chains(stop_reason reason) noexcept {
+    chains_.for_each([reason](chain& each) { each.inner.stop(reason); });
+}
+
 void run_queue::destroy_chains() noexcept {
     ready_.clear();
     // Newest first: a child is always younger than the frame that holds its group or handle.

@@ -254,6 +254,10 @@ protected:
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
+    /// A stop for every chain there is.
+    void stop_chains(stop_reason reason) noexcept;
+    /// Forgets what is ready: its owners are gone or about to go.
+    void discard_ready() noexcept { ready_.clear(); }
     /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
     void destroy_chains() noexcept;
 

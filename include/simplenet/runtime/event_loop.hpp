@@ -1,0 +1,141 @@
+#pragma once
+// event_loop: the thread's loop over epoll or io_uring; run(): a program as one task.
+// Layer runtime.
+
+#include <simplenet/core/saturated.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/loop_options.hpp>
+#include <simplenet/runtime/posted.hpp>
+#include <simplenet/runtime/remote_handle.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+class loop;
+} // namespace detail
+
+inline namespace runtime {
+
+/// Runs tasks and their I/O on one thread.
+///
+/// Owns every spawned task, and the sockets that tasks of it use. One thread at a time runs it,
+/// always the same one. Destroying it, on that thread, stops every task and runs on until they
+/// have ended; a task that goes on after 1000 refused operations is not resumed again, and its
+/// frames are destroyed once the kernel has let go of them. Sockets that outlive it are closed.
+///
+/// Loop thread only, which before the first run() is the thread that made it; what other threads
+/// may call says so.
+///
+/// @par Example
+/// @snippet backend_switch.cpp create
+class event_loop {
+public:
+    using clock = std::chrono::steady_clock;
+
+    /// Makes a loop.
+    ///
+    /// @par Errors
+    /// - `errc::backend_unavailable`: an explicit choice, by the options or by SIMPLENET_BACKEND,
+    ///   that kernel, sandbox or build does not offer.
+    /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend.
+    /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.
+    [[nodiscard]] static result<event_loop> create(loop_options options = {});
+
+    event_loop(event_loop&& other) noexcept;
+    event_loop& operator=(event_loop&& other) noexcept;
+    ~event_loop();
+
+    /// Which of the two it uses; never automatic. Any thread.
+    [[nodiscard]] backend selected_backend() const noexcept;
+
+    /// Starts a task in the next turn, outside every scope; see join_handle.
+    template <class T>
+    join_handle<T> spawn(task<T> work) {
+        return detail::spawn_on(queue(), std::move(work));
+    }
+    /// The same for a callable that returns a task; callable and arguments live with the child.
+    template <class Function, class... Args>
+        requires detail::task_function<Function, Args...>
+    auto spawn(Function&& function, Args&&... arguments) {
+        return detail::spawn_on(queue(), std::forward<Function>(function),
+                                std::forward<Args>(arguments)...);
+    }
+
+    /// Starts a task from any thread; its frame, made here, runs and dies on the loop's thread.
+    ///
+    /// @pre The loop lives until the call returns. If it is destroyed before the task started,
+    ///      waiting for the handle throws `std::system_error` with operation_canceled.
+    template <class T>
+    remote_handle<T> spawn_remote(task<T> work) {
+        auto state = std::make_shared<detail::remote_state<T>>();
+        // Made here: if the loop goes first, dropping the unstarted coroutine completes the state.
+        task<> root = detail::run_remotely(std::move(work), detail::remote_completion<T>{state});
+        post([this_queue = &queue(), root = std::move(root)]() mutable {
+            detail::spawn_on(*this_queue, std::move(root));
+        });
+        return remote_handle<T>{std::move(state)};
+    }
+
+    /// Runs until nothing is left to wait for (no task lives, nothing is posted), or stop().
+    ///
+    /// @pre No loop runs on this thread, and no other thread has run this one.
+    void run();
+
+    /// The same for at most `limit`. False when the time ran out first.
+    template <class Rep, class Period>
+    bool run_for(std::chrono::duration<Rep, Period> limit) {
+        return run_for_ns(detail::saturated(limit));
+    }
+
+    /// Runs what is ready, I/O that is complete and timers that are due; never waits.
+    ///
+    /// @return How much it ran; 0 means that there is nothing to do before native_handle() becomes
+    ///         readable or next_timer() passes.
+    std::size_t poll();
+
+    /// A descriptor that is readable when a completion or a post waits for poll(): to embed this
+    /// loop in another one. Owned by the loop; only to be polled. The same each time.
+    [[nodiscard]] int native_handle() const noexcept;
+
+    /// When to call poll() at the latest, for the timers; none if there are none.
+    [[nodiscard]] std::optional<clock::time_point> next_timer() const;
+
+    /// Ends run(): the one that runs, else the next one. What is left stays there for another
+    /// run(). Any thread.
+    void stop() noexcept;
+
+    /// Calls `function` on the loop's thread, in the order of the posts of each thread. A system
+    /// call only if the loop sleeps. Any thread. Dropped if the loop is destroyed first.
+    ///
+    /// @pre An exception does not leave `function`: there is nobody to receive it.
+    template <std::invocable Function>
+    void post(Function&& function) {
+        using kept = std::decay_t<Function>;
+        post_item(*new detail::posted_call<kept>{std::forward<Function>(function)});
+    }
+
+    [[nodiscard]] loop_metrics metrics() const;
+
+    /// The loop that runs on this thread, or null.
+    [[nodiscard]] static event_loop* current() noexcept;
+
+private:
+    friend class detail::loop;
+    explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
+
+    [[nodiscard]] detail::run_queue& queue() noexcept;
+    void post_item(detail::posted& item) noexcept;
+    bool run_for_ns(std::chrono::nanoseconds limit);
+
+    std::unique_ptr<detail::loop> inner_; // null only after a move
+};
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,57 @@
+#pragma once
+// backend, loop_options and loop_metrics: how a loop is made, and what it has done. Layer runtime.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+namespace simplenet {
+inline namespace runtime {
+
+/// How a loop talks to the kernel.
+enum class backend : std::uint8_t {
+    /// io_uring where this process can have it, else epoll; decided once per process, by trying.
+    /// The environment variable `SIMPLENET_BACKEND` (`epoll` or `io_uring`) overrides it.
+    automatic,
+    epoll,
+    io_uring,
+};
+
+/// The name as it is written in `SIMPLENET_BACKEND`; "automatic" for automatic.
+[[nodiscard]] const char* to_string(backend which) noexcept;
+
+/// How a loop is made. Copyable; every default suits a server.
+struct loop_options {
+    // Qualified: here `backend` is also the name of the member.
+    simplenet::backend backend = simplenet::backend::automatic;
+    /// io_uring: submission entries, 8 to 4096, rounded up to a power of two. Entries that do not
+    /// fit are submitted early, at the price of a system call.
+    unsigned queue_depth = 256;
+    /// Spin at most so long for new completions before sleeping. 0: never.
+    std::chrono::nanoseconds busy_poll{0};
+    /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1.
+    std::size_t read_ahead = 64 * 1024;
+    /// Bytes that the pool of receive buffers may grow to, rounded up to two buffers of 16 KiB.
+    /// When all of them are held, streams wait for one to come back.
+    std::size_t receive_pool = 16 * 1024 * 1024;
+    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills.
+    bool handle_signals = true;
+    /// Called with an exception of a detached task. Null: std::terminate.
+    void (*on_unhandled)(std::exception_ptr) = nullptr;
+};
+
+/// What a loop has done since it was made, and what it holds.
+struct loop_metrics {
+    std::uint64_t turns = 0;          // passes through the loop
+    std::uint64_t completions = 0;    // events and completions that the kernel reported
+    std::uint64_t wake_ups = 0;       // system calls by which other threads woke it
+    std::size_t live_tasks = 0;       // spawned and not ended
+    std::size_t live_operations = 0;  // I/O operations that wait
+    std::ptrdiff_t live_frames = 0;   // coroutine frames allocated and not freed on this thread
+    std::size_t timers = 0;           // armed; counted one by one when asked for
+    std::size_t open_descriptors = 0; // sockets that the loop owns
+};
+
+} // namespace runtime
+} // namespace simplenet

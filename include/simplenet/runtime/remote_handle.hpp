@@ -1,0 +1,200 @@
+#pragma once
+// remote_handle: the result of a task that runs on another thread's loop. Layer runtime.
+
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/posted.hpp>
+#include <simplenet/runtime/with_stop.hpp>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+/// What the task's loop and the holder of the handle share.
+class remote_state_base {
+public:
+    /// The task ended, or never will. Its loop's thread, or the one that drops it unstarted.
+    void complete() noexcept;
+    /// Waits for that. A thread without a loop.
+    void wait() noexcept;
+    /// Has `waiter` posted to `waiting` then. False: it has ended already.
+    [[nodiscard]] bool wait_with(posted& waiter, run_queue& waiting) noexcept;
+    /// The waiter goes away. False: it is posted already, and will run.
+    bool forget_waiter() noexcept;
+
+    [[nodiscard]] bool done() const noexcept;
+
+    std::stop_source stop;
+
+private:
+    mutable std::mutex guard_;
+    std::condition_variable ended_;
+    bool done_ = false;
+    posted* waiter_ = nullptr;     // borrowed: a part of the awaiter
+    run_queue* waiting_ = nullptr; // the waiter's loop, which outlives it
+};
+
+template <class T>
+class remote_state final : public remote_state_base {
+public:
+    result_slot<T> slot;   // written before complete(), read after it
+    bool has_slot = false; // false at the end: the task's loop went away first
+
+    T take() {
+        if (!has_slot) throw_system_error(std::make_error_code(std::errc::operation_canceled));
+        return slot.take();
+    }
+};
+
+/// Completes the state when the coroutine that holds it ends, in whatever way.
+template <class T>
+class remote_completion {
+public:
+    explicit remote_completion(std::shared_ptr<remote_state<T>> state) noexcept
+        : state_{std::move(state)} {}
+    remote_completion(remote_completion&&) noexcept = default;
+    remote_completion& operator=(remote_completion&&) = delete;
+    ~remote_completion() {
+        if (state_) state_->complete();
+    }
+    [[nodiscard]] remote_state<T>& state() const noexcept { return *state_; }
+    /// Nobody holds the handle any more.
+    [[nodiscard]] bool detached() const noexcept { return state_.use_count() == 1; }
+
+private:
+    std::shared_ptr<remote_state<T>> state_;
+};
+
+/// Stops by a token, and changes no result.
+struct remote_policy : token_policy {
+    using token_policy::token_policy;
+    static decltype(auto) finish(auto&& resume) { return resume(); }
+};
+
+template <class T>
+task<> run_remotely(task<T> work, remote_completion<T> completion) {
+    remote_state<T>& state = completion.state();
+    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop.get_token()};
+    try {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(stoppable);
+            state.slot.return_void();
+        } else {
+            state.slot.return_value(co_await std::move(stoppable));
+        }
+    } catch (...) {
+        if (completion.detached()) throw; // to on_unhandled
+        state.slot.unhandled_exception();
+    }
+    state.has_slot = true;
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// The result to come of a task on another loop, made by event_loop::spawn_remote().
+///
+/// Shares the result with that loop. Await it on any loop or get() it on a thread without one,
+/// once. Dropping it detaches the task: an exception after that goes to `on_unhandled` of the
+/// task's loop. May outlive both loops.
+// Not [[nodiscard]]: dropping it is how the task is detached.
+///
+/// @par Cancellation
+/// A stop that reaches the await goes to the task, which is then joined.
+template <class T>
+class remote_handle {
+public:
+    class awaiter;
+
+    explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
+        : state_{std::move(state)} {}
+
+    /// Waits for the task's end and returns its value or rethrows its exception. Throws
+    /// `std::system_error` with operation_canceled if its loop was destroyed before it ended.
+    [[nodiscard]] awaiter operator co_await() & noexcept { return awaiter{state()}; }
+    [[nodiscard]] awaiter operator co_await() && noexcept { return awaiter{state()}; }
+
+    /// The same on a thread that runs no loop; blocks it.
+    T get() {
+        SIMPLENET_EXPECTS(detail::run_queue::current() == nullptr,
+                          "get() would block this thread's event loop: await the handle");
+        state().wait();
+        return state().take();
+    }
+
+    /// Asks the task to stop. Any thread.
+    void request_stop() noexcept { state().stop.request_stop(); }
+    /// Any thread.
+    [[nodiscard]] bool done() const noexcept { return state().done(); }
+    /// Lets the task run on its own.
+    void detach() noexcept { state_.reset(); }
+
+private:
+    [[nodiscard]] detail::remote_state<T>& state() const noexcept {
+        SIMPLENET_EXPECTS(state_ != nullptr, "an empty remote_handle has no task");
+        return *state_;
+    }
+
+    std::shared_ptr<detail::remote_state<T>> state_;
+};
+
+/// Awaitable of remote_handle; the contract is documented there.
+template <class T>
+class [[nodiscard]] remote_handle<T>::awaiter final : public detail::suspension,
+                                                      public detail::posted {
+public:
+    explicit awaiter(detail::remote_state<T>& state) noexcept
+        : state_{&state} {}
+    awaiter(awaiter&& other) noexcept
+        : suspension{}
+        , posted{}
+        , state_{other.state_} {}
+    ~awaiter() {
+        if (waiting_) state_->forget_waiter();
+    }
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        detail::scope& within = detail::scope_of(caller);
+        if (within.stopped()) state_->stop.request_stop();
+        suspend(caller, within);
+        waiting_ = true;
+        if (state_->wait_with(*this, *within.queue)) return true;
+        within.current = nullptr;
+        return false;
+    }
+    T await_resume() {
+        waiting_ = false;
+        if (given_up_) {
+            detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));
+        }
+        return state_->take();
+    }
+
+    void on_stop(detail::stop_reason reason) noexcept override {
+        state_->stop.request_stop();
+        // The other loop may never run again; this one is not to hang on it.
+        if (reason != detail::stop_reason::teardown || given_up_ || !state_->forget_waiter())
+            return;
+        given_up_ = true;
+        within_->queue->push(*this);
+    }
+
+private:
+    void run() noexcept override { resume(); } // posted, or on the ready list: one of the two
+    void drop() noexcept override {}           // the frame around it goes with its loop
+
+    detail::remote_state<T>* state_; // held by the handle
+    bool waiting_ = false;
+    bool given_up_ = false;
+};
+
+} // namespace runtime
+} // namespace simplenet

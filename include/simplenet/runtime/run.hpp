@@ -1,0 +1,64 @@
+#pragma once
+// run(): a program, or a thread of one, as a single task. Layer runtime.
+
+#include <simplenet/runtime/event_loop.hpp>
+
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+template <class T>
+task<> run_main(task<T> main, std::optional<result_slot<T>>& outcome, event_loop& loop) {
+    struct stop_at_end { // also when the main task throws or its frame is destroyed
+        event_loop& loop;
+        ~stop_at_end() { loop.stop(); }
+    } stop{loop};
+    result_slot<T> slot;
+    try {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(main);
+            slot.return_void();
+        } else {
+            slot.return_value(co_await std::move(main));
+        }
+    } catch (...) {
+        slot.unhandled_exception();
+    }
+    outcome.emplace(std::move(slot));
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Runs `main` on a loop of its own until it ends; then the rest is stopped and joined.
+///
+/// @return What `main` returns. Rethrows its exception. Throws `std::system_error` if no loop can
+///         be made (see event_loop::create()), or with operation_canceled if the loop was stopped
+///         by event_loop::stop() and `main` went on after 1000 refused operations.
+/// @pre No loop runs on this thread.
+/// @par Example
+/// @snippet echo_client.cpp run
+template <class T>
+T run(task<T> main, loop_options options = {}) {
+    SIMPLENET_EXPECTS(event_loop::current() == nullptr,
+                      "run() inside a running loop: await the task instead");
+    std::optional<detail::result_slot<T>> outcome;
+    {
+        event_loop loop = or_throw(event_loop::create(options));
+        loop.spawn(detail::run_main(std::move(main), outcome, loop));
+        loop.run();
+    } // joins the rest, and main itself if it was not main that stopped the loop
+    if (!outcome) {
+        detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));
+    }
+    return outcome->take();
+}
+
+} // namespace runtime
+} // namespace simplenet

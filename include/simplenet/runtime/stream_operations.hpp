@@ -1,0 +1,143 @@
+#pragma once
+// What the connected streams of the runtime share: reading, writing, half-close. Layer runtime.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/runtime/io_object.hpp>
+#include <simplenet/runtime/operation.hpp>
+#include <simplenet/runtime/received.hpp>
+#include <simplenet/runtime/sleep.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace simplenet::detail {
+
+/// The lease that a finished receive holds.
+[[nodiscard]] received take_lease(const operation& op) noexcept;
+
+/// Awaitable of receive(); the contract is documented there.
+class [[nodiscard]] receive_operation final : public awaitable_operation {
+public:
+    explicit receive_operation(io_record* of) noexcept
+        : awaitable_operation{of, request::receive} {}
+    receive_operation(receive_operation&&) noexcept = default;
+    ~receive_operation() {
+        // Ended, and its frame destroyed before it could take what came.
+        if (phase == state::finished && error == 0 && moved != 0)
+            static_cast<void>(take_lease(*this));
+    }
+
+    result<received> await_resume() noexcept {
+        if (error != 0) return fail(code());
+        received lease = take_lease(*this);
+        moved = 0;
+        return lease;
+    }
+};
+
+[[nodiscard]] result<> shutdown_write(const io_object& socket) noexcept;
+
+/// Reading and writing of streams. At most one reader and one writer at a time: a second of either
+/// kind stops the program.
+template <class Base>
+class with_stream_operations : public Base {
+public:
+    using Base::Base;
+
+    /// Reads at least one byte and at most `into.size()`.
+    ///
+    /// Completes as soon as some bytes are there; to fill `into`, use async_read_exact().
+    ///
+    /// @pre `into` is not empty, and no other read is in flight on this stream.
+    /// @param into  Borrowed until the await returns.
+    /// @return The number of bytes read, at least 1.
+    ///
+    /// @par Errors
+    /// - `errc::end_of_stream`: the peer will send no more.
+    /// - `std::errc::connection_reset`: the peer aborted; close the stream.
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
+    ///   came first; nothing was read.
+    /// - `std::errc::bad_file_descriptor`: closed before, by close() or by the end of its loop.
+    /// - Anything else recv(2) reports.
+    ///
+    /// @par Cancellation
+    /// Bytes that arrived before the stop took effect are returned as a success. After a stop the
+    /// stream is intact, no byte is lost, and it may be read again.
+    ///
+    /// @par Cost
+    /// At most one system call, on io_uring none of its own: there the kernel receives into a
+    /// buffer of the loop's pool, and the bytes are copied.
+    ///
+    /// @par Example
+    /// @snippet echo_server.cpp serve
+    [[nodiscard]] some_operation read_some(mutable_buffer into) noexcept {
+        return {this->record(), into};
+    }
+
+    /// Receives into a buffer of the loop's pool: an idle connection holds no memory, and on
+    /// io_uring nothing is copied.
+    ///
+    /// @pre No other read is in flight on this stream.
+    /// @return A lease on at least one byte.
+    ///
+    /// @par Errors
+    /// As of read_some(). A pool whose buffers are all held is no error: it waits for one.
+    /// @par Cancellation
+    /// As of read_some().
+    [[nodiscard]] receive_operation receive() noexcept { return receive_operation{this->record()}; }
+
+    /// Writes at least one byte of `from`, and as many as the kernel takes at once; 0 of an empty
+    /// one. To write all, use async_write_all().
+    ///
+    /// @pre No other write is in flight on this stream.
+    /// @param from  Borrowed until the await returns.
+    ///
+    /// @par Errors
+    /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is
+    ///   never raised.
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: as of read_some(); nothing
+    ///   was written.
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - Anything else send(2) reports.
+    [[nodiscard]] some_operation write_some(const_buffer from) noexcept {
+        return {this->record(), from};
+    }
+    /// The same for several buffers, one after the other.
+    ///
+    /// @param from  Borrowed until the await returns, the array of buffers too.
+    [[nodiscard]] some_operation write_some(std::span<const const_buffer> from) noexcept {
+        return {this->record(), from};
+    }
+
+    /// Tells the peer that nothing more will come; reading goes on. Never waits.
+    ///
+    /// @par Errors
+    /// - `std::errc::not_connected`: the connection is gone.
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    [[nodiscard]] result<> shutdown_write() noexcept { return detail::shutdown_write(*this); }
+
+    /// Lets reads fail with `errc::deadline_exceeded` when they have waited so long and nothing
+    /// moved in either direction meanwhile. Zero or less: no limit.
+    ///
+    /// @par Cost
+    /// A store and a list insertion per turn and stream, whatever the number of operations.
+    template <class Rep, class Period>
+    void set_idle_timeout(std::chrono::duration<Rep, Period> limit) {
+        io_object::set_idle_timeout(saturated(limit));
+    }
+
+    // async_read_exact() and async_write_all() on a stream of the runtime are one operation each.
+    [[nodiscard]] whole_operation read_exact_operation(mutable_buffer into) noexcept {
+        return {this->record(), into};
+    }
+    [[nodiscard]] whole_operation write_all_operation(const_buffer from) noexcept {
+        return {this->record(), from};
+    }
+    [[nodiscard]] whole_operation write_all_operation(std::span<const const_buffer> from) noexcept {
+        return {this->record(), from};
+    }
+};
+
+} // namespace simplenet::detail

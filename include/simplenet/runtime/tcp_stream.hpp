@@ -1,0 +1,69 @@
+#pragma once
+// tcp_stream: a TCP connection whose operations are awaited. Layer runtime.
+
+#include <simplenet/nonblocking/tcp_stream.hpp>
+#include <simplenet/runtime/stream_operations.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace simplenet {
+namespace detail {
+
+using tcp_stream_operations = with_stream_operations<with_ip_names<with_tcp_options<io_object>>>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A TCP connection.
+///
+/// A handle to a record that its loop owns: the loop of the first awaited operation. Moving is
+/// always allowed, with operations in flight too; destroying it is close(). One that outlives its
+/// loop has been closed by it. Options and addresses are documented with its bases. Loop thread
+/// only.
+///
+/// @par Example
+/// @snippet echo_server.cpp serve
+class tcp_stream : public detail::tcp_stream_operations {
+public:
+    /// What release() gives.
+    struct released {
+        nonblocking::tcp_stream socket;
+        std::vector<std::byte> unread; // received already, and not read
+    };
+
+    /// Takes a connected socket; throws std::bad_alloc.
+    explicit tcp_stream(nonblocking::tcp_stream socket)
+        : with_stream_operations{std::move(socket).release()} {}
+    /// For the library: `socket` is a TCP connection.
+    explicit tcp_stream(detail::io_record& socket) noexcept
+        : with_stream_operations{socket} {}
+
+    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    ///
+    /// @pre No operation is in flight. The stream is empty afterwards.
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// @par Cancellation
+    /// None: it takes a turn or two.
+    [[nodiscard]] task<result<released>> release() &&;
+
+    /// Decides about close(): zero seconds abort the connection, the peer sees a reset and what was
+    /// not sent is lost; none is the normal close in the background.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
+    [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
+        if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
+        return with_tcp_options::set_linger(limit);
+    }
+};
+
+} // namespace runtime
+} // namespace simplenet

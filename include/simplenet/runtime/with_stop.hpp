@@ -1,0 +1,82 @@
+#pragma once
+// with_stop: a std::stop_token, from any thread, for anything that can be awaited. Layer runtime.
+
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/runtime/deadline.hpp>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+/// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
+/// the awaiter and by requests on their way.
+struct stop_target {
+    scope* inner;            // loop thread only; null once the await is over
+    run_queue* const queue;  // for comparing only, from other threads
+    bool came_first = false; // loop thread only: the scope was stopped before the end
+};
+
+/// Stops `target`: at once on its own thread, by way of the loop's inbox from another one.
+void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept;
+
+class token_policy {
+public:
+    explicit token_policy(std::stop_token token) noexcept
+        : token_{std::move(token)} {}
+    token_policy(token_policy&& other) noexcept
+        : token_{std::move(other.token_)} {}
+
+    static stop_reason inherits(stop_reason reason) noexcept { return reason; }
+    void entered(scope& inner) {
+        target_ = std::make_shared<stop_target>(&inner, inner.queue);
+        // Calls back from here if the stop was requested already.
+        callback_.emplace(token_, callback{target_});
+    }
+    static void suspended(scope&) noexcept {}
+    void leaving() noexcept {
+        callback_.reset(); // waits for a callback that runs on another thread
+        if (target_) target_->inner = nullptr;
+    }
+    auto finish(auto&& resume) {
+        return finish_stopped(resume, target_->came_first,
+                              std::make_error_code(std::errc::operation_canceled));
+    }
+
+private:
+    struct callback {
+        std::shared_ptr<stop_target> target;
+        void operator()() const noexcept { request_stop_of(target); }
+    };
+
+    std::stop_token token_;
+    std::shared_ptr<stop_target> target_;
+    std::optional<std::stop_callback<callback>> callback_;
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Awaits `awaitable`, and stops what it does when a stop is requested through `token`.
+///
+/// The request may come from any thread; nothing is resumed inside it. What is stopped is joined.
+///
+/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: what it
+///         returns; stopped operations fail with operation_canceled. For any other `T`:
+///         `result<T>`, which is operation_canceled if the stop came before the end.
+/// @pre The source's last request from another thread returns before the loop is destroyed.
+/// @par Cost
+/// One allocation for the state that both threads share; one more and, if the loop sleeps, one
+/// system call for a request from another thread.
+template <detail::awaitable Awaitable>
+[[nodiscard]] auto with_stop(std::stop_token token, Awaitable awaitable) {
+    return detail::scoped_awaiter<Awaitable, detail::token_policy>{std::move(awaitable),
+                                                                   std::move(token)};
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,37 @@
+#pragma once
+// All of libsimplenet but its optional components.
+
+#include <simplenet/blocking/local_listener.hpp>
+#include <simplenet/blocking/local_stream.hpp>
+#include <simplenet/blocking/tcp_listener.hpp>
+#include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/blocking/udp_socket.hpp>
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/ip/ip_address.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/nonblocking/local_listener.hpp>
+#include <simplenet/nonblocking/local_stream.hpp>
+#include <simplenet/nonblocking/tcp_listener.hpp>
+#include <simplenet/nonblocking/tcp_stream.hpp>
+#include <simplenet/nonblocking/udp_socket.hpp>
+#include <simplenet/runtime/connect.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/local_listener.hpp>
+#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/runtime/received.hpp>
+#include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/runtime/tcp_listener.hpp>
+#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/transfer.hpp>

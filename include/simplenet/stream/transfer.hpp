@@ -1,0 +1,133 @@
+#pragma once
+// async_read_exact and async_write_all: transfers of a whole buffer, over any stream. Layer stream.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/coro/task.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+namespace simplenet {
+
+inline namespace runtime {
+
+/// Something with `read_some(mutable_buffer)`, awaitable of `result<std::size_t>`.
+template <class Stream>
+concept async_reader = requires(Stream& stream, mutable_buffer into) {
+    { stream.read_some(into) } -> detail::awaitable;
+    requires std::same_as<detail::await_result<decltype(stream.read_some(into))>,
+                          result<std::size_t>>;
+};
+
+/// Something with `write_some(const_buffer)`, awaitable of `result<std::size_t>`.
+template <class Stream>
+concept async_writer = requires(Stream& stream, const_buffer from) {
+    { stream.write_some(from) } -> detail::awaitable;
+    requires std::same_as<detail::await_result<decltype(stream.write_some(from))>,
+                          result<std::size_t>>;
+};
+
+} // namespace runtime
+
+namespace detail {
+
+template <class Stream>
+task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const result<std::size_t> count = co_await stream.read_some(into.subspan(done));
+        if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
+        done += *count;
+    }
+    co_return done;
+}
+
+template <class Stream>
+task<transfer_result> write_all_to(Stream& stream, const_buffer from) {
+    std::size_t done = 0;
+    while (done < from.size()) {
+        const result<std::size_t> count = co_await stream.write_some(from.subspan(done));
+        if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
+        done += *count;
+    }
+    co_return done;
+}
+
+template <class Stream>
+task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from) {
+    std::size_t done = 0;
+    for (const const_buffer& each : from) {
+        const transfer_result count = co_await write_all_to(stream, each);
+        if (!count) {
+            co_return std::unexpected{
+                transfer_error{count.error().code, done + count.error().transferred}};
+        }
+        done += *count;
+    }
+    co_return done;
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Reads until `into` is full.
+///
+/// @pre No other read is in flight on `stream`, which outlives the await.
+/// @param into  Borrowed until the await returns; an empty one succeeds with 0.
+/// @return `into.size()`.
+///
+/// @par Errors
+/// As of the stream's read_some(); `transferred` says how many bytes are in `into` all the same.
+/// The end of the stream before `into` is full is `errc::end_of_stream`.
+/// @par Cancellation
+/// Nothing is lost: what was read is counted, and the rest is still in the stream.
+/// @par Cost
+/// On the streams of the runtime one operation, without a coroutine.
+template <async_reader Stream>
+[[nodiscard]] auto async_read_exact(Stream& stream, mutable_buffer into) {
+    if constexpr (requires { stream.read_exact_operation(into); }) {
+        return stream.read_exact_operation(into);
+    } else {
+        return detail::read_exact_from(stream, into);
+    }
+}
+
+/// Writes all of `from`.
+///
+/// @pre No other write is in flight on `stream`, which outlives the await.
+/// @param from  Borrowed until the await returns; an empty one succeeds with 0.
+/// @return `from.size()`.
+///
+/// @par Errors
+/// As of the stream's write_some(); `transferred` says how many bytes the stream took before.
+/// @par Cancellation
+/// The stream is usable at the reported offset.
+/// @par Cost
+/// On the streams of the runtime one operation, without a coroutine; nearly always one send(2).
+template <async_writer Stream>
+[[nodiscard]] auto async_write_all(Stream& stream, const_buffer from) {
+    if constexpr (requires { stream.write_all_operation(from); }) {
+        return stream.write_all_operation(from);
+    } else {
+        return detail::write_all_to(stream, from);
+    }
+}
+
+/// The same for several buffers, one after the other.
+///
+/// @param from  Borrowed until the await returns, the array of buffers too.
+template <async_writer Stream>
+[[nodiscard]] auto async_write_all(Stream& stream, std::span<const const_buffer> from) {
+    if constexpr (requires { stream.write_all_operation(from); }) {
+        return stream.write_all_operation(from);
+    } else {
+        return detail::write_all_to(stream, from);
+    }
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,91 @@
+#include <simplenet/runtime/connect.hpp>
+
+#include "ip/native.hpp"
+#include "runtime/io_record.hpp"
+#include "socket/setup.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+namespace {
+
+/// A TCP socket on its way to be a tcp_stream.
+class connecting_object final : public io_object {
+public:
+    explicit connecting_object(unique_fd socket)
+        : io_object{std::move(socket)} {}
+
+    using io_object::give_away;
+
+    class [[nodiscard]] connect_operation final : public awaitable_operation {
+    public:
+        connect_operation(io_record* of, native_address& to) noexcept
+            : awaitable_operation{of, request::connect} {
+            data = reinterpret_cast<std::byte*>(to.data());
+            size = to.size;
+        }
+        result<> await_resume() const noexcept {
+            if (error != 0) return fail(code());
+            return {};
+        }
+    };
+
+    /// @pre `to` outlives the await.
+    [[nodiscard]] connect_operation connect(native_address& to) noexcept { return {record(), to}; }
+};
+
+result<unique_fd> open_for(const endpoint& to, const connect_options& options) {
+    auto socket = open_tcp(to, sys::mode::nonblocking);
+    if (!socket) return socket;
+    if (options.from) {
+        native_address from = to_native(*options.from);
+        if (const int outcome = sys::bind(socket->get(), from.data(), from.size); outcome < 0) {
+            return fail(sys::error_from(outcome));
+        }
+    }
+    if (options.no_delay) {
+        if (auto set = options::set_no_delay(socket->get(), true); !set) return fail(set);
+    }
+    return socket;
+}
+
+} // namespace
+} // namespace detail
+
+inline namespace runtime {
+
+task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
+    auto socket = detail::open_for(to, options);
+    if (!socket) co_return fail(socket);
+    detail::connecting_object connecting{*std::move(socket)};
+    detail::native_address address = detail::to_native(to);
+    if (auto connected = co_await connecting.connect(address); !connected)
+        co_return fail(connected);
+    co_return tcp_stream{connecting.give_away()};
+}
+
+task<result<local_stream>> async_connect(local_endpoint to) {
+    using namespace std::chrono_literals;
+    std::chrono::milliseconds pause = 1ms;
+    for (;;) {
+        auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);
+        if (socket) {
+            co_return local_stream{
+                nonblocking::local_stream{detail::known_socket{*std::move(socket)}}};
+        }
+        if (socket.error() != std::errc::operation_would_block) co_return fail(socket);
+        if (auto slept = co_await async_sleep(pause); !slept) co_return fail(slept);
+        pause = std::min(2 * pause, 50ms);
+    }
+}
+
+} // namespace runtime
+} // namespace simplenet

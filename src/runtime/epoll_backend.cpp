@@ -1,0 +1,306 @@
+// The epoll backend: registers a descriptor once, edge-triggered, and attempts what its events say
+// may succeed. Only this file knows epoll. Layer runtime.
+
+#include "runtime/backend_driver.hpp"
+#include "runtime/loop.hpp"
+#include "runtime/perform.hpp"
+#include "runtime/receive_pool.hpp"
+#include "socket/setup.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/runtime/received.hpp>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace simplenet::detail {
+
+namespace {
+
+std::error_code last_error() noexcept {
+    return {errno, std::system_category()};
+}
+
+class epoll_backend final : public backend_driver, private receive_pool::listener {
+public:
+    explicit epoll_backend(loop& owner) noexcept
+        : loop_{owner} {}
+    ~epoll_backend() override {
+        if (pool_ != nullptr) pool_->abandon();
+    }
+
+    result<> open(const loop_options& options) {
+        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+        if (!epoll_) return fail(last_error());
+        wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        if (!wake_) return fail(last_error());
+        // Edge-triggered and never read: every write is a new edge.
+        epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.ptr = nullptr}};
+        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+            return fail(last_error());
+        }
+        auto pool = receive_pool::create(options.receive_pool, this);
+        if (!pool) return fail(pool);
+        pool_ = *pool;
+        return {};
+    }
+
+    bool attempt(operation& op) noexcept override {
+        switch (op.kind) {
+        case request::read_some:
+        case request::read_exact:
+            return attempt_read(op);
+        case request::write_some:
+        case request::write_all:
+            return attempt_write(op);
+        case request::receive:
+            return attempt_receive(op);
+        case request::accept:
+            return attempt_accept(op);
+        case request::connect:
+            return attempt_connect(op);
+        }
+        return true;
+    }
+
+    void submit(operation& op) noexcept override {
+        io_record& record = *op.record;
+        if (!record.registered && !add(record)) {
+            // No watch left (epoll_create(2), max_user_watches), or no memory for one.
+            loop_.complete(op, errno);
+        }
+        // An event that came before the operation is remembered in the ready bits, and the first
+        // registration reports what is there already.
+        if (record.starved && !static_cast<list_hook<starved_tag>&>(record).linked()) {
+            starved_.push_back(record);
+        }
+    }
+
+    void cancel(operation& op, stop_reason reason) noexcept override {
+        // The last attempt before a deadline counts: bytes may be there and their event may not.
+        if (reason == stop_reason::deadline) return loop_.attempt_later(op);
+        loop_.complete(op, ECANCELED);
+    }
+
+    void retire(io_record& record) noexcept override {
+        static_cast<list_hook<starved_tag>&>(record).unlink();
+        // close(2) takes the registration along; a descriptor that stays open has to leave.
+        if (record.registered && record.keep_descriptor) {
+            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
+            record.registered = false;
+        }
+    }
+
+    void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
+
+    std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept override {
+        std::size_t total = 0;
+        // Again while the batch is full, so that everything that is there is seen before timers
+        // expire; bounded, so that they do.
+        for (int round = 0; round < most_rounds; ++round) {
+            const int count = wait(total == 0 ? timeout : std::chrono::nanoseconds{0});
+            for (int at = 0; at < count; ++at)
+                dispatch(events_[static_cast<std::size_t>(at)]);
+            if (count > 0) total += static_cast<std::size_t>(count);
+            if (count < static_cast<int>(events_.size())) break;
+        }
+        return total;
+    }
+
+    void wake() noexcept override {
+        const std::uint64_t one = 1;
+        // Fails only if the counter is full, after 2^64 wake-ups.
+        static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+    }
+
+    int native_handle() noexcept override { return epoll_.get(); }
+    bool busy() const noexcept override { return false; } // the kernel keeps no buffer of ours
+    backend kind() const noexcept override { return backend::epoll; }
+    receive_pool& pool() noexcept override { return *pool_; }
+
+private:
+    static constexpr int most_rounds = 16;
+
+    bool add(io_record& record) noexcept {
+        // Everything at once, and never modified: one system call in the life of a descriptor.
+        epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                          .data = {.ptr = &record}};
+        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) return false;
+        record.registered = true;
+        return true;
+    }
+
+    int wait(std::optional<std::chrono::nanoseconds> timeout) noexcept {
+        const int room = static_cast<int>(events_.size());
+        if (!timeout) return ::epoll_wait(epoll_.get(), events_.data(), room, -1);
+        if (timeout->count() == 0) return ::epoll_wait(epoll_.get(), events_.data(), room, 0);
+        if (nanosecond_waits_) {
+            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*timeout);
+            const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
+                                 .tv_nsec = static_cast<long>((*timeout - seconds).count())};
+            const int count = ::epoll_pwait2(epoll_.get(), events_.data(), room, &limit, nullptr);
+            if (count >= 0 || errno != ENOSYS) return count;
+            nanosecond_waits_ = false; // Linux < 5.11, and valgrind
+        }
+        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(*timeout).count();
+        return ::epoll_wait(epoll_.get(), events_.data(), room,
+                            static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+    }
+
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
+    void dispatch(const epoll_event& event) noexcept {
+        if (event.data.ptr == nullptr) return; // a wake-up
+        io_record& record = *static_cast<io_record*>(event.data.ptr);
+        constexpr unsigned hang_up = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+        if ((event.events & (EPOLLIN | hang_up)) != 0) {
+            record.readable = true;
+            if ((event.events & hang_up) != 0) record.hung_up = true;
+            notify(record.reader);
+        }
+        if ((event.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+            record.writable = true;
+            notify(record.writer);
+        }
+    }
+    void notify(operation* waiting) noexcept {
+        if (waiting != nullptr && waiting->phase == operation::state::waiting) {
+            loop_.attempt_later(*waiting);
+        }
+    }
+
+    /// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
+    // A short read means that nothing is left: the edge for the next bytes will come (epoll(7)),
+    // which saves the read that would only say EAGAIN. After a hang-up there is no next edge.
+    static ssize_t read(io_record& record, std::byte* data, std::size_t size) noexcept {
+        const ssize_t count = sys::recv(record.fd, data, size);
+        if (count == -EAGAIN ||
+            (count > 0 && static_cast<std::size_t>(count) < size && !record.hung_up)) {
+            record.readable = false;
+        }
+        return count;
+    }
+    static bool fail_read(operation& op, ssize_t count) noexcept {
+        op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+        return true;
+    }
+
+    bool attempt_read(operation& op) noexcept {
+        io_record& record = *op.record;
+        for (;;) {
+            if (op.moved == op.size) return true;
+            const ssize_t count = read(record, op.data + op.moved, op.size - op.moved);
+            if (count == -EAGAIN) return false;
+            if (count <= 0) return fail_read(op, count);
+            op.moved += static_cast<std::size_t>(count);
+            if (op.kind == request::read_some || op.moved == op.size) return true;
+            if (!record.readable) return false;
+        }
+    }
+
+    bool attempt_receive(operation& op) noexcept {
+        io_record& record = *op.record;
+        // Claimed only when there is something to put into it: an idle stream holds no memory.
+        const std::uint32_t buffer = pool_->claim();
+        record.starved = buffer == receive_pool::none;
+        if (record.starved) return false;
+        static_cast<list_hook<starved_tag>&>(record).unlink();
+        const ssize_t count = read(record, pool_->memory(buffer), receive_pool::buffer_size);
+        if (count <= 0) {
+            pool_->give_back(buffer);
+            buffer_returned();
+            return count == -EAGAIN ? false : fail_read(op, count);
+        }
+        op.lease = buffer;
+        op.data = pool_->memory(buffer);
+        op.moved = static_cast<std::size_t>(count);
+        return true;
+    }
+
+    // First come first served.
+    void buffer_returned() noexcept override {
+        while (!starved_.empty()) {
+            io_record& record = starved_.pop_front();
+            record.starved = false;
+            // One whose reader was stopped meanwhile passes its turn on.
+            if (record.reader != nullptr) return notify(record.reader);
+        }
+    }
+
+    bool attempt_accept(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (record.accepting->pausing) return false;
+        for (;;) {
+            const int accepted = sys::accept(record.fd, sys::mode::nonblocking);
+            if (accepted >= 0) {
+                record.accepting->pause = {};
+                op.lease = static_cast<std::uint32_t>(accepted);
+                op.moved = 1;
+                return true;
+            }
+            if (accepted == -EAGAIN) {
+                record.readable = false;
+                return false;
+            }
+            if (sys::is_error_of_the_connection(accepted)) continue;
+            if (is_shortage(-accepted)) {
+                // The connection stays queued and there will be no edge for it.
+                record.readable = false;
+                loop_.pause_accepting(record);
+                return false;
+            }
+            op.error = -accepted;
+            return true;
+        }
+    }
+
+    static bool attempt_connect(operation& op) noexcept {
+        io_record& record = *op.record;
+        const bool started = op.moved != 0;
+        if (!started) {
+            op.moved = 1;
+            const int outcome = sys::connect(record.fd, reinterpret_cast<const sockaddr*>(op.data),
+                                             static_cast<socklen_t>(op.size));
+            // EINTR: it goes on in the background (connect(2)).
+            if (outcome == -EINPROGRESS || outcome == -EINTR) {
+                record.writable = false;
+                return false;
+            }
+            op.error = -outcome;
+            return true;
+        }
+        const auto outcome = finish_connect(record.fd);
+        if (outcome) return true;
+        if (outcome.error() == std::errc::operation_would_block) {
+            record.writable = false;
+            return false;
+        }
+        op.error = outcome.error().value();
+        return true;
+    }
+
+    loop& loop_;
+    unique_fd epoll_;
+    unique_fd wake_;
+    receive_pool* pool_ = nullptr;
+    bool nanosecond_waits_ = true;
+    intrusive_list<io_record, starved_tag> starved_;
+    std::array<epoll_event, 256> events_;
+};
+
+} // namespace
+
+result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
+                                                           const loop_options& options) {
+    auto made = std::make_unique<epoll_backend>(owner);
+    if (auto opened = made->open(options); !opened) return fail(opened);
+    return made;
+}
+
+} // namespace simplenet::detail

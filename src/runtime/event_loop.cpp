@@ -1,0 +1,161 @@
+#include <simplenet/runtime/event_loop.hpp>
+
+#include "runtime/loop.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+namespace {
+
+/// What SIMPLENET_BACKEND says, read once per process.
+result<backend> chosen_by_environment() noexcept {
+    static const result<backend> choice = []() -> result<backend> {
+        const char* const text = std::getenv("SIMPLENET_BACKEND");
+        if (text == nullptr || *text == '\0') return backend::automatic;
+        for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
+            if (std::string_view{text} == to_string(each)) return each;
+        }
+        return fail(std::errc::invalid_argument);
+    }();
+    return choice;
+}
+
+/// The backend to use, and whether epoll will do instead.
+struct decision {
+    backend which;
+    bool may_fall_back;
+};
+
+result<decision> decide(backend wanted) noexcept {
+    if (wanted != backend::automatic) return decision{wanted, false};
+    const auto environment = chosen_by_environment();
+    if (!environment) return fail(environment);
+    if (*environment != backend::automatic) return decision{*environment, false};
+#if SIMPLENET_HAS_IO_URING
+    if (probe_uring()) return decision{backend::io_uring, true};
+#endif
+    return decision{backend::epoll, false};
+}
+
+result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_options& options) {
+    const auto decided = decide(options.backend);
+    if (!decided) return fail(decided);
+    if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
+#if SIMPLENET_HAS_IO_URING
+    if (!probe_uring()) return fail(errc::backend_unavailable);
+    auto made = make_uring_backend(owner, options);
+    if (made || made.error() == std::errc::too_many_files_open) return made;
+    // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
+    if (decided->may_fall_back) return make_epoll_backend(owner, options);
+    return made;
+#else
+    return fail(errc::backend_unavailable);
+#endif
+}
+
+} // namespace
+
+result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
+    auto made = std::make_unique<loop>(options);
+    auto driver = make_driver(*made, options);
+    if (!driver) return fail(driver);
+    made->driver_ = *std::move(driver);
+    return made;
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+const char* to_string(backend which) noexcept {
+    switch (which) {
+    case backend::automatic:
+        return "automatic";
+    case backend::epoll:
+        return "epoll";
+    case backend::io_uring:
+        return "io_uring";
+    }
+    return "unknown";
+}
+
+result<event_loop> event_loop::create(loop_options options) {
+    auto made = detail::loop::create(options);
+    if (!made) return fail(made);
+    return event_loop{*std::move(made)};
+}
+
+event_loop::event_loop(std::unique_ptr<detail::loop> inner) noexcept
+    : inner_{std::move(inner)} {}
+
+event_loop::event_loop(event_loop&& other) noexcept = default;
+
+event_loop& event_loop::operator=(event_loop&& other) noexcept {
+    if (this != &other) {
+        const event_loop replaced{std::move(*this)};
+        inner_ = std::move(other.inner_);
+    }
+    return *this;
+}
+
+event_loop::~event_loop() {
+    if (!inner_) return;
+    inner_->facade = this;
+    inner_->tear_down();
+}
+
+backend event_loop::selected_backend() const noexcept {
+    return inner_->driver().kind();
+}
+
+void event_loop::run() {
+    inner_->facade = this;
+    inner_->run();
+}
+
+bool event_loop::run_for_ns(std::chrono::nanoseconds limit) {
+    inner_->facade = this;
+    return inner_->run_for(limit);
+}
+
+std::size_t event_loop::poll() {
+    inner_->facade = this;
+    return inner_->poll();
+}
+
+int event_loop::native_handle() const noexcept {
+    return inner_->native_handle();
+}
+
+std::optional<event_loop::clock::time_point> event_loop::next_timer() const {
+    return inner_->next_timer();
+}
+
+void event_loop::stop() noexcept {
+    inner_->stop();
+}
+
+loop_metrics event_loop::metrics() const {
+    return inner_->metrics();
+}
+
+event_loop* event_loop::current() noexcept {
+    auto* const running = static_cast<detail::loop*>(detail::run_queue::current());
+    return running == nullptr ? nullptr : running->facade;
+}
+
+detail::run_queue& event_loop::queue() noexcept {
+    return *inner_;
+}
+
+void event_loop::post_item(detail::posted& item) noexcept {
+    inner_->post(item);
+}
+
+} // namespace runtime
+} // namespace simplenet

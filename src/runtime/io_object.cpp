@@ -1,0 +1,103 @@
+#include <simplenet/runtime/io_object.hpp>
+
+#include "runtime/loop.hpp"
+
+namespace simplenet::detail {
+
+io_object::io_object(unique_fd socket)
+    : record_{&loop::new_record(socket.get())} {
+    static_cast<void>(socket.release());
+}
+
+void io_object::close() noexcept {
+    if (record_ == nullptr) return;
+    if (record_->home != nullptr) return record_->home->close(*record_);
+    // Bound to no loop, or to one that is gone and has closed it.
+    record_->closing = true;
+    if (record_->fd >= 0) close_descriptor(std::exchange(record_->fd, -1));
+}
+
+int io_object::native_handle() const noexcept {
+    return record_ == nullptr || record_->closing ? -1 : record_->fd;
+}
+
+void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
+    SIMPLENET_EXPECTS(record_ != nullptr, "an idle timeout for a socket that was moved from");
+    if (!record_->idle) record_->idle = std::make_unique<idle_state>(*record_);
+    record_->idle->limit = limit;
+    record_->idle->cancel();
+    if (record_->home != nullptr && record_->reader != nullptr) record_->home->touch(*record_);
+}
+
+void io_object::drop() noexcept {
+    if (record_ == nullptr) return;
+    io_record& gone = *std::exchange(record_, nullptr);
+    if (gone.home != nullptr) return gone.home->drop(gone);
+    if (gone.fd >= 0) close_descriptor(gone.fd);
+    delete &gone;
+}
+
+bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
+    SIMPLENET_EXPECTS(record_ != nullptr, "closed() of a socket that was moved from");
+    if (within.stopped()) {
+        suspend(caller, within);
+        stopped_ = within.reason;
+        within.queue->refuse(*this, within);
+        return true;
+    }
+    if (record_->finished || record_->fd < 0) return false;
+    if (record_->home == nullptr) current_loop().bind(*record_);
+    suspend(caller, within);
+    waiting_ = true;
+    record_->closed_waiters.push_back(*this);
+    return true;
+}
+
+result<> closed_operation::await_resume() noexcept {
+    if (stopped_ != stop_reason::none) return fail(error_of(stopped_));
+    return {};
+}
+
+void closed_operation::on_stop(stop_reason reason) noexcept {
+    if (!linked()) return; // it is on the ready list
+    unlink();
+    waiting_ = false;
+    stopped_ = reason;
+    if (record_->home != nullptr) record_->home->free_if_unused(*record_);
+    within_->queue->push(*this);
+}
+
+closed_operation::~closed_operation() {
+    if (!linked()) return;
+    unlink();
+    if (record_->home != nullptr) record_->home->free_if_unused(*record_);
+}
+
+void io_record::reset(int descriptor) noexcept {
+    home = nullptr;
+    fd = descriptor;
+    readable = hung_up = registered = closing = keep_descriptor = finished = listening = false;
+    writable = held = true;
+    armed = disarming = starved = false;
+    end = 0;
+    idle.reset();
+    accepting.reset();
+}
+
+void idle_state::expired() noexcept {
+    operation* const reader = record.reader;
+    if (reader == nullptr) return; // armed again by the next read that waits
+    loop& home = *record.home;
+    const auto due = last + limit;
+    if (touched || due > timer_wheel::clock::now()) {
+        home.timers.insert(*this, due);
+    } else {
+        reader->on_stop(stop_reason::deadline);
+    }
+}
+
+void accept_state::expired() noexcept {
+    record.home->resume_accepting(record);
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,107 @@
+#pragma once
+// io_record: what a loop knows about one socket. Layer runtime, private.
+
+#include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/runtime/io_object.hpp>
+#include <simplenet/runtime/operation.hpp>
+#include <simplenet/runtime/timer_wheel.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace simplenet::detail {
+
+class loop;
+
+struct starved_tag; // streams that wait for a receive buffer
+struct parked_tag;  // listeners that wait for a descriptor
+
+/// Accepting: what a listener needs and a stream does not.
+struct accept_state final : timer_node {
+    explicit accept_state(io_record& of) noexcept
+        : record{of} {}
+    void expired() noexcept override; // the pause after EMFILE and its like is over
+
+    io_record& record;
+    std::vector<int> ahead;           // descriptors accepted before anybody asked; oldest first
+    std::size_t next = 0;             // the first of these not handed out
+    std::chrono::nanoseconds pause{}; // the last one; grows while the condition lasts
+    bool pausing = false;
+};
+
+/// The clock of set_idle_timeout().
+struct idle_state final : timer_node {
+    explicit idle_state(io_record& of) noexcept
+        : record{of} {}
+    void expired() noexcept override;
+
+    io_record& record;
+    std::chrono::nanoseconds limit{};
+    timer_wheel::time_point last{}; // something moved, or a read began to wait
+    bool touched = false;           // it did in this turn: on the loop's list
+};
+
+/// One socket of a loop.
+///
+/// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
+/// operation, and after the loop's end. Freed when the handle is gone, the descriptor closed and
+/// the kernel has forgotten it. Its memory stays readable while its loop lives, so that an event
+/// for a descriptor that a duplicate keeps alive can do no harm.
+///
+/// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
+struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_tag> {
+    explicit io_record(int descriptor) noexcept
+        : fd{descriptor} {}
+
+    loop* home = nullptr;
+    int fd; // -1 once closed
+    operation* reader = nullptr;
+    operation* writer = nullptr;
+
+    // What a read would find. `end` is delivered after everything that was received.
+    bool readable = false;        // an attempt is worth its system call, or the queue is not empty
+    bool writable = true;         // the same for a write
+    bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
+    bool registered = false;      // with epoll
+    bool held = true;             // a handle exists
+    bool closing = false;         // close() was called
+    bool keep_descriptor = false; // release(): closing ends without close(2)
+    bool finished = false;        // closing is over: the kernel knows nothing of it any more
+    bool listening = false;
+
+    // io_uring.
+    bool armed = false;     // a multishot receive or accept is in the kernel
+    bool disarming = false; // and a cancel of it
+    bool starved = false;   // it ended for want of buffers; in the loop's list
+    int end = 0;            // what comes after the received-ahead data: 0 nothing yet, or an error
+    std::uint16_t kernel_references = 0; // entries that name this record or its operations
+    std::uint16_t ahead_buffers = 0;
+    std::uint32_t ahead_first = 0; // buffer numbers, linked through the pool
+    std::uint32_t ahead_last = 0;
+    std::size_t ahead_bytes = 0;
+
+    std::unique_ptr<accept_state> accepting;
+    std::unique_ptr<idle_state> idle;
+    intrusive_list<closed_operation> closed_waiters;
+
+    /// As if constructed again, for a record that was finished and is held by nobody.
+    void reset(int descriptor) noexcept;
+
+    /// Out of every list of its loop.
+    void unlink_all() noexcept {
+        static_cast<list_hook<>&>(*this).unlink();
+        static_cast<list_hook<starved_tag>&>(*this).unlink();
+        static_cast<list_hook<parked_tag>&>(*this).unlink();
+    }
+
+    [[nodiscard]] operation*& slot_of(const operation& op) noexcept {
+        return is_read(op.kind) ? reader : writer;
+    }
+};
+
+/// `error` of an operation at the end of the stream.
+inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
+
+} // namespace simplenet::detail

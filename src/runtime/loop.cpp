@@ -1,0 +1,312 @@
+#include "runtime/loop.hpp"
+
+#include "sys/calls.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace simplenet::detail {
+
+namespace {
+
+constexpr std::chrono::nanoseconds no_wait{0};
+constexpr std::chrono::milliseconds shortest_pause{10};
+constexpr std::chrono::milliseconds longest_pause{500};
+
+} // namespace
+
+loop::~loop() {
+    tear_down();
+}
+
+// --- running
+// --------------------------------------------------------------------------------------
+
+std::size_t loop::turn(std::optional<nanoseconds> limit) {
+    ++turns_;
+    std::size_t count = take_posted() + run_ready();
+
+    // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
+    // poll and what they stop is attempted after it: data that is there beats a deadline.
+    std::optional<nanoseconds> wait = limit;
+    const bool timed = timers.has_fresh() || !touched_.empty() || !timers.empty();
+    if (timed) {
+        const auto now = clock::now();
+        settle_timers(now);
+        count += timers.fire(now);
+        if (const auto next = timers.next()) {
+            const nanoseconds left = std::max<nanoseconds>(*next - now, no_wait);
+            wait = wait ? std::min(*wait, left) : left;
+        }
+    }
+    if (has_ready() || !has_work() || stop_requested_.load(std::memory_order_relaxed))
+        wait = no_wait;
+
+    const bool parks = wait != no_wait;
+    // stop() publishes its wish before it looks whether we are parked, so ask again after parking.
+    if (parks && (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)))
+        wait = no_wait;
+    const std::size_t events = driver_->poll(wait);
+    if (parks) inbox_.unpark();
+    completions_ += events;
+    // The wait ended for a timer: no need for another poll before it fires.
+    if (events == 0 && parks && timed) count += timers.fire(clock::now());
+    return count + events;
+}
+
+std::size_t loop::take_posted() noexcept {
+    std::size_t count = 0;
+    for (posted* item = inbox_.take(); item != nullptr; ++count) {
+        here = &top;
+        std::exchange(item, item->next_)->run();
+    }
+    return count;
+}
+
+void loop::settle_timers(clock::time_point now) noexcept {
+    for (idle_state* idle : touched_) {
+        idle->touched = false;
+        idle->last = now;
+        if (!idle->armed() && idle->record.reader != nullptr) {
+            timers.insert_after(*idle, idle->limit);
+        }
+    }
+    touched_.clear();
+    timers.settle(now);
+}
+
+bool loop::has_work() const noexcept {
+    return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0;
+}
+
+bool loop::consume_stop() noexcept {
+    return stop_requested_.load(std::memory_order_relaxed) &&
+           stop_requested_.exchange(false, std::memory_order_acquire);
+}
+
+void loop::enter_thread() noexcept {
+    if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
+    SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
+                      "an event loop is run, and destroyed, by one thread");
+}
+
+void loop::run() {
+    enter_thread();
+    const activation active{*this};
+    while (!consume_stop() && has_work())
+        turn(std::nullopt);
+}
+
+bool loop::run_for(nanoseconds limit) {
+    enter_thread();
+    const activation active{*this};
+    const auto start = clock::now();
+    for (;;) {
+        if (consume_stop() || !has_work()) return true;
+        const nanoseconds left = limit - (clock::now() - start);
+        if (left <= no_wait) return false;
+        turn(left);
+    }
+}
+
+std::size_t loop::poll() {
+    enter_thread();
+    const activation active{*this};
+    if (embedded_) inbox_.unpark();
+    const std::size_t count = turn(no_wait);
+    // Whoever watches the descriptor is to come again for what is ready, and for every post.
+    if (embedded_ && (has_ready() || !inbox_.park())) driver_->wake();
+    return count;
+}
+
+void loop::stop() noexcept {
+    stop_requested_.store(true, std::memory_order_seq_cst);
+    if (inbox_.claim_wake_up()) driver_->wake();
+}
+
+void loop::post(posted& item) noexcept {
+    if (!inbox_.push(item)) return;
+    wake_ups_.fetch_add(1, std::memory_order_relaxed);
+    driver_->wake();
+}
+
+int loop::native_handle() noexcept {
+    if (!embedded_) {
+        embedded_ = true;
+        if (run_queue::current() != this && (has_ready() || !inbox_.park())) driver_->wake();
+    }
+    return driver_->native_handle();
+}
+
+std::optional<loop::clock::time_point> loop::next_timer() const {
+    return timers.next();
+}
+
+loop_metrics loop::metrics() const {
+    loop_metrics now;
+    now.turns = turns_;
+    now.completions = completions_;
+    now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
+    now.live_tasks = live_chains();
+    now.live_frames = simplenet::detail::live_frames();
+    now.timers = timers.size();
+    // Asked for rarely, so counted and not kept.
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
+        now.open_descriptors += record.fd >= 0;
+    });
+    return now;
+}
+
+// --- sockets
+// --------------------------------------------------------------------------------------
+
+io_record& loop::new_record(int descriptor) {
+    auto* const home = static_cast<loop*>(run_queue::current());
+    if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
+    io_record& reused = *home->spare_.back().release();
+    home->spare_.pop_back();
+    reused.reset(descriptor);
+    return reused;
+}
+
+void loop::bind(io_record& record) noexcept {
+    record.home = this;
+    records_.push_back(record);
+}
+
+void loop::close(io_record& record) noexcept {
+    if (record.closing) return;
+    record.closing = true;
+    ++closing_;
+    // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
+    // nothing until then.
+    const bool in_flight =
+        record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
+    if (in_flight && !record.keep_descriptor)
+        static_cast<void>(sys::shutdown(record.fd, SHUT_RDWR));
+    driver_->retire(record);
+    for (operation* op : {record.reader, record.writer}) {
+        if (op != nullptr) op->on_stop(stop_reason::canceled);
+    }
+    settle(record);
+}
+
+void loop::finish_close(io_record& record) noexcept {
+    if (record.fd < 0 || record.reader != nullptr || record.writer != nullptr ||
+        record.kernel_references != 0 || record.finished) {
+        return;
+    }
+    record.finished = true;
+    --closing_;
+    if (record.idle) record.idle->cancel();
+    if (record.accepting) record.accepting->cancel();
+    if (!record.keep_descriptor) {
+        close_descriptor(std::exchange(record.fd, -1));
+        if (!paused_.empty()) resume_accepting(paused_.front());
+    }
+    while (!record.closed_waiters.empty())
+        push(record.closed_waiters.pop_front());
+    free_if_unused(record);
+}
+
+void loop::drop(io_record& record) noexcept {
+    record.held = false;
+    if (record.closing) {
+        free_if_unused(record);
+    } else {
+        close(record);
+    }
+}
+
+void loop::free_if_unused(io_record& record) noexcept {
+    if (record.held || !record.finished || !record.closed_waiters.empty()) return;
+    if (record.idle && record.idle->touched) std::erase(touched_, record.idle.get());
+    record.unlink_all();
+    spare_.emplace_back(&record);
+}
+
+void loop::note_touched(idle_state& idle) noexcept {
+    idle.touched = true;
+    touched_.push_back(&idle);
+}
+
+void loop::pause_accepting(io_record& listener) noexcept {
+    accept_state& accepting = *listener.accepting;
+    accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
+    accepting.pausing = true;
+    static_cast<list_hook<parked_tag>&>(listener).unlink();
+    paused_.push_back(listener);
+    accepting.cancel();
+    timers.insert_after(accepting, accepting.pause);
+}
+
+void loop::resume_accepting(io_record& listener) noexcept {
+    accept_state& accepting = *listener.accepting;
+    accepting.pausing = false;
+    accepting.cancel();
+    static_cast<list_hook<parked_tag>&>(listener).unlink();
+    listener.readable = true;
+    if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
+        attempt_later(*listener.reader);
+    }
+}
+
+// --- the end
+// --------------------------------------------------------------------------------------
+
+void loop::tear_down() noexcept {
+    if (!driver_) return;
+    enter_thread();
+    {
+        const activation active{*this};
+        dying = true;
+        top.stop(stop_reason::teardown);
+        stop_chains(stop_reason::teardown);
+        // Until all have ended, or what is left will never be resumed again.
+        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
+            turn(driver_->busy() && !has_ready() ? std::nullopt : std::optional{no_wait});
+        }
+        while (has_ready())
+            run_ready();
+        drain_kernel();
+        // Operations leave their sockets before frames die: a stream that is destroyed with its
+        // frame must not complete an operation of a frame that is half destroyed.
+        records_.for_each([](io_record& record) {
+            for (operation** slot : {&record.reader, &record.writer}) {
+                if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
+            }
+        });
+        destroy_chains();
+        drain_kernel();
+        orphan_records();
+        for (posted* item = inbox_.take(); item != nullptr;) {
+            std::exchange(item, item->next_)->drop();
+        }
+        discard_ready();
+    }
+    driver_.reset();
+}
+
+void loop::drain_kernel() noexcept {
+    records_.for_each([this](io_record& record) { driver_->retire(record); });
+    while (driver_->busy())
+        driver_->poll(std::nullopt);
+}
+
+void loop::orphan_records() noexcept {
+    while (!records_.empty()) {
+        io_record& record = records_.pop_front();
+        record.unlink_all();
+        if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
+        record.closing = true;
+        record.home = nullptr;
+        record.idle.reset();
+        record.accepting.reset();
+        if (!record.held) delete &record;
+    }
+}
+
+} // namespace simplenet::detail

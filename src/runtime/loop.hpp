@@ -1,0 +1,127 @@
+#pragma once
+// loop: the event loop behind event_loop, written once for both backends. Layer runtime, private.
+
+#include "runtime/backend_driver.hpp"
+#include "runtime/inbox.hpp"
+#include "runtime/io_record.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/timed_queue.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace simplenet::detail {
+
+class loop final : public timed_queue {
+public:
+    using clock = std::chrono::steady_clock;
+    using nanoseconds = std::chrono::nanoseconds;
+
+    [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
+    explicit loop(const loop_options& options) noexcept
+        : options_{options} {
+        on_unhandled = options.on_unhandled;
+    }
+    ~loop();
+
+    // --- event_loop ---
+
+    /// Stops every task and runs on until they have ended; what is left is only to be freed. The
+    /// owner is whole meanwhile, as tasks may use it.
+    void tear_down() noexcept;
+
+    void run();
+    bool run_for(nanoseconds limit);
+    std::size_t poll();
+    void stop() noexcept;             // any thread
+    void post(posted& item) noexcept; // any thread
+    [[nodiscard]] int native_handle() noexcept;
+    [[nodiscard]] std::optional<clock::time_point> next_timer() const;
+    [[nodiscard]] loop_metrics metrics() const;
+    [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
+    [[nodiscard]] const loop_options& options() const noexcept { return options_; }
+
+    event_loop* facade = nullptr; // the owner, while it runs
+
+    // --- sockets ---
+
+    /// A record around `descriptor` for a new handle, bound to no loop yet; from the loop of this
+    /// thread if there is one. Throws std::bad_alloc.
+    [[nodiscard]] static io_record& new_record(int descriptor);
+    /// Makes `record` this loop's.
+    void bind(io_record& record) noexcept;
+    void close(io_record& record) noexcept;
+    /// The handle is gone: closes, and frees when everyone else has let go too.
+    void drop(io_record& record) noexcept;
+    /// The end of a close, if nothing holds the descriptor any more.
+    void settle(io_record& record) noexcept {
+        if (record.closing) finish_close(record);
+    }
+    /// A closed record that nobody holds goes back to the spare ones.
+    void free_if_unused(io_record& record) noexcept;
+
+    // --- for the backends, while they poll ---
+
+    /// `op` is over: resumes its coroutine in a later turn.
+    void complete(operation& op, int error) noexcept;
+    /// There may be something for a waiting `op`: attempts it when its turn comes.
+    void attempt_later(operation& op) noexcept;
+    /// Something moved on `record`, or a read began to wait.
+    void touch(io_record& record) noexcept {
+        if (record.idle && !record.idle->touched) note_touched(*record.idle);
+    }
+
+    // --- accepting ---
+
+    /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when
+    /// this loop closes a descriptor.
+    void pause_accepting(io_record& listener) noexcept;
+    void resume_accepting(io_record& listener) noexcept;
+
+    void set_idle_timeout(io_record& record, nanoseconds limit);
+
+private:
+    std::size_t turn(std::optional<nanoseconds> limit);
+    std::size_t take_posted() noexcept;
+    void settle_timers(clock::time_point now) noexcept;
+    [[nodiscard]] bool has_work() const noexcept;
+    [[nodiscard]] bool consume_stop() noexcept;
+    void enter_thread() noexcept;
+
+    void finish_close(io_record& record) noexcept;
+    void note_touched(idle_state& idle) noexcept;
+
+    void drain_kernel() noexcept;
+    void orphan_records() noexcept;
+
+    loop_options options_;
+    std::unique_ptr<backend_driver> driver_;
+    inbox inbox_;
+    std::atomic<bool> stop_requested_ = false;
+    std::atomic<std::uint64_t> wake_ups_ = 0;
+    std::thread::id thread_; // of the first run
+    bool embedded_ = false;  // native_handle() was asked for
+    bool running_ = false;
+
+    std::uint64_t turns_ = 0;
+    std::uint64_t completions_ = 0;
+    std::size_t closing_ = 0; // records whose close is under way
+
+    intrusive_list<io_record> records_;             // bound to this loop
+    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld; kept readable
+    std::vector<idle_state*> touched_;              // get their clock reading before the poll
+    intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
+};
+
+/// The loop of this thread. @pre there is one.
+[[nodiscard]] inline loop& current_loop() noexcept {
+    return static_cast<loop&>(run_queue::require_current());
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,59 @@
+#include "runtime/receive_pool.hpp"
+
+#include <simplenet/core/contract.hpp>
+#include <simplenet/runtime/received.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <sys/mman.h>
+
+namespace simplenet::detail {
+
+void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
+    pool.release(buffer);
+}
+
+result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
+    // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
+    const std::size_t count =
+        std::clamp<std::size_t>((bytes + buffer_size - 1) / buffer_size, 2, 32768);
+    void* const memory = ::mmap(nullptr, count * buffer_size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return fail(std::error_code{errno, std::system_category()});
+    return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
+                            told};
+}
+
+receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* told)
+    : memory_{memory}
+    , count_{count}
+    , listener_{told}
+    , slots_(count) {
+    for (std::uint32_t buffer = count; buffer-- > 0;)
+        give_back(buffer);
+}
+
+receive_pool::~receive_pool() {
+    ::munmap(memory_, count_ * buffer_size);
+}
+
+void receive_pool::abandon() noexcept {
+    abandoned_ = true;
+    listener_ = nullptr;
+    if (leases_ == 0) delete this;
+}
+
+void receive_pool::release(std::uint32_t buffer) noexcept {
+    SIMPLENET_DEBUG_EXPECTS(leases_ > 0, "a lease was released twice");
+    --leases_;
+    if (abandoned_) {
+        if (leases_ == 0) delete this;
+        return;
+    }
+    give_back(buffer);
+    if (listener_ != nullptr) listener_->buffer_returned();
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,80 @@
+#pragma once
+// receive_pool: the receive buffers of one loop. Layer runtime, private.
+//
+// One reservation of address space; memory is taken only for buffers that were used. A buffer is
+// free, posted to the kernel (io_uring), queued on a stream, or held by a lease.
+
+#include <simplenet/core/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace simplenet::detail {
+
+/// Owned by its loop and by the leases on its buffers: the last of them frees it.
+class receive_pool {
+public:
+    static constexpr std::size_t buffer_size = 16 * 1024; // bytes; see docs/development
+    static constexpr std::uint32_t none = 0xffffffff;
+
+    /// Told when a buffer comes back. Loop thread only.
+    class listener {
+    public:
+        virtual void buffer_returned() noexcept = 0;
+
+    protected:
+        ~listener() = default;
+    };
+
+    /// @param bytes  What it may grow to.
+    [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told);
+    /// The loop lets go; leases may remain.
+    void abandon() noexcept;
+
+    receive_pool(const receive_pool&) = delete;
+    receive_pool& operator=(const receive_pool&) = delete;
+
+    /// A free buffer, or none. The last one given back comes first: it is warm.
+    [[nodiscard]] std::uint32_t claim() noexcept {
+        if (free_ == none) return none;
+        const std::uint32_t buffer = free_;
+        free_ = slots_[buffer].next;
+        return buffer;
+    }
+    void give_back(std::uint32_t buffer) noexcept {
+        slots_[buffer].next = free_;
+        free_ = buffer;
+    }
+    /// A held buffer leaves the loop's books for a lease.
+    void lend() noexcept { ++leases_; }
+    void release(std::uint32_t buffer) noexcept;
+
+    [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
+        return memory_ + buffer * buffer_size;
+    }
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+    // Of a buffer that is queued on a stream.
+    struct slot {
+        std::uint32_t next = none;
+        std::uint32_t offset = 0; // bytes already taken
+        std::uint32_t length = 0; // bytes received
+    };
+    [[nodiscard]] slot& at(std::uint32_t buffer) noexcept { return slots_[buffer]; }
+
+private:
+    receive_pool(std::byte* memory, std::uint32_t count, listener* told);
+    ~receive_pool();
+
+    std::byte* memory_;
+    std::uint32_t count_;
+    std::uint32_t free_ = none; // linked through the slots
+    std::size_t leases_ = 0;
+    bool abandoned_ = false;
+    listener* listener_;
+    std::vector<slot> slots_;
+};
+
+} // namespace simplenet::detail

@@ -1,0 +1,39 @@
+#include "runtime/loop.hpp"
+
+#include <simplenet/runtime/remote_handle.hpp>
+
+namespace simplenet::detail {
+
+void remote_state_base::complete() noexcept {
+    const std::lock_guard lock{guard_};
+    done_ = true;
+    // Under the lock: forget_waiter() keeps the waiting loop alive until we are through with it.
+    if (waiter_ != nullptr) static_cast<loop*>(waiting_)->post(*std::exchange(waiter_, nullptr));
+    ended_.notify_all();
+}
+
+void remote_state_base::wait() noexcept {
+    std::unique_lock lock{guard_};
+    ended_.wait(lock, [this] { return done_; });
+}
+
+bool remote_state_base::wait_with(posted& waiter, run_queue& waiting) noexcept {
+    const std::lock_guard lock{guard_};
+    if (done_) return false;
+    SIMPLENET_EXPECTS(waiter_ == nullptr, "a remote_handle can be awaited once");
+    waiter_ = &waiter;
+    waiting_ = &waiting;
+    return true;
+}
+
+bool remote_state_base::forget_waiter() noexcept {
+    const std::lock_guard lock{guard_};
+    return std::exchange(waiter_, nullptr) != nullptr;
+}
+
+bool remote_state_base::done() const noexcept {
+    const std::lock_guard lock{guard_};
+    return done_;
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,48 @@
+#include <simplenet/runtime/sleep.hpp>
+
+namespace simplenet {
+namespace detail {
+
+bool sleep_base::begin(std::coroutine_handle<> caller, scope& within) noexcept {
+    suspend(caller, within);
+    if (!within.stopped()) return true;
+    stopped_ = within.reason;
+    within.queue->refuse(*this, within);
+    return false;
+}
+
+void sleep_base::on_stop(stop_reason reason) noexcept {
+    if (!armed()) return; // it ended already, and is on the ready list
+    cancel();
+    stopped_ = reason;
+    within_->queue->push(*this);
+}
+
+result<> sleep_base::outcome() const noexcept {
+    if (stopped_ != stop_reason::none) return fail(error_of(stopped_));
+    return {};
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
+    : period_{period} {
+    SIMPLENET_EXPECTS(period > std::chrono::nanoseconds::zero(),
+                      "an interval's period is positive");
+    const auto now = std::chrono::steady_clock::now();
+    tick_ = period < std::chrono::steady_clock::time_point::max() - now
+                ? now + period
+                : std::chrono::steady_clock::time_point::max();
+}
+
+std::chrono::steady_clock::time_point interval::upcoming() noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    // One that is late by less than a period is still delivered, at once.
+    if (now - tick_ >= period_) tick_ += (now - tick_) / period_ * period_;
+    return tick_;
+}
+
+} // namespace runtime
+} // namespace simplenet

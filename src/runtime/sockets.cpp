@@ -1,0 +1,100 @@
+// The sockets of the runtime, as far as they are more than their bases. Layer runtime.
+
+#include "runtime/loop.hpp"
+#include "runtime/receive_pool.hpp"
+#include "socket/setup.hpp"
+
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/runtime/local_listener.hpp>
+#include <simplenet/runtime/tcp_listener.hpp>
+#include <simplenet/socket/stream_socket.hpp>
+
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+received take_lease(const operation& op) noexcept {
+    receive_pool& pool = op.record->home->driver().pool();
+    pool.lend();
+    return received{pool, op.lease, op.data, op.moved};
+}
+
+result<> shutdown_write(const io_object& socket) noexcept {
+    return streams::shutdown_write(socket.native_handle());
+}
+
+unique_fd accept_base::take() noexcept {
+    if (error != 0 || moved == 0) return {};
+    moved = 0;
+    return unique_fd{static_cast<int>(lease)};
+}
+
+listening_object::listening_object(unique_fd socket)
+    : io_object{std::move(socket)} {
+    record()->listening = true;
+    record()->accepting = std::make_unique<accept_state>(*record());
+}
+
+task<result<released_socket>> release_socket(io_object socket) {
+    io_record* const record = socket.record();
+    if (record == nullptr || record->closing || record->fd < 0) {
+        co_return fail(std::errc::bad_file_descriptor);
+    }
+    SIMPLENET_EXPECTS(record->reader == nullptr && record->writer == nullptr,
+                      "a socket was released with an operation in flight");
+    std::vector<std::byte> unread;
+    if (record->home != nullptr) {
+        record->keep_descriptor = true;
+        record->home->close(*record);
+        static_cast<void>(co_await shield(closed_operation{record}));
+        record->home->driver().take_ahead(*record, unread);
+    }
+    co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread)};
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+namespace {
+
+/// `Socket` around a descriptor that is of its kind.
+template <class Released, class Socket, class Stream>
+task<result<Released>> released_as(Stream stream) {
+    auto left = co_await detail::release_socket(std::move(stream));
+    if (!left) co_return fail(left);
+    co_return Released{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
+}
+
+} // namespace
+
+task<result<tcp_stream::released>> tcp_stream::release() && {
+    return released_as<released, nonblocking::tcp_stream>(std::move(*this));
+}
+
+task<result<local_stream::released>> local_stream::release() && {
+    return released_as<released, nonblocking::local_stream>(std::move(*this));
+}
+
+result<std::pair<local_stream, local_stream>> local_stream::pair() {
+    auto made = nonblocking::local_stream::pair();
+    if (!made) return fail(made);
+    return std::pair{local_stream{std::move(made->first)}, local_stream{std::move(made->second)}};
+}
+
+result<tcp_listener> tcp_listener::bind(const endpoint& at, const listen_options& options) {
+    auto made = nonblocking::tcp_listener::bind(at, options);
+    if (!made) return fail(made);
+    return tcp_listener{*std::move(made)};
+}
+
+result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
+                                            const local_listen_options& options) {
+    auto made = nonblocking::local_listener::bind(at, options);
+    if (!made) return fail(made);
+    return local_listener{*std::move(made)};
+}
+
+} // namespace runtime
+} // namespace simplenet
