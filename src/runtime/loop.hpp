@@ -109,6 +109,9 @@ private:
     bool embedded_ = false;  // native_handle() was asked for
     bool running_ = false;
 
+    static constexpr std::size_t resumptions_per_poll = 61;
+
+    std::size_t unpolled_ = 0; // resumptions since the last poll
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

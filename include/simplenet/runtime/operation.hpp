@@ -39,6 +39,8 @@ enum class request : std::uint8_t {
 /// both cases neither it nor the buffer may move or die.
 class operation : public suspension {
 public:
+    using is_leaf = void; // see with_timeout()
+
     operation& operator=(operation&&) = delete;
 
     void run() noexcept final;
