@@ -785,6 +785,22 @@ TEST_P(operation_test, the_end_of_the_loop_ends_operations_with_their_tasks) {
     theirs.receive_to_the_end();
 }
 
+// The scope's reason is its deadline; it used to hide that the loop was ending.
+TEST_P(operation_test, a_task_that_yields_for_ever_after_its_deadline_is_destroyed_with_its_loop) {
+    bool passed = false;
+    loop().spawn([&]() -> task<> {
+        auto inner = [&]() -> task<> {
+            passed = !co_await async_sleep(1h);
+            for (;;)
+                co_await yield();
+        };
+        static_cast<void>(co_await with_timeout(inner(), 1ms));
+    });
+    while (!passed)
+        loop().poll();
+    destroy_loop();
+}
+
 TEST_P(operation_test, operations_after_the_end_of_their_loop_say_bad_file_descriptor) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> { EXPECT_TRUE(co_await ours.write_some("x")); });

@@ -20,11 +20,8 @@ public:
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         scope& within = scope_of(caller);
         suspend(caller, within);
-        if (within.reason == stop_reason::teardown) {
-            within.queue->refuse(*this, within);
-        } else {
-            within.queue->push(*this);
-        }
+        // Counted while the loop is being destroyed: a task that only yields must not keep it.
+        within.queue->refuse(*this, within);
     }
     static void await_resume() noexcept {}
 
