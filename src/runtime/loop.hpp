@@ -94,6 +94,7 @@ private:
     void note_touched(idle_state& idle) noexcept;
 
     void tear_down() noexcept;
+    void retire_records() noexcept;
     void drain_kernel() noexcept;
     void orphan_records() noexcept;
 

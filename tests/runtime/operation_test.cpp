@@ -785,6 +785,30 @@ TEST_P(operation_test, the_end_of_the_loop_ends_operations_with_their_tasks) {
     theirs.receive_to_the_end();
 }
 
+TEST_P(operation_test, a_task_that_goes_on_reading_when_its_loop_ends_is_destroyed) {
+    auto [ours, theirs] = connect_raw();
+    struct noted {
+        bool& gone;
+        ~noted() { gone = true; }
+    };
+    bool gone = false;
+    std::size_t refusals = 0;
+    loop().spawn([&]() -> task<> {
+        const noted note{gone};
+        tcp_stream own = std::move(ours);
+        std::array<std::byte, 8> buffer;
+        for (;;) {
+            if (!co_await own.read_some(buffer)) ++refusals;
+        }
+    });
+    EXPECT_FALSE(loop().run_for(1ms));
+    destroy_loop();
+
+    EXPECT_TRUE(gone);
+    EXPECT_GE(refusals, 1000U);
+    EXPECT_LE(refusals, 1001U);
+}
+
 // The scope's reason is its deadline; it used to hide that the loop was ending.
 TEST_P(operation_test, a_task_that_yields_for_ever_after_its_deadline_is_destroyed_with_its_loop) {
     bool passed = false;
