@@ -344,6 +344,30 @@ TEST_P(operation_test, a_connection_that_is_there_beats_a_deadline_in_the_past) 
     });
 }
 
+TEST_P(operation_test, room_that_is_there_beats_a_deadline_that_has_passed) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    const std::size_t filled = [&] {
+        std::size_t total = 0;
+        const std::string block(65536, 'x');
+        for (;;) {
+            const ssize_t count =
+                ::send(ours.native_handle(), block.data(), block.size(), MSG_NOSIGNAL);
+            if (count < 0) return total;
+            total += static_cast<std::size_t>(count);
+        }
+    }();
+    run([&]() -> task<> {
+        auto late = spawn([&]() -> task<> {
+            co_await yield();
+            EXPECT_EQ(theirs.receive(filled).size(), filled);
+            testing::await(ours.native_handle(), POLLOUT);
+            pass(clock::now() + 2ms);
+        });
+        EXPECT_EQ((co_await with_timeout(ours.write_some("data"), 1ms)).value_or(0), 4U);
+        co_await late;
+    });
+}
+
 TEST_P(operation_test, exact_reads_say_how_much_moved_when_they_fail) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
