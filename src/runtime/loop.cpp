@@ -273,6 +273,8 @@ void loop::tear_down() noexcept {
     {
         const activation active{*this};
         begin_teardown();
+        // What the kernel does by itself, such as receiving ahead, would never end.
+        retire_records();
         // Until all have ended, or what is left will never be resumed again.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
             turn(driver_->busy() && !has_ready() ? forever : no_wait);
@@ -298,8 +300,12 @@ void loop::tear_down() noexcept {
     driver_.reset();
 }
 
-void loop::drain_kernel() noexcept {
+void loop::retire_records() noexcept {
     records_.for_each([this](io_record& record) { driver_->retire(record); });
+}
+
+void loop::drain_kernel() noexcept {
+    retire_records();
     while (driver_->busy())
         driver_->poll(forever);
 }

@@ -97,6 +97,7 @@ private:
     void finish_close(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
+    void retire_records() noexcept;
     void drain_kernel() noexcept;
     void orphan_records() noexcept;
 

@@ -520,6 +520,10 @@ private:
             if (wanted) return submit_again(op);
             return loop_.complete(op, ECANCELED);
         }
+        if (outcome == -ECANCELED && op.stopped == stop_reason::deadline && is_write(op.kind)) {
+            // The last attempt counts: there may have been room before the cancel was worked on.
+            return loop_.attempt_later(op);
+        }
         if (outcome < 0) return loop_.complete(op, -outcome);
         switch (op.kind) {
         case request::connect:

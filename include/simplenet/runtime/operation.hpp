@@ -31,6 +31,9 @@ enum class request : std::uint8_t {
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
     return kind <= request::accept;
 }
+[[nodiscard]] constexpr bool is_write(request kind) noexcept {
+    return kind == request::write_some || kind == request::write_all;
+}
 
 /// Base of every I/O awaitable.
 ///
