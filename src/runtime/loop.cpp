@@ -29,10 +29,13 @@ std::size_t loop::turn(nanoseconds limit) {
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
 
-    // While tasks keep each other busy the kernel is asked only now and then: a turn of a few
-    // resumptions costs less than the system call.
+    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
+    // turn of a few resumptions costs less than the system call.
     unpolled_ += count;
-    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) return count;
+    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
+        if (busy_turns_ == busy_turns_polled) return count;
+        ++busy_turns_;
+    }
     unpolled_ = 0;
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
@@ -53,6 +56,7 @@ std::size_t loop::turn(nanoseconds limit) {
     if (wait == no_wait) {
         events = driver_->poll(no_wait);
     } else {
+        busy_turns_ = 0;
         // stop() publishes its wish before it looks whether we are parked: ask after parking.
         const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
         events = driver_->poll(sleeps ? wait : no_wait);

@@ -111,8 +111,10 @@ private:
     bool running_ = false;
 
     static constexpr std::size_t resumptions_per_poll = 61;
+    static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0; // resumptions since the last poll
+    std::size_t unpolled_ = 0;   // resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

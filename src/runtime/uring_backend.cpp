@@ -366,10 +366,11 @@ private:
 
     // --- the ring ---
 
+    /// At the first poll, or before it if the first turn fills the queue.
     void enable() noexcept {
+        enabled_ = true;
         const int outcome = ring_.enable();
         SIMPLENET_EXPECTS(outcome == 0, "an io_uring loop was made for another thread");
-        enabled_ = true;
         watch_wake_ups();
     }
 
@@ -381,6 +382,7 @@ private:
     }
 
     void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
+        if (!enabled_) enable();
         const int outcome = ring_.enter(wait_for, timeout);
         // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
         // first, and takes the entries next time. Nothing else is possible with our arguments.
