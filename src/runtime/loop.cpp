@@ -29,10 +29,19 @@ std::size_t loop::turn(nanoseconds limit) {
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
 
+    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
+    // turn of a few resumptions costs less than the system call.
+    unpolled_ += count;
+    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
+        if (busy_turns_ == busy_turns_polled) return count;
+        ++busy_turns_;
+    }
+    unpolled_ = 0;
+
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
-    const bool timed = timers.has_fresh() || !touched_.empty() || !timers.empty();
+    const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
         const auto now = clock::now();
         settle_timers(now);
@@ -47,6 +56,7 @@ std::size_t loop::turn(nanoseconds limit) {
     if (wait == no_wait) {
         events = driver_->poll(no_wait);
     } else {
+        busy_turns_ = 0;
         // stop() publishes its wish before it looks whether we are parked: ask after parking.
         const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
         events = driver_->poll(sleeps ? wait : no_wait);
@@ -266,9 +276,9 @@ void loop::tear_down() noexcept {
     enter_thread();
     {
         const activation active{*this};
-        dying = true;
-        top.stop(stop_reason::teardown);
-        stop_chains(stop_reason::teardown);
+        begin_teardown();
+        // What the kernel does by itself, such as receiving ahead, would never end.
+        retire_records();
         // Until all have ended, or what is left will never be resumed again.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
             turn(driver_->busy() && !has_ready() ? forever : no_wait);
@@ -294,8 +304,12 @@ void loop::tear_down() noexcept {
     driver_.reset();
 }
 
-void loop::drain_kernel() noexcept {
+void loop::retire_records() noexcept {
     records_.for_each([this](io_record& record) { driver_->retire(record); });
+}
+
+void loop::drain_kernel() noexcept {
+    retire_records();
     while (driver_->busy())
         driver_->poll(forever);
 }

@@ -97,6 +97,7 @@ private:
     void finish_close(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
+    void retire_records() noexcept;
     void drain_kernel() noexcept;
     void orphan_records() noexcept;
 
@@ -109,6 +110,11 @@ private:
     bool embedded_ = false;  // native_handle() was asked for
     bool running_ = false;
 
+    static constexpr std::size_t resumptions_per_poll = 61;
+    static constexpr std::size_t busy_turns_polled = 64;
+
+    std::size_t unpolled_ = 0;   // resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

@@ -366,10 +366,11 @@ private:
 
     // --- the ring ---
 
+    /// At the first poll, or before it if the first turn fills the queue.
     void enable() noexcept {
+        enabled_ = true;
         const int outcome = ring_.enable();
         SIMPLENET_EXPECTS(outcome == 0, "an io_uring loop was made for another thread");
-        enabled_ = true;
         watch_wake_ups();
     }
 
@@ -381,6 +382,7 @@ private:
     }
 
     void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
+        if (!enabled_) enable();
         const int outcome = ring_.enter(wait_for, timeout);
         // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
         // first, and takes the entries next time. Nothing else is possible with our arguments.
@@ -519,6 +521,10 @@ private:
         if (outcome == -EAGAIN || outcome == -EINTR) {
             if (wanted) return submit_again(op);
             return loop_.complete(op, ECANCELED);
+        }
+        if (outcome == -ECANCELED && op.stopped == stop_reason::deadline && is_write(op.kind)) {
+            // The last attempt counts: there may have been room before the cancel was worked on.
+            return loop_.attempt_later(op);
         }
         if (outcome < 0) return loop_.complete(op, -outcome);
         switch (op.kind) {

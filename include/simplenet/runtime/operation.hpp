@@ -31,6 +31,9 @@ enum class request : std::uint8_t {
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
     return kind <= request::accept;
 }
+[[nodiscard]] constexpr bool is_write(request kind) noexcept {
+    return kind == request::write_some || kind == request::write_all;
+}
 
 /// Base of every I/O awaitable.
 ///
@@ -39,6 +42,8 @@ enum class request : std::uint8_t {
 /// both cases neither it nor the buffer may move or die.
 class operation : public suspension {
 public:
+    using is_leaf = void; // see with_timeout()
+
     operation& operator=(operation&&) = delete;
 
     void run() noexcept final;

@@ -1,0 +1,127 @@
+#pragma once
+// backend_test: the fixture of everything that touches a loop; each test runs on both backends.
+
+#include <simplenet/coro/task.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace simplenet::testing {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int patience = 6;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr int patience = 6;
+#else
+inline constexpr int patience = 1;
+#endif
+#else
+inline constexpr int patience = 1;
+#endif
+
+/// What a test may take; more where a sanitizer slows everything down.
+inline constexpr std::chrono::seconds test_limit{5 * patience};
+
+/// Ends the process, with the name of the test, when a test hangs where no loop can notice: in a
+/// blocking call, in a task that never suspends, in the destruction of a loop.
+class watchdog {
+public:
+    watchdog() {
+        const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+        std::snprintf(message, sizeof message, "\n%s.%s hangs outside of its loop\n",
+                      test->test_suite_name(), test->name());
+        std::signal(SIGALRM, [](int) {
+            static_cast<void>(
+                !::write(STDERR_FILENO, message, std::char_traits<char>::length(message)));
+            std::abort();
+        });
+        ::alarm(50); // before ctest loses patience, which knows no name
+    }
+    watchdog(const watchdog&) = delete;
+    watchdog& operator=(const watchdog&) = delete;
+    ~watchdog() { ::alarm(0); }
+
+private:
+    static inline char message[512];
+};
+
+/// Whether the environment says that tests of `which` must not be skipped: scripts/test.sh lists
+/// the backends that this machine has.
+inline bool is_required(backend which) {
+    const char* const names = std::getenv("SIMPLENET_REQUIRE_BACKENDS");
+    return names != nullptr && std::string_view{names}.find(to_string(which)) != std::string::npos;
+}
+
+/// Gives each test a fresh event_loop on the backend named by the parameter.
+class backend_test : public ::testing::TestWithParam<backend> {
+protected:
+    void SetUp() override { remake_loop(); }
+    void TearDown() override { loop_.reset(); }
+
+    [[nodiscard]] event_loop& loop() { return *loop_; }
+
+    /// Replaces the loop by one with these options; the backend is always the parameter.
+    void remake_loop(loop_options options = {}) {
+        options.backend = GetParam();
+        loop_.reset();
+        auto made = event_loop::create(options);
+        if (!made && made.error() == errc::backend_unavailable) {
+            ASSERT_FALSE(is_required(GetParam()))
+                << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(GetParam())
+                << ", which cannot be had";
+            GTEST_SKIP() << to_string(GetParam())
+                         << ": not offered by this kernel, sandbox or build";
+        }
+        ASSERT_TRUE(made) << made.error().message();
+        options_ = options;
+        loop_.emplace(*std::move(made));
+    }
+    /// For tests about its end.
+    void destroy_loop() { loop_.reset(); }
+
+    /// Runs `body()` and all it started to their end, or fails when the time is over.
+    // By value: the coroutine uses the lambda's captures, so the lambda must outlive it.
+    template <class Body>
+    void run(Body body, std::chrono::seconds limit = test_limit) {
+        loop().spawn(guarded(body));
+        if (loop().run_for(limit)) return;
+
+        const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+        ADD_FAILURE() << test->test_suite_name() << '.' << test->name()
+                      << " hangs: its tasks have not ended after " << limit.count() << " s";
+        remake_loop(options_); // the end of the old one ends what runs on it
+    }
+
+private:
+    template <class Body>
+    static task<> guarded(Body& body) {
+        try {
+            co_await body();
+        } catch (const std::exception& thrown) {
+            ADD_FAILURE() << "an exception left the test: " << thrown.what();
+        }
+    }
+
+    watchdog watchdog_;
+    loop_options options_;
+    std::optional<event_loop> loop_;
+};
+
+inline const auto all_backends = ::testing::Values(backend::epoll, backend::io_uring);
+inline const auto backend_name = [](const auto& info) {
+    return std::string{to_string(info.param)};
+};
+
+} // namespace simplenet::testing
