@@ -225,10 +225,12 @@ private:
 
     // First come first served.
     void buffer_returned() noexcept override {
-        if (starved_.empty()) return;
-        io_record& record = starved_.pop_front();
-        record.starved = false;
-        notify(record.reader);
+        while (!starved_.empty()) {
+            io_record& record = starved_.pop_front();
+            record.starved = false;
+            // One whose reader was stopped meanwhile passes its turn on.
+            if (record.reader != nullptr) return notify(record.reader);
+        }
     }
 
     bool attempt_accept(operation& op) noexcept {

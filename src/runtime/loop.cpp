@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds longest_pause{500};
 } // namespace
 
 loop::~loop() {
-    if (driver_) tear_down();
+    tear_down();
 }
 
 // --- running
@@ -45,7 +45,9 @@ std::size_t loop::turn(std::optional<nanoseconds> limit) {
         wait = no_wait;
 
     const bool parks = wait != no_wait;
-    if (parks && !inbox_.park()) wait = no_wait;
+    // stop() publishes its wish before it looks whether we are parked, so ask again after parking.
+    if (parks && (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)))
+        wait = no_wait;
     const std::size_t events = driver_->poll(wait);
     if (parks) inbox_.unpark();
     completions_ += events;
@@ -120,7 +122,7 @@ std::size_t loop::poll() {
 }
 
 void loop::stop() noexcept {
-    stop_requested_.store(true, std::memory_order_release);
+    stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) driver_->wake();
 }
 
@@ -256,6 +258,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
 // --------------------------------------------------------------------------------------
 
 void loop::tear_down() noexcept {
+    if (!driver_) return;
     enter_thread();
     {
         const activation active{*this};

@@ -732,10 +732,12 @@ private:
     /// A buffer is empty again: to the kernel, and to the stream that waits longest.
     void give_back(std::uint32_t buffer) noexcept {
         post_buffer(buffer);
-        if (starved_.empty()) return;
-        io_record& record = starved_.pop_front();
-        record.starved = false;
-        if (is_waiting(record.reader)) want_receive(record);
+        while (!starved_.empty()) {
+            io_record& record = starved_.pop_front();
+            record.starved = false;
+            // One whose reader was stopped meanwhile passes its turn on.
+            if (is_waiting(record.reader)) return want_receive(record);
+        }
     }
     void buffer_returned() noexcept override { give_back(pool_->claim()); }
 
