@@ -60,7 +60,7 @@ std::size_t loop::take_posted() noexcept {
     std::size_t count = 0;
     for (posted* item = inbox_.take(); item != nullptr; ++count) {
         here = &top;
-        std::exchange(item, item->next_)->run();
+        inbox::pop(item).run();
     }
     return count;
 }
@@ -283,7 +283,7 @@ void loop::tear_down() noexcept {
         drain_kernel();
         orphan_records();
         for (posted* item = inbox_.take(); item != nullptr;) {
-            std::exchange(item, item->next_)->drop();
+            inbox::pop(item).drop();
         }
         discard_ready();
     }
