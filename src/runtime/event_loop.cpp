@@ -96,8 +96,10 @@ event_loop::event_loop(std::unique_ptr<detail::loop> inner) noexcept
 event_loop::event_loop(event_loop&& other) noexcept = default;
 
 event_loop& event_loop::operator=(event_loop&& other) noexcept {
-    event_loop replaced{std::move(*this)};
-    inner_ = std::move(other.inner_);
+    if (this != &other) {
+        const event_loop replaced{std::move(*this)};
+        inner_ = std::move(other.inner_);
+    }
     return *this;
 }
 
