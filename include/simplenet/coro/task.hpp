@@ -75,6 +75,14 @@ struct final_awaiter {
 #endif
 };
 
+/// Whether `co_return` of a `U` makes a `T`. A reference has to outlive the coroutine's statement,
+/// so it binds neither to a temporary nor to what a conversion makes.
+template <class U, class T>
+concept returnable_as = std::convertible_to<U, T> &&
+                        (!std::is_reference_v<T> ||
+                         (std::convertible_to<std::add_pointer_t<U>, std::add_pointer_t<T>> &&
+                          std::is_lvalue_reference_v<U> == std::is_lvalue_reference_v<T>));
+
 /// Where a coroutine leaves its value or exception for take().
 template <class T>
 class result_slot {
@@ -82,8 +90,9 @@ class result_slot {
     using stored = std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, T>;
 
 public:
-    template <class U>
-        requires std::convertible_to<U, T>
+    // The default argument is what `co_return {...}` means.
+    template <class U = T>
+        requires returnable_as<U, T>
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
         if constexpr (std::is_reference_v<T>) {
             T&& bound = std::forward<U>(value);
@@ -246,6 +255,7 @@ public:
     [[nodiscard]] detail::task_awaiter<T> operator co_await() && noexcept {
         return detail::task_awaiter<T>{release()};
     }
+    void operator co_await() & = delete; // await a named task with `co_await std::move(named)`
 
 private:
     friend promise_type;
