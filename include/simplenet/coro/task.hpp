@@ -41,10 +41,9 @@ public:
     scope* scope_ = nullptr;               // the scope it runs in; set when it is started
     std::coroutine_handle<> continuation_; // the parent, or null for the root of a chain
     chain* chain_ = nullptr;               // told at the end of a root
-#if !SIMPLENET_SYMMETRIC_TRANSFER
+    // Both in every build: parent and child may come from different compilers.
     bool nested_ = false; // the parent's await_suspend is on the stack and looks at ended_
     bool ended_ = false;
-#endif
 };
 
 /// The end of a coroutine: continues its parent, or tells its chain.
@@ -56,6 +55,8 @@ struct final_awaiter {
     template <std::derived_from<promise_base> Promise>
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
         promise_base& promise = self.promise();
+        promise.ended_ = true;
+        if (promise.nested_) return std::noop_coroutine(); // below a parent without tail calls
         if (promise.continuation_) return promise.continuation_;
         promise.chain_->finished();
         return std::noop_coroutine();
