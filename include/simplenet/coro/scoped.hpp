@@ -81,7 +81,7 @@ protected:
 ///     void leaving()                            it has its result
 ///     R finish(resume)                          the result, from calling `resume()`
 template <class Awaitable, class Policy>
-class [[nodiscard]] scoped_awaiter : public scope_entry {
+class [[nodiscard]] scoped_awaiter final : public scope_entry {
     using inner_awaiter = std::remove_reference_t<awaiter_of<Awaitable>>;
 
 public:

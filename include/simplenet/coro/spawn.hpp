@@ -236,7 +236,7 @@ private:
 
 /// Awaitable of join_handle; the contract is documented there.
 template <class T>
-class [[nodiscard]] join_handle<T>::awaiter : public detail::suspension {
+class [[nodiscard]] join_handle<T>::awaiter final : public detail::suspension {
 public:
     explicit awaiter(detail::root<T>& child) noexcept
         : child_{&child} {}

@@ -137,7 +137,7 @@ public:
 };
 
 /// Awaitable of task_group::join(); the contract is documented there.
-class [[nodiscard]] group_join : public suspension {
+class [[nodiscard]] group_join final : public suspension {
 public:
     explicit group_join(group_core& group) noexcept
         : group_{&group} {}

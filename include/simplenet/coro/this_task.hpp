@@ -9,7 +9,7 @@ namespace simplenet {
 namespace detail {
 
 /// Awaitable of yield(); the contract is documented there.
-class [[nodiscard]] yield_operation : public suspension {
+class [[nodiscard]] yield_operation final : public suspension {
 public:
     yield_operation() noexcept = default;
     yield_operation(yield_operation&&) noexcept = default;
