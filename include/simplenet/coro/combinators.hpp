@@ -407,6 +407,7 @@ template <detail::awaitable... Awaitables>
 /// The same for a vector of tasks. Returns the values in order, or nothing for `task<>`.
 template <class T>
 [[nodiscard]] auto when_all(std::vector<task<T>> tasks) {
+    static_assert(!std::is_reference_v<T>, "a vector has no place for references: return pointers");
     return detail::when_all_vector_awaiter<T>{std::move(tasks)};
 }
 
@@ -421,6 +422,8 @@ template <class T>
 template <detail::awaitable... Awaitables>
     requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_any(Awaitables... each) {
+    static_assert((!std::is_reference_v<detail::await_result<Awaitables>> && ...),
+                  "when_any() has no place for a reference: return a pointer");
     return detail::when_any_awaiter<detail::await_result<Awaitables>...>{std::in_place,
                                                                          std::move(each)...};
 }
@@ -430,6 +433,8 @@ template <detail::awaitable... Awaitables>
 /// @pre `tasks` is not empty.
 template <class T>
 [[nodiscard]] auto when_any(std::vector<task<T>> tasks) {
+    static_assert(!std::is_reference_v<T>,
+                  "when_any() has no place for a reference: return a pointer");
     SIMPLENET_EXPECTS(!tasks.empty(), "when_any() of nothing would never end");
     return detail::when_any_vector_awaiter<T>{std::move(tasks)};
 }

@@ -171,6 +171,21 @@ concept task_function = !is_task<std::remove_cvref_t<Function>> &&
                         std::invocable<std::decay_t<Function>, std::decay_t<Args>...> &&
                         is_task<task_of_call<Function, Args...>>;
 
+/// Says what is wrong with what was given to a spawn().
+template <class Function, class... Args>
+consteval bool checked_task_function() {
+    constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
+    static_assert(callable, "spawn() cannot call this with these arguments: as for std::thread, "
+                            "callable and arguments are copied or moved and passed as rvalues, so "
+                            "an argument that is a reference needs std::ref");
+    if constexpr (callable) {
+        static_assert(is_task<task_of_call<Function, Args...>>,
+                      "spawn() takes a task, or a callable that returns a task: what this callable "
+                      "returns is none");
+    }
+    return task_function<Function, Args...>;
+}
+
 } // namespace detail
 
 inline namespace runtime {
@@ -330,10 +345,12 @@ join_handle<T> spawn(task<T> work) {
 /// Under GCC 12 a closure with captures that are not trivially destructible must be named before
 /// a `co_await` expression that contains this call: that compiler destroys such captures twice.
 template <class Function, class... Args>
-    requires detail::task_function<Function, Args...>
+    requires(!detail::is_task<std::remove_cvref_t<Function>>)
 auto spawn(Function&& function, Args&&... arguments) {
-    return detail::spawn_on(detail::run_queue::require_current(), std::forward<Function>(function),
-                            std::forward<Args>(arguments)...);
+    if constexpr (detail::checked_task_function<Function, Args...>()) {
+        return detail::spawn_on(detail::run_queue::require_current(),
+                                std::forward<Function>(function), std::forward<Args>(arguments)...);
+    }
 }
 
 } // namespace runtime

@@ -189,22 +189,27 @@ public:
     ///
     /// @par Cost
     /// One recycled allocation beside the task's frame.
-    template <detail::group_result T>
+    template <class T>
     void spawn(task<T> work) {
+        static_assert(detail::group_result<T>, "a child of a group is a task<> or task<result<>>: "
+                                               "it has no other result");
         core_.add(*new detail::group_child<T>{core_, std::move(work)}, true);
     }
     /// The same for a callable that returns a task. Callable and arguments are copied or moved,
     /// as for std::thread, and live with the child.
     template <class Function, class... Args>
-        requires detail::task_function<Function, Args...>
+        requires(!detail::is_task<std::remove_cvref_t<Function>>)
     void spawn(Function&& function, Args&&... arguments) {
-        using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
-        using value = typename detail::task_of_call<Function, Args...>::value_type;
-        static_assert(detail::group_result<value>, "a child returns task<> or task<result<>>");
-        core_.add(*new detail::calling_group_child<value, call>{core_,
-                                                                std::forward<Function>(function),
-                                                                std::forward<Args>(arguments)...},
-                  true);
+        if constexpr (detail::checked_task_function<Function, Args...>()) {
+            using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+            using value = typename detail::task_of_call<Function, Args...>::value_type;
+            static_assert(detail::group_result<value>, "a child of a group returns task<> or "
+                                                       "task<result<>>: it has no other result");
+            core_.add(
+                *new detail::calling_group_child<value, call>{
+                    core_, std::forward<Function>(function), std::forward<Args>(arguments)...},
+                true);
+        }
     }
 
     /// Stops every child, and every later one from its start, with operation_canceled.
