@@ -289,7 +289,7 @@ namespace detail {
 
 struct spawn_access {
     template <class T>
-    [[nodiscard]] static join_handle<T> start(run_queue& queue, root<T>& child) noexcept {
+    static join_handle<T> start(run_queue& queue, root<T>& child) noexcept {
         join_handle<T> handle{child};
         queue.add(child);
         queue.push(child);
@@ -298,7 +298,7 @@ struct spawn_access {
 };
 
 template <class T>
-[[nodiscard]] join_handle<T> spawn_on(run_queue& queue, task<T> work) {
+join_handle<T> spawn_on(run_queue& queue, task<T> work) {
     return spawn_access::start(queue, *new root<T>{queue, std::move(work)});
 }
 
@@ -315,7 +315,7 @@ public:
 
 template <class Function, class... Args>
     requires task_function<Function, Args...>
-[[nodiscard]] auto spawn_on(run_queue& queue, Function&& function, Args&&... arguments) {
+auto spawn_on(run_queue& queue, Function&& function, Args&&... arguments) {
     using call = kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
     using value = typename task_of_call<Function, Args...>::value_type;
     root<value>* child = new calling_root<value, call>{queue, std::forward<Function>(function),
