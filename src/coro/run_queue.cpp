@@ -25,6 +25,7 @@ void scope::hand_over() noexcept {
 
 run_queue::run_queue() noexcept {
     top.queue = this;
+    here = &top;
 }
 
 run_queue::~run_queue() {
@@ -48,9 +49,31 @@ std::size_t run_queue::run_ready() noexcept {
         inline_turns_ = inline_turns_per_resume;
         batch.pop_front().run();
     }
-    here = &top;
     return count;
 }
+
+// Only reached when somebody else's code has resumed a coroutine of ours by its handle: below no
+// resume(), or below one that has a coroutine to continue with already.
+void run_queue::continue_here(std::coroutine_handle<> coroutine) noexcept {
+    if (continues_) return coroutine.resume();
+    continues_ = true;
+    coroutine.resume();
+    while (next_)
+        std::exchange(next_, nullptr).resume();
+    continues_ = false;
+}
+
+namespace {
+
+/// The chain whose coroutines run in `within`; null for the top of a queue.
+chain* owner_of(const scope& within) noexcept {
+    const scope* at = &within;
+    while (at->owner == nullptr && at->enclosing != nullptr)
+        at = at->enclosing;
+    return at->owner;
+}
+
+} // namespace
 
 bool run_queue::tolerate_refusal(scope& within) noexcept {
     if (!dying) return true;

@@ -199,9 +199,18 @@ public:
         coroutine.resume();
         while (next_)
             std::exchange(next_, nullptr).resume();
+        continues_ = false;
+        here = &top; // what ran may be gone
     }
-    /// The coroutine that resume() continues with when the running one returns to it.
-    void continue_with(std::coroutine_handle<> coroutine) noexcept { next_ = coroutine; }
+    /// The coroutine that resume() continues with when the running one returns to it. The last
+    /// thing its await_suspend does.
+    void continue_with(std::coroutine_handle<> coroutine) noexcept {
+        if (continues_ && !next_) [[likely]] {
+            next_ = coroutine;
+        } else {
+            continue_here(coroutine);
+        }
+    }
 
     /// Runs what was ready at the call, each with a new budget; returns how many.
     std::size_t run_ready() noexcept;
@@ -232,7 +241,7 @@ public:
     void report_unhandled(std::exception_ptr exception) noexcept;
 
     scope top;                             // encloses every root; stopped only by teardown
-    scope* here = nullptr;                 // scope of the coroutine that runs
+    scope* here;                           // of the coroutine that runs; else the top
     unhandled_hook on_unhandled = nullptr; // null: std::terminate
     bool dying = false;                    // teardown: refusals are counted
     unsigned depth = 0;                    // starts of tasks nested on the stack, see task.hpp
@@ -258,10 +267,14 @@ protected:
     void destroy_chains() noexcept;
 
 private:
+    void continue_here(std::coroutine_handle<> coroutine) noexcept;
+    bool inherit_refusals(chain& made, const scope& maker) noexcept;
+
     inline static constinit thread_local run_queue* current_ = nullptr;
 
     ready_list ready_;
     std::coroutine_handle<> next_;
+    bool continues_ = false; // resume() is on the stack, and will see next_
     unsigned inline_turns_ = 0;
     std::size_t live_chains_ = 0;
     intrusive_list<chain> chains_; // in order of their start
