@@ -3,12 +3,11 @@
 namespace simplenet::detail {
 
 void scope::stop(stop_reason why) noexcept {
-    if (reason == stop_reason::none) {
-        reason = why;
-    } else if (why != stop_reason::teardown) {
-        return;
-    }
-    // Teardown goes on downwards even where an earlier stop went: a shield may have held that.
+    // Teardown goes downwards even where an earlier stop went: a shield may have held that. Once:
+    // tasks that wait for each other make a circle.
+    if (why == stop_reason::teardown ? torn_down : stopped()) return;
+    if (why == stop_reason::teardown) torn_down = true;
+    if (reason == stop_reason::none) reason = why;
     if (current != nullptr) current->on_stop(why);
     children.for_each([why](child_set& set) { set.on_stop(why); });
 }
@@ -77,10 +76,13 @@ chain* owner_of(const scope& within) noexcept {
 
 bool run_queue::tolerate_refusal(scope& within) noexcept {
     if (!dying) return true;
-    for (scope* at = &within; at != nullptr; at = at->enclosing) {
-        if (at->owner != nullptr) return ++at->owner->refusals <= refusals_tolerated;
-    }
-    return true;
+    chain* const refused = owner_of(within);
+    return refused == nullptr || ++refused->refusals <= refusals_tolerated;
+}
+
+bool run_queue::inherit_refusals(chain& made, const scope& maker) noexcept {
+    if (const chain* const from = owner_of(maker)) made.refusals = from->refusals + 1;
+    return made.refusals <= refusals_tolerated;
 }
 
 void run_queue::refuse(suspension& refused, scope& within) noexcept {
@@ -100,14 +102,24 @@ void run_queue::report_unhandled(std::exception_ptr exception) noexcept {
     on_unhandled(std::move(exception));
 }
 
+void run_queue::begin_teardown() noexcept {
+    dying = true;
+    top.stop(stop_reason::teardown);
+    chains_.for_each([](chain& each) { each.inner.stop(stop_reason::teardown); });
+}
+
 void run_queue::destroy_chains() noexcept {
+    destroying = true;
     ready_.clear();
-    // Newest first: a child is always younger than the frame that holds its group or handle.
+    // Newest first: a child is younger than the frame in which its group was made.
     while (!chains_.empty()) {
         chain& newest = chains_.back();
         newest.unlink();
         newest.abandon();
     }
+    ready_.clear(); // what destructors of locals have pushed is gone too
+    top.end();
+    destroying = false;
 }
 
 } // namespace simplenet::detail

@@ -52,13 +52,14 @@ void group_core::add(group_child_base& child, bool counted) noexcept {
     child.inner.begin(*within_, reason_);
     queue.add(child);
     ++size_;
+    const bool starts = queue.may_start(child, *queue.here);
     if (counted && limit_ != 0 && running_ == limit_) {
         queued_.push_back(child);
         return;
     }
     if (counted) ++running_;
     children_.push_back(child);
-    queue.push(child);
+    if (starts) queue.push(child);
 }
 
 void group_core::stop(stop_reason reason) noexcept {
@@ -125,6 +126,7 @@ bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
     if (group_->size() == 0) return false;
     SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
     suspend(caller, within);
+    if (!within.queue->tolerate_refusal(within)) return true;
     group_->joiner = this;
     waiting_ = true;
     if (within.stopped()) group_->stop_from_outside(within.reason);

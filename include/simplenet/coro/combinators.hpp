@@ -80,12 +80,14 @@ protected:
     void start_all(std::coroutine_handle<> caller, scope& within, std::size_t count) noexcept {
         suspend(caller, within);
         running_ = count;
+        run_queue& queue = *within.queue;
+        if (!queue.tolerate_refusal(within)) return;
         std::size_t index = 0;
         for_each([&](arm_base& each) {
             each.group_ = this;
             each.index_ = index++;
             each.inner.begin(within);
-            within.queue->push(each);
+            if (queue.may_start(each, within)) queue.push(each);
         });
     }
 

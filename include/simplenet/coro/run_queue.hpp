@@ -148,7 +148,9 @@ public:
     void begin(scope& parent, stop_reason already) noexcept {
         enclosing = &parent;
         queue = parent.queue;
-        reason = already;
+        // Not even a shield begins outside of a teardown.
+        torn_down = parent.torn_down;
+        reason = torn_down && already == stop_reason::none ? stop_reason::teardown : already;
     }
 
     /// Hands what children there are to the enclosing scope.
@@ -161,9 +163,10 @@ public:
     /// Level-triggered: every later operation here fails with the first reason. Resumes nothing.
     void stop(stop_reason why) noexcept;
 
-    stop_reason reason = stop_reason::none;
-    suspension* current = nullptr; // what the chain waits for
-    scope* enclosing = nullptr;    // null only for the top of a run_queue
+    stop_reason reason = stop_reason::none; // of the stop that came first
+    bool torn_down = false;                 // teardown came, perhaps after another stop
+    suspension* current = nullptr;          // what the chain waits for
+    scope* enclosing = nullptr;             // null only for the top of a run_queue
     run_queue* queue = nullptr;
     chain* owner = nullptr; // set if this is the inner scope of a chain
     intrusive_list<child_set> children;
@@ -176,6 +179,9 @@ private:
 using unhandled_hook = void (*)(std::exception_ptr);
 
 /// Runs coroutines one after the other on one thread. The owner decides when.
+///
+/// Teardown, by the owner's destructor: begin_teardown(), run_ready() until no chain is left or
+/// nothing is ready and nothing in flight, destroy_chains().
 class run_queue {
 public:
     run_queue() noexcept;
@@ -196,6 +202,7 @@ public:
     /// Resumes `coroutine` in `within`, and whatever it hands over to, with a flat stack.
     void resume(std::coroutine_handle<> coroutine, scope& within) noexcept {
         here = &within;
+        continues_ = true;
         coroutine.resume();
         while (next_)
             std::exchange(next_, nullptr).resume();
@@ -225,6 +232,8 @@ public:
 
     /// Counts a refused operation of a loop that is being destroyed. False: its task had its
     /// 1000 chances and is not to be resumed again.
+    ///
+    /// Joining children counts as well: a task could go on for ever with children that end.
     [[nodiscard]] bool tolerate_refusal(scope& within) noexcept;
 
     /// Resumes a suspension with the reason of the stop at a later turn, from its start.
@@ -232,6 +241,12 @@ public:
 
     /// Takes a chain that is not a part of another one's frame. It starts when it is pushed.
     void add(chain& added) noexcept;
+
+    /// A coroutine in `maker` starts `made`, which in a teardown is as near to its end as its
+    /// maker is: or tasks that start others would never run out. False: it is not to be started.
+    [[nodiscard]] bool may_start(chain& made, const scope& maker) noexcept {
+        return !dying || inherit_refusals(made, maker);
+    }
     /// It reached its end; until it unlinks itself, teardown still frees it.
     void chain_ended() noexcept {
         SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
@@ -244,6 +259,7 @@ public:
     scope* here;                           // of the coroutine that runs; else the top
     unhandled_hook on_unhandled = nullptr; // null: std::terminate
     bool dying = false;                    // teardown: refusals are counted
+    bool destroying = false;               // and what was left is being destroyed
     unsigned depth = 0;                    // starts of tasks nested on the stack, see task.hpp
 
     static constexpr unsigned inline_turns_per_resume = 64;
@@ -263,6 +279,8 @@ protected:
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
+    /// Stops every chain, shields or not; from here on refusals are counted.
+    void begin_teardown() noexcept;
     /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
     void destroy_chains() noexcept;
 
@@ -277,7 +295,7 @@ private:
     bool continues_ = false; // resume() is on the stack, and will see next_
     unsigned inline_turns_ = 0;
     std::size_t live_chains_ = 0;
-    intrusive_list<chain> chains_; // in order of their start
+    intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
 };
 
 /// A chain of coroutines that runs beside the one that started it: a root and what it awaits.

@@ -266,7 +266,7 @@ public:
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         detail::scope& within = detail::scope_of(caller);
         suspend(caller, within);
-        waiting_ = true;
+        if (!within.queue->tolerate_refusal(within)) return;
         child_->join_with(*this);
         if (within.stopped()) child_->request_stop(within.reason);
     }
@@ -292,7 +292,7 @@ struct spawn_access {
     static join_handle<T> start(run_queue& queue, root<T>& child) noexcept {
         join_handle<T> handle{child};
         queue.add(child);
-        queue.push(child);
+        if (queue.may_start(child, *queue.here)) queue.push(child);
         return handle;
     }
 };

@@ -20,7 +20,7 @@ public:
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         scope& within = scope_of(caller);
         suspend(caller, within);
-        if (within.reason == stop_reason::teardown) {
+        if (within.torn_down) {
             within.queue->refuse(*this, within);
         } else {
             within.queue->push(*this);
