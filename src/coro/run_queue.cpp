@@ -15,7 +15,10 @@ void scope::stop(stop_reason why) noexcept {
 void scope::hand_over() noexcept {
     while (!children.empty()) {
         child_set& orphan = children.pop_front();
-        if (enclosing == nullptr) continue;
+        if (enclosing == nullptr) {
+            orphan.on_queue_end();
+            continue;
+        }
         enclosing->children.push_back(orphan);
         orphan.on_move(*enclosing);
         if (enclosing->stopped() && !stopped()) orphan.on_stop(enclosing->reason);

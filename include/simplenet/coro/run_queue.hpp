@@ -125,6 +125,8 @@ public:
     virtual void on_stop(stop_reason reason) noexcept = 0;
     /// The scope it belonged to has ended; `enclosing` takes over.
     virtual void on_move(scope& enclosing) noexcept = 0;
+    /// The run_queue has ended, and every child with it. Told before it is gone.
+    virtual void on_queue_end() noexcept = 0;
 
 protected:
     child_set() noexcept = default;
