@@ -160,13 +160,13 @@ TEST_F(spawn_test, a_callable_that_throws_instead_of_making_a_task_throws_at_the
 
 TEST_F(spawn_test, member_functions_can_be_spawned) {
     struct server {
-        int number;
-        task<int> serve(int more) { co_return number + more; }
-    } object{40};
+        std::string name;
+        task<std::size_t> serve(std::size_t more) { co_return name.size() + more; }
+    } object{"forty"};
 
-    auto handle = queue.spawn(&server::serve, &object, 2);
+    auto handle = queue.spawn(&server::serve, &object, 2U);
 
-    EXPECT_EQ(queue.run([&]() -> task<int> { co_return co_await handle; }), 42);
+    EXPECT_EQ(queue.run([&]() -> task<std::size_t> { co_return co_await handle; }), 7U);
 }
 
 TEST_F(spawn_test, the_child_runs_outside_the_scope_that_spawned_it) {
