@@ -262,9 +262,7 @@ void loop::tear_down() noexcept {
     enter_thread();
     {
         const activation active{*this};
-        dying = true;
-        top.stop(stop_reason::teardown);
-        stop_chains(stop_reason::teardown);
+        begin_teardown();
         // Until all have ended, or what is left will never be resumed again.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
             turn(driver_->busy() && !has_ready() ? std::nullopt : std::optional{no_wait});
@@ -285,7 +283,6 @@ void loop::tear_down() noexcept {
         for (posted* item = inbox_.take(); item != nullptr;) {
             inbox::pop(item).drop();
         }
-        discard_ready();
     }
     driver_.reset();
 }
