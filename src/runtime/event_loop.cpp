@@ -91,38 +91,40 @@ result<event_loop> event_loop::create(loop_options options) {
 }
 
 event_loop::event_loop(std::unique_ptr<detail::loop> inner) noexcept
-    : inner_{std::move(inner)} {
-    inner_->facade = this;
-}
+    : inner_{std::move(inner)} {}
 
-event_loop::event_loop(event_loop&& other) noexcept
-    : inner_{std::move(other.inner_)} {
-    if (inner_) inner_->facade = this;
-}
+event_loop::event_loop(event_loop&& other) noexcept = default;
 
 event_loop& event_loop::operator=(event_loop&& other) noexcept {
     if (this != &other) {
+        const event_loop replaced{std::move(*this)};
         inner_ = std::move(other.inner_);
-        if (inner_) inner_->facade = this;
     }
     return *this;
 }
 
-event_loop::~event_loop() = default;
+event_loop::~event_loop() {
+    if (!inner_) return;
+    inner_->facade = this;
+    inner_->tear_down();
+}
 
 backend event_loop::selected_backend() const noexcept {
     return inner_->driver().kind();
 }
 
 void event_loop::run() {
+    inner_->facade = this;
     inner_->run();
 }
 
 bool event_loop::run_for_ns(std::chrono::nanoseconds limit) {
+    inner_->facade = this;
     return inner_->run_for(limit);
 }
 
 std::size_t event_loop::poll() {
+    inner_->facade = this;
     return inner_->poll();
 }
 

@@ -18,39 +18,43 @@ constexpr std::chrono::milliseconds longest_pause{500};
 } // namespace
 
 loop::~loop() {
-    if (driver_) tear_down();
+    tear_down();
 }
 
 // --- running
 // --------------------------------------------------------------------------------------
 
-std::size_t loop::turn(std::optional<nanoseconds> limit) {
+std::size_t loop::turn(nanoseconds limit) {
     ++turns_;
-    std::size_t count = take_posted() + run_ready();
+    std::size_t count = inbox_.empty() ? 0 : take_posted();
+    count += run_ready();
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
-    std::optional<nanoseconds> wait = limit;
+    nanoseconds wait = limit;
     const bool timed = timers.has_fresh() || !touched_.empty() || !timers.empty();
     if (timed) {
         const auto now = clock::now();
         settle_timers(now);
         count += timers.fire(now);
         if (const auto next = timers.next()) {
-            const nanoseconds left = std::max<nanoseconds>(*next - now, no_wait);
-            wait = wait ? std::min(*wait, left) : left;
+            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
         }
     }
-    if (has_ready() || !has_work() || stop_requested_.load(std::memory_order_relaxed))
-        wait = no_wait;
+    if (has_ready() || !has_work()) wait = no_wait;
 
-    const bool parks = wait != no_wait;
-    if (parks && !inbox_.park()) wait = no_wait;
-    const std::size_t events = driver_->poll(wait);
-    if (parks) inbox_.unpark();
+    std::size_t events = 0;
+    if (wait == no_wait) {
+        events = driver_->poll(no_wait);
+    } else {
+        // stop() publishes its wish before it looks whether we are parked: ask after parking.
+        const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+        events = driver_->poll(sleeps ? wait : no_wait);
+        inbox_.unpark();
+        // The wait ended for a timer: no need for another poll before it fires.
+        if (events == 0 && timed) count += timers.fire(clock::now());
+    }
     completions_ += events;
-    // The wait ended for a timer: no need for another poll before it fires.
-    if (events == 0 && parks && timed) count += timers.fire(clock::now());
     return count + events;
 }
 
@@ -94,7 +98,7 @@ void loop::run() {
     enter_thread();
     const activation active{*this};
     while (!consume_stop() && has_work())
-        turn(std::nullopt);
+        turn(forever);
 }
 
 bool loop::run_for(nanoseconds limit) {
@@ -120,7 +124,7 @@ std::size_t loop::poll() {
 }
 
 void loop::stop() noexcept {
-    stop_requested_.store(true, std::memory_order_release);
+    stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) driver_->wake();
 }
 
@@ -171,13 +175,15 @@ io_record& loop::new_record(int descriptor) {
 }
 
 void loop::bind(io_record& record) noexcept {
-    record.home = this;
+    record.home = record.open_on = this;
+    record.driver = driver_.get();
     records_.push_back(record);
 }
 
 void loop::close(io_record& record) noexcept {
     if (record.closing) return;
     record.closing = true;
+    record.open_on = nullptr;
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -256,15 +262,14 @@ void loop::resume_accepting(io_record& listener) noexcept {
 // --------------------------------------------------------------------------------------
 
 void loop::tear_down() noexcept {
+    if (!driver_) return;
     enter_thread();
     {
         const activation active{*this};
-        dying = true;
-        top.stop(stop_reason::teardown);
-        stop_chains(stop_reason::teardown);
+        begin_teardown();
         // Until all have ended, or what is left will never be resumed again.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
-            turn(driver_->busy() && !has_ready() ? std::nullopt : std::optional{no_wait});
+            turn(driver_->busy() && !has_ready() ? forever : no_wait);
         }
         while (has_ready())
             run_ready();
@@ -290,7 +295,7 @@ void loop::tear_down() noexcept {
 void loop::drain_kernel() noexcept {
     records_.for_each([this](io_record& record) { driver_->retire(record); });
     while (driver_->busy())
-        driver_->poll(std::nullopt);
+        driver_->poll(forever);
 }
 
 void loop::orphan_records() noexcept {
@@ -299,7 +304,7 @@ void loop::orphan_records() noexcept {
         record.unlink_all();
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.closing = true;
-        record.home = nullptr;
+        record.home = record.open_on = nullptr;
         record.idle.reset();
         record.accepting.reset();
         if (!record.held) delete &record;

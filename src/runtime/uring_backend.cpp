@@ -248,23 +248,21 @@ public:
         return {};
     }
 
-    bool attempt(operation& op) noexcept override {
+    bool attempt_read(operation& op) noexcept override {
         switch (op.kind) {
-        case request::read_some:
-        case request::read_exact:
-            return take_bytes(op);
         case request::receive:
             return take_buffer(op);
         case request::accept:
             return take_connection(op);
-        case request::write_some:
-        case request::write_all:
-            return attempt_write(op);
-        // Not tried first: a second connect(2) for the same connection would say EALREADY.
-        case request::connect:
-            return false;
+        default:
+            return take_bytes(op);
         }
-        return true;
+    }
+
+    bool attempt_write(operation& op) noexcept override {
+        // A connect is not tried first: a second connect(2) for the same connection would say
+        // EALREADY.
+        return op.kind != request::connect && attempt_send(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -315,14 +313,14 @@ public:
         }
     }
 
-    std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept override {
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
         if (!enabled_) enable();
         if (embed_) drain(embed_.get());
-        const bool waits = !timeout || timeout->count() != 0;
+        const bool waits = timeout.count() != 0;
         buffers_.publish();
         std::size_t total = 0;
         if (waits && io_uring_cq_ready(ring_.get()) == 0) {
-            enter(1, timeout ? &*timeout : nullptr);
+            enter(1, timeout == forever ? nullptr : &timeout);
         } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
             enter(0, nullptr);
         }
@@ -573,7 +571,7 @@ private:
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
         entry.user_data = tagged(&record, subject::receive);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
@@ -589,7 +587,8 @@ private:
     }
 
     void receive_completed(io_record& record, const completion& seen) noexcept {
-        if ((seen.flags & IORING_CQE_F_MORE) == 0) record.armed = record.disarming = false;
+        if ((seen.flags & IORING_CQE_F_MORE) == 0)
+            record.armed = record.receiving = record.disarming = false;
         if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
             --posted_;
             const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
@@ -732,10 +731,12 @@ private:
     /// A buffer is empty again: to the kernel, and to the stream that waits longest.
     void give_back(std::uint32_t buffer) noexcept {
         post_buffer(buffer);
-        if (starved_.empty()) return;
-        io_record& record = starved_.pop_front();
-        record.starved = false;
-        if (is_waiting(record.reader)) want_receive(record);
+        while (!starved_.empty()) {
+            io_record& record = starved_.pop_front();
+            record.starved = false;
+            // One whose reader was stopped meanwhile passes its turn on.
+            if (is_waiting(record.reader)) return want_receive(record);
+        }
     }
     void buffer_returned() noexcept override { give_back(pool_->claim()); }
 
@@ -747,14 +748,14 @@ private:
         io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
                                        SOCK_CLOEXEC | SOCK_NONBLOCK);
         entry.user_data = tagged(&record, subject::accept);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
     void accept_completed(io_record& record, const completion& seen) noexcept {
         accept_state& accepting = *record.accepting;
         const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
-        if (!more) record.armed = record.disarming = false;
+        if (!more) record.armed = record.receiving = record.disarming = false;
         if (seen.res >= 0) {
             accepting.pause = {};
             if (record.closing) {

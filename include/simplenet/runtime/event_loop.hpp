@@ -2,6 +2,7 @@
 // event_loop: the thread's loop over epoll or io_uring; run(): a program as one task.
 // Layer runtime.
 
+#include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/loop_options.hpp>
 #include <simplenet/runtime/posted.hpp>
@@ -90,9 +91,7 @@ public:
     /// The same for at most `limit`. False when the time ran out first.
     template <class Rep, class Period>
     bool run_for(std::chrono::duration<Rep, Period> limit) {
-        const auto limit_ns = std::chrono::ceil<std::chrono::nanoseconds>(
-            std::chrono::duration<long double, Period>(static_cast<long double>(limit.count())));
-        return run_for_ns(limit_ns);
+        return run_for_ns(detail::saturated(limit));
     }
 
     /// Runs what is ready, I/O that is complete and timers that are due; never waits.
