@@ -14,8 +14,10 @@ using namespace simplenet;
 task<result<std::string>> hello() {
     auto listener = tcp_listener::bind(endpoint::loopback(0));
     if (!listener) co_return fail(listener);
+    const auto at = listener->local_endpoint(); // with the port that the kernel picked
+    if (!at) co_return fail(at);
     // Both at once, each waiting for the other. The first error would stop and join the rest.
-    auto both = co_await gather(listener->accept(), async_connect(*listener->local_endpoint()));
+    auto both = co_await gather(listener->accept(), async_connect(*at));
     if (!both) co_return fail(both);
     auto& [server, client] = *both;
 
@@ -44,14 +46,15 @@ int main(int argc, char** argv) {
 
     bool automatic_works = false;
     for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
-        const auto answer = try_backend(each);
         std::cout << to_string(each) << ": ";
-        if (answer) {
-            std::cout << "works: " << *answer << '\n';
-        } else {
+        if (const auto offered = probe_backend(each); !offered) {
+            std::cout << "not offered here: " << offered.error().message() << '\n';
+        } else if (const auto answer = try_backend(each); !answer) {
             std::cout << "does not work: " << answer.error().message() << '\n';
+        } else {
+            std::cout << "works: " << *answer << '\n';
+            automatic_works |= each == backend::automatic;
         }
-        if (each == backend::automatic) automatic_works = answer.has_value();
     }
     // SIMPLENET_BACKEND=epoll or io_uring decides for automatic, and for nobody else.
     return automatic_works ? 0 : 1;
