@@ -37,6 +37,7 @@ run_queue::~run_queue() {
 run_queue::activation::activation(run_queue& queue) noexcept {
     SIMPLENET_EXPECTS(current_ == nullptr, "an event loop runs on this thread already");
     current_ = &queue;
+    queue.thread_ = &current_;
     queue.here = &queue.top;
 }
 
@@ -97,12 +98,12 @@ void run_queue::add(chain& added) noexcept {
     ++live_chains_;
 }
 
-void run_queue::report_unhandled(std::exception_ptr exception) noexcept {
-    if (on_unhandled == nullptr) {
+void run_queue::report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept {
+    if (hook == nullptr) {
         // Rethrown where nothing catches it, so that the terminate handler can name it.
         std::rethrow_exception(std::move(exception));
     }
-    on_unhandled(std::move(exception));
+    hook(std::move(exception));
 }
 
 void run_queue::begin_teardown() noexcept {

@@ -60,6 +60,7 @@ group_core::~group_core() {
 void group_core::add(group_child_base& child, bool counted) noexcept {
     SIMPLENET_EXPECTS(within_ != nullptr, "the event loop of this task_group is gone");
     run_queue& queue = *within_->queue;
+    queue.debug_check_thread();
     child.counted_ = counted;
     child.inner.begin(*within_, reason_);
     queue.add(child);
@@ -75,6 +76,7 @@ void group_core::add(group_child_base& child, bool counted) noexcept {
 }
 
 void group_core::stop(stop_reason reason) noexcept {
+    if (within_ != nullptr) within_->queue->debug_check_thread();
     if (reason_ == stop_reason::none) reason_ = reason;
     children_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });
     queued_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });

@@ -48,6 +48,8 @@ public:
 
     /// See event_loop::native_handle().
     virtual int native_handle() noexcept = 0;
+    /// Makes native_handle(), which was asked for, readable until the next poll().
+    virtual void announce() noexcept = 0;
     /// The kernel works for us: poll() will report something without anybody's doing.
     [[nodiscard]] virtual bool busy() const noexcept = 0;
 

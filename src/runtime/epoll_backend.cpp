@@ -119,6 +119,7 @@ public:
     }
 
     int native_handle() noexcept override { return epoll_.get(); }
+    void announce() noexcept override { wake(); }
     bool busy() const noexcept override { return false; } // the kernel keeps no buffer of ours
     backend kind() const noexcept override { return backend::epoll; }
     receive_pool& pool() noexcept override { return *pool_; }

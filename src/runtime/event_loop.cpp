@@ -42,14 +42,22 @@ result<decision> decide(backend wanted) noexcept {
     return decision{backend::epoll, false};
 }
 
+[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system;
+}
+
 result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_options& options) {
     const auto decided = decide(options.backend);
     if (!decided) return fail(decided);
     if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
 #if SIMPLENET_HAS_IO_URING
-    if (!probe_uring()) return fail(errc::backend_unavailable);
+    if (auto works = probe_uring(); !works) {
+        if (is_shortage_of_descriptors(works.error())) return fail(works);
+        return fail(errc::backend_unavailable);
+    }
     auto made = make_uring_backend(owner, options);
-    if (made || made.error() == std::errc::too_many_files_open) return made;
+    if (made || is_shortage_of_descriptors(made.error())) return made;
     // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
     return made;
@@ -82,6 +90,15 @@ const char* to_string(backend which) noexcept {
         return "io_uring";
     }
     return "unknown";
+}
+
+result<> probe_backend(backend which) noexcept {
+    if (which != backend::io_uring) return {};
+#if SIMPLENET_HAS_IO_URING
+    return detail::probe_uring();
+#else
+    return fail(errc::backend_unavailable);
+#endif
 }
 
 result<event_loop> event_loop::create(loop_options options) {

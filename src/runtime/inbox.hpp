@@ -49,6 +49,15 @@ public:
         return oldest;
     }
 
+    /// The first item of a list from take(), which it leaves.
+    ///
+    /// @pre `list` is not null.
+    [[nodiscard]] static posted& pop(posted*& list) noexcept {
+        posted& first = *list;
+        list = first.next_;
+        return first;
+    }
+
     [[nodiscard]] bool empty() const noexcept {
         return newest_.load(std::memory_order_relaxed) == nullptr;
     }

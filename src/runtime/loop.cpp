@@ -72,7 +72,7 @@ std::size_t loop::take_posted() noexcept {
     std::size_t count = 0;
     for (posted* item = inbox_.take(); item != nullptr; ++count) {
         here = &top;
-        std::exchange(item, item->next_)->run();
+        inbox::pop(item).run();
     }
     return count;
 }
@@ -107,20 +107,27 @@ void loop::enter_thread() noexcept {
 void loop::run() {
     enter_thread();
     const activation active{*this};
+    if (embedded_) inbox_.unpark();
     while (!consume_stop() && has_work())
         turn(forever);
+    if (embedded_) announce_work();
 }
 
 bool loop::run_for(nanoseconds limit) {
     enter_thread();
     const activation active{*this};
+    if (embedded_) inbox_.unpark();
     const auto start = clock::now();
-    for (;;) {
-        if (consume_stop() || !has_work()) return true;
-        const nanoseconds left = limit - (clock::now() - start);
-        if (left <= no_wait) return false;
+    bool in_time = true;
+    while (!consume_stop() && has_work()) {
+        // Not less than zero: the smallest limit of all would overflow.
+        const nanoseconds left = std::max(limit, no_wait) - (clock::now() - start);
+        in_time = left > no_wait;
+        if (!in_time) break;
         turn(left);
     }
+    if (embedded_) announce_work();
+    return in_time;
 }
 
 std::size_t loop::poll() {
@@ -128,9 +135,13 @@ std::size_t loop::poll() {
     const activation active{*this};
     if (embedded_) inbox_.unpark();
     const std::size_t count = turn(no_wait);
-    // Whoever watches the descriptor is to come again for what is ready, and for every post.
-    if (embedded_ && (has_ready() || !inbox_.park())) driver_->wake();
+    if (embedded_) announce_work();
     return count;
+}
+
+// Whoever watches the descriptor is to come again for what is ready, and for every post.
+void loop::announce_work() noexcept {
+    if (has_ready() || !inbox_.park()) driver_->announce();
 }
 
 void loop::stop() noexcept {
@@ -145,18 +156,23 @@ void loop::post(posted& item) noexcept {
 }
 
 int loop::native_handle() noexcept {
+    debug_check_thread();
     if (!embedded_) {
         embedded_ = true;
-        if (run_queue::current() != this && (has_ready() || !inbox_.park())) driver_->wake();
+        const int handle = driver_->native_handle();
+        if (run_queue::current() != this) announce_work();
+        return handle;
     }
     return driver_->native_handle();
 }
 
 std::optional<loop::clock::time_point> loop::next_timer() const {
+    debug_check_thread();
     return timers.next();
 }
 
 loop_metrics loop::metrics() const {
+    debug_check_thread();
     loop_metrics now;
     now.turns = turns_;
     now.completions = completions_;
@@ -191,6 +207,7 @@ void loop::bind(io_record& record) noexcept {
 }
 
 void loop::close(io_record& record) noexcept {
+    debug_check_thread();
     if (record.closing) return;
     record.closing = true;
     record.open_on = nullptr;
@@ -227,6 +244,7 @@ void loop::finish_close(io_record& record) noexcept {
 }
 
 void loop::drop(io_record& record) noexcept {
+    debug_check_thread();
     record.held = false;
     if (record.closing) {
         free_if_unused(record);
@@ -294,12 +312,14 @@ void loop::tear_down() noexcept {
             }
         });
         destroy_chains();
+        // What is dropped may, in its destructor, post and spawn again.
+        while (posted* list = inbox_.take()) {
+            while (list != nullptr)
+                inbox::pop(list).drop();
+            destroy_chains();
+        }
         drain_kernel();
         orphan_records();
-        for (posted* item = inbox_.take(); item != nullptr;) {
-            std::exchange(item, item->next_)->drop();
-        }
-        discard_ready();
     }
     driver_.reset();
 }

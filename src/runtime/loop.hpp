@@ -92,6 +92,7 @@ private:
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
+    void announce_work() noexcept;
     void enter_thread() noexcept;
 
     void finish_close(io_record& record) noexcept;

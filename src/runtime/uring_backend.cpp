@@ -11,6 +11,7 @@
 #include <simplenet/core/unique_fd.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <climits>
@@ -336,10 +337,12 @@ public:
     }
 
     void wake() noexcept override {
-        const std::uint64_t one = 1;
-        // Fails only if the counter is full, after 2^64 wake-ups.
-        static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+        signal(wake_.get());
+        // The kernel passes one eventfd's signal on to another only after an RCU grace period,
+        // which takes milliseconds.
+        if (const int handle = handle_.load(std::memory_order_acquire); handle >= 0) signal(handle);
     }
+    void announce() noexcept override { signal(embed_.get()); }
 
     // The ring's own descriptor does not become readable for deferred work; an eventfd that is
     // registered with the ring does. It costs a little each completion, so only where asked for.
@@ -348,6 +351,7 @@ public:
             embed_.reset(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
             const int fd = embed_.get();
             if (embed_) io_uring_register_eventfd(ring_.get(), fd);
+            handle_.store(fd, std::memory_order_release);
         }
         return embed_.get();
     }
@@ -391,6 +395,11 @@ private:
                           "io_uring_enter refused what the backend submitted");
     }
 
+    static void signal(int eventfd) noexcept {
+        const std::uint64_t one = 1;
+        // Fails only if the counter is full, after 2^64 wake-ups.
+        static_cast<void>(!::write(eventfd, &one, sizeof one));
+    }
     static void drain(int eventfd) noexcept {
         std::uint64_t count = 0;
         static_cast<void>(!::read(eventfd, &count, sizeof count));
@@ -818,7 +827,8 @@ private:
     ring ring_;
     receive_pool* pool_ = nullptr;
     unique_fd wake_;
-    unique_fd embed_; // readable when a completion is due; only for native_handle()
+    unique_fd embed_;              // readable when a completion is due; only for native_handle()
+    std::atomic<int> handle_ = -1; // the same, for wake()
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
@@ -880,7 +890,15 @@ int try_uring() noexcept {
 } // namespace
 
 result<> probe_uring() noexcept {
-    static const int outcome = try_uring();
+    constexpr int unknown = 1;
+    static std::atomic<int> verdict = unknown;
+    int outcome = verdict.load(std::memory_order_relaxed);
+    if (outcome == unknown) {
+        outcome = try_uring();
+        // A shortage of descriptors says nothing about io_uring.
+        if (outcome == -EMFILE || outcome == -ENFILE) return fail(error_from(outcome));
+        verdict.store(outcome, std::memory_order_relaxed);
+    }
     if (outcome != 0) return fail(error_from(outcome));
     return {};
 }

@@ -199,6 +199,14 @@ public:
         return *current_;
     }
 
+    /// Stops a debug build that is not on the thread that runs this queue, or before that on the
+    /// one that made it.
+    // The address of a thread-local tells threads apart.
+    void debug_check_thread() const noexcept {
+        SIMPLENET_DEBUG_EXPECTS(thread_ == &current_, "what belongs to an event loop can only be "
+                                                      "used on the loop's thread");
+    }
+
     void push(ready_node& node) noexcept { ready_.push_back(node); }
 
     /// Resumes `coroutine` in `within`, and whatever it hands over to, with a flat stack.
@@ -255,7 +263,10 @@ public:
         --live_chains_;
     }
 
-    void report_unhandled(std::exception_ptr exception) noexcept;
+    void report_unhandled(std::exception_ptr exception) noexcept {
+        report_unhandled(on_unhandled, std::move(exception));
+    }
+    static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
 
     scope top;                             // encloses every root; stopped only by teardown
     scope* here;                           // of the coroutine that runs; else the top
@@ -283,8 +294,6 @@ protected:
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
     /// Stops every chain, shields or not; from here on refusals are counted.
     void begin_teardown() noexcept;
-    /// Forgets what is ready: its owners are gone or about to go.
-    void discard_ready() noexcept { ready_.clear(); }
     /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
     void destroy_chains() noexcept;
 
@@ -293,6 +302,7 @@ private:
     bool inherit_refusals(chain& made, const scope& maker) noexcept;
 
     inline static constinit thread_local run_queue* current_ = nullptr;
+    const void* thread_ = &current_; // whose it is, for debug builds
 
     ready_list ready_;
     std::coroutine_handle<> next_;

@@ -113,7 +113,9 @@ public:
     }
 
     void request_stop(stop_reason reason) noexcept {
-        if (!done()) inner.stop(reason);
+        if (done()) return;
+        inner.queue->debug_check_thread();
+        inner.stop(reason);
     }
     [[nodiscard]] bool done() const noexcept { return state_ >= state::ended; }
 

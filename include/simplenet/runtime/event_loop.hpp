@@ -60,13 +60,13 @@ public:
     /// Starts a task in the next turn, outside every scope; see join_handle.
     template <class T>
     join_handle<T> spawn(task<T> work) {
-        return detail::spawn_on(queue(), std::move(work));
+        return detail::spawn_on(own_queue(), std::move(work));
     }
     /// The same for a callable that returns a task; callable and arguments live with the child.
     template <class Function, class... Args>
         requires detail::task_function<Function, Args...>
     auto spawn(Function&& function, Args&&... arguments) {
-        return detail::spawn_on(queue(), std::forward<Function>(function),
+        return detail::spawn_on(own_queue(), std::forward<Function>(function),
                                 std::forward<Args>(arguments)...);
     }
 
@@ -76,7 +76,7 @@ public:
     ///      waiting for the handle throws `std::system_error` with operation_canceled.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
-        auto state = std::make_shared<detail::remote_state<T>>();
+        auto state = std::make_shared<detail::remote_state<T>>(queue().on_unhandled);
         // Made here: if the loop goes first, dropping the unstarted coroutine completes the state.
         task<> root = detail::run_remotely(std::move(work), detail::remote_completion<T>{state});
         post([this_queue = &queue(), root = std::move(root)]() mutable {
@@ -143,6 +143,10 @@ private:
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
+    [[nodiscard]] detail::run_queue& own_queue() noexcept {
+        queue().debug_check_thread();
+        return queue();
+    }
     void post_item(detail::posted& item) noexcept;
     bool run_for_ns(std::chrono::nanoseconds limit);
 
