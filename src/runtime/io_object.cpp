@@ -45,7 +45,12 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->refuse(*this, within);
         return true;
     }
-    if (record_->finished || record_->fd < 0) return false;
+    if (record_->finished || record_->fd < 0) {
+        // Behind the operations that the close ended, which are on the ready list.
+        suspend(caller, within);
+        within.queue->push(*this);
+        return true;
+    }
     if (record_->home == nullptr) current_loop().bind(*record_);
     suspend(caller, within);
     waiting_ = true;
