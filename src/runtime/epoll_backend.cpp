@@ -74,16 +74,18 @@ public:
         io_record& record = *op.record;
         if (!record.registered && !add(record)) {
             // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-            loop_.complete(op, errno);
+            return loop_.complete(op, errno);
         }
         // An event that came before the operation is remembered in the ready bits, and the first
         // registration reports what is there already.
-        if (record.starved && !static_cast<list_hook<starved_tag>&>(record).linked()) {
+        if (op.kind == request::receive && record.starved &&
+            !static_cast<list_hook<starved_tag>&>(record).linked()) {
             starved_.push_back(record);
         }
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
+        static_cast<list_hook<starved_tag>&>(*op.record).unlink();
         // The last attempt before a deadline counts: bytes may be there and their event may not.
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
         loop_.complete(op, ECANCELED);
@@ -91,6 +93,8 @@ public:
 
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
+        // It may have been next for a buffer, and will not take it.
+        if (pool_->has_free()) buffer_returned();
         // close(2) takes the registration along; a descriptor that stays open has to leave.
         if (record.registered && record.keep_descriptor) {
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
@@ -226,9 +230,7 @@ private:
     // First come first served.
     void buffer_returned() noexcept override {
         if (starved_.empty()) return;
-        io_record& record = starved_.pop_front();
-        record.starved = false;
-        notify(record.reader);
+        notify(starved_.pop_front().reader);
     }
 
     bool attempt_accept(operation& op) noexcept {
