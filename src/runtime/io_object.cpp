@@ -81,7 +81,8 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = nullptr;
     fd = descriptor;
-    readable = hung_up = registered = closing = keep_descriptor = finished = listening = false;
+    readable = hung_up = stops_short = registered = closing = keep_descriptor = finished =
+        listening = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;

@@ -118,6 +118,30 @@ TEST_P(tcp_stream_test, bytes_before_the_end_of_the_stream_come_first) {
     });
 }
 
+// A short read used to mean that nothing is left; at urgent data it does not.
+TEST_P(tcp_stream_test, bytes_after_urgent_data_are_not_left_behind) {
+    for (int when = 0; when < 3; ++when) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            std::string got;
+            auto reading = spawn([&]() -> task<> {
+                std::array<char, 64> buffer;
+                while (auto count = co_await ours.read_some(buffer))
+                    got.append(buffer.data(), *count);
+            });
+            co_await turns(when);
+            theirs.send("before");
+            theirs.send("!", MSG_OOB);
+            theirs.send("after");
+            if (when == 2) co_await turns(3);
+            while (got.find("after") == std::string::npos)
+                co_await yield();
+            reading.request_stop();
+            co_await reading;
+        });
+    }
+}
+
 // --- read-ahead ----------------------------------------------------------------------------------
 
 TEST_P(tcp_stream_test, what_a_stream_nobody_reads_takes_is_bounded_and_arrives_later) {
