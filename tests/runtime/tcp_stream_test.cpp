@@ -481,6 +481,24 @@ TEST_P(tcp_stream_test, movement_in_either_direction_prolongs_the_idle_timeout) 
     });
 }
 
+// It used to mean: at once.
+TEST_P(tcp_stream_test, an_idle_timeout_of_zero_is_none) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 8> buffer;
+        for (const auto none : {0ms, -5ms}) {
+            ours.set_idle_timeout(1ms);
+            EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::deadline_exceeded);
+            ours.set_idle_timeout(none);
+            auto reading = spawn(
+                [&]() -> task<result<std::size_t>> { co_return co_await ours.read_some(buffer); });
+            co_await async_sleep(5ms);
+            theirs.send("x");
+            EXPECT_EQ((co_await reading).value_or(0), 1U);
+        }
+    });
+}
+
 TEST_P(tcp_stream_test, an_idle_timeout_may_be_set_while_a_read_waits) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
