@@ -29,6 +29,10 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
     if (record_->home != nullptr && record_->reader != nullptr) record_->home->touch(*record_);
 }
 
+void io_object::expect_short_reads() noexcept {
+    record_->stops_short = true;
+}
+
 void io_object::drop() noexcept {
     if (record_ == nullptr) return;
     io_record& gone = *std::exchange(record_, nullptr);
