@@ -55,6 +55,7 @@ public:
         return memory_ + buffer * buffer_size;
     }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+    [[nodiscard]] bool has_free() const noexcept { return free_ != none; }
 
     // Of a buffer that is queued on a stream.
     struct slot {
