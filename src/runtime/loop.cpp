@@ -81,6 +81,14 @@ bool loop::has_work() const noexcept {
     return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0;
 }
 
+bool loop::has_operations() noexcept {
+    bool any = false;
+    records_.for_each([&](const io_record& record) {
+        any = any || record.reader != nullptr || record.writer != nullptr;
+    });
+    return any;
+}
+
 bool loop::consume_stop() noexcept {
     return stop_requested_.load(std::memory_order_relaxed) &&
            stop_requested_.exchange(false, std::memory_order_acquire);
@@ -281,9 +289,10 @@ void loop::tear_down() noexcept {
     {
         const activation active{*this};
         begin_teardown();
-        // Until all have ended, or what is left will never be resumed again.
-        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
-            turn(driver_->busy() && !has_ready() ? std::nullopt : std::optional{no_wait});
+        // Until all have ended, or what is left will never be resumed again. Only operations are
+        // waited for: what the kernel receives ahead for a stream has no end of its own.
+        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || has_operations())) {
+            turn(has_ready() || !inbox_.empty() ? std::optional{no_wait} : std::nullopt);
         }
         while (has_ready())
             run_ready();

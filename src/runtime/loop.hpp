@@ -91,6 +91,7 @@ private:
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
+    [[nodiscard]] bool has_operations() noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
