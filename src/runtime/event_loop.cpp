@@ -92,6 +92,15 @@ const char* to_string(backend which) noexcept {
     return "unknown";
 }
 
+result<> probe_backend(backend which) noexcept {
+    if (which != backend::io_uring) return {};
+#if SIMPLENET_HAS_IO_URING
+    return detail::probe_uring();
+#else
+    return fail(errc::backend_unavailable);
+#endif
+}
+
 result<event_loop> event_loop::create(loop_options options) {
     auto made = detail::loop::create(options);
     if (!made) return fail(made);

@@ -24,35 +24,47 @@ loop::~loop() {
 // --- running
 // --------------------------------------------------------------------------------------
 
-std::size_t loop::turn(std::optional<nanoseconds> limit) {
+std::size_t loop::turn(nanoseconds limit) {
     ++turns_;
-    std::size_t count = take_posted() + run_ready();
+    std::size_t count = inbox_.empty() ? 0 : take_posted();
+    count += run_ready();
+
+    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
+    // turn of a few resumptions costs less than the system call.
+    unpolled_ += count;
+    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
+        if (busy_turns_ == busy_turns_polled) return count;
+        ++busy_turns_;
+    }
+    unpolled_ = 0;
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
-    std::optional<nanoseconds> wait = limit;
-    const bool timed = timers.has_fresh() || !touched_.empty() || !timers.empty();
+    nanoseconds wait = limit;
+    const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
         const auto now = clock::now();
         settle_timers(now);
         count += timers.fire(now);
         if (const auto next = timers.next()) {
-            const nanoseconds left = std::max<nanoseconds>(*next - now, no_wait);
-            wait = wait ? std::min(*wait, left) : left;
+            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
         }
     }
-    if (has_ready() || !has_work() || stop_requested_.load(std::memory_order_relaxed))
-        wait = no_wait;
+    if (has_ready() || !has_work()) wait = no_wait;
 
-    const bool parks = wait != no_wait;
-    // stop() publishes its wish before it looks whether we are parked, so ask again after parking.
-    if (parks && (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)))
-        wait = no_wait;
-    const std::size_t events = driver_->poll(wait);
-    if (parks) inbox_.unpark();
+    std::size_t events = 0;
+    if (wait == no_wait) {
+        events = driver_->poll(no_wait);
+    } else {
+        busy_turns_ = 0;
+        // stop() publishes its wish before it looks whether we are parked: ask after parking.
+        const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+        events = driver_->poll(sleeps ? wait : no_wait);
+        inbox_.unpark();
+        // The wait ended for a timer: no need for another poll before it fires.
+        if (events == 0 && timed) count += timers.fire(clock::now());
+    }
     completions_ += events;
-    // The wait ended for a timer: no need for another poll before it fires.
-    if (events == 0 && parks && timed) count += timers.fire(clock::now());
     return count + events;
 }
 
@@ -81,14 +93,6 @@ bool loop::has_work() const noexcept {
     return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0;
 }
 
-bool loop::has_operations() noexcept {
-    bool any = false;
-    records_.for_each([&](const io_record& record) {
-        any = any || record.reader != nullptr || record.writer != nullptr;
-    });
-    return any;
-}
-
 bool loop::consume_stop() noexcept {
     return stop_requested_.load(std::memory_order_relaxed) &&
            stop_requested_.exchange(false, std::memory_order_acquire);
@@ -105,7 +109,7 @@ void loop::run() {
     const activation active{*this};
     if (embedded_) inbox_.unpark();
     while (!consume_stop() && has_work())
-        turn(std::nullopt);
+        turn(forever);
     if (embedded_) announce_work();
 }
 
@@ -197,7 +201,8 @@ io_record& loop::new_record(int descriptor) {
 }
 
 void loop::bind(io_record& record) noexcept {
-    record.home = this;
+    record.home = record.open_on = this;
+    record.driver = driver_.get();
     records_.push_back(record);
 }
 
@@ -205,6 +210,7 @@ void loop::close(io_record& record) noexcept {
     debug_check_thread();
     if (record.closing) return;
     record.closing = true;
+    record.open_on = nullptr;
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -289,10 +295,11 @@ void loop::tear_down() noexcept {
     {
         const activation active{*this};
         begin_teardown();
-        // Until all have ended, or what is left will never be resumed again. Only operations are
-        // waited for: what the kernel receives ahead for a stream has no end of its own.
-        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || has_operations())) {
-            turn(has_ready() || !inbox_.empty() ? std::optional{no_wait} : std::nullopt);
+        // What the kernel does by itself, such as receiving ahead, would never end.
+        retire_records();
+        // Until all have ended, or what is left will never be resumed again.
+        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
+            turn(driver_->busy() && !has_ready() ? forever : no_wait);
         }
         while (has_ready())
             run_ready();
@@ -317,10 +324,14 @@ void loop::tear_down() noexcept {
     driver_.reset();
 }
 
-void loop::drain_kernel() noexcept {
+void loop::retire_records() noexcept {
     records_.for_each([this](io_record& record) { driver_->retire(record); });
+}
+
+void loop::drain_kernel() noexcept {
+    retire_records();
     while (driver_->busy())
-        driver_->poll(std::nullopt);
+        driver_->poll(forever);
 }
 
 void loop::orphan_records() noexcept {
@@ -329,7 +340,7 @@ void loop::orphan_records() noexcept {
         record.unlink_all();
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.closing = true;
-        record.home = nullptr;
+        record.home = record.open_on = nullptr;
         record.idle.reset();
         record.accepting.reset();
         if (!record.held) delete &record;

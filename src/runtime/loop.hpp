@@ -87,11 +87,10 @@ public:
     void set_idle_timeout(io_record& record, nanoseconds limit);
 
 private:
-    std::size_t turn(std::optional<nanoseconds> limit);
+    std::size_t turn(nanoseconds limit);
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
-    [[nodiscard]] bool has_operations() noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
@@ -99,6 +98,7 @@ private:
     void finish_close(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
+    void retire_records() noexcept;
     void drain_kernel() noexcept;
     void orphan_records() noexcept;
 
@@ -111,6 +111,11 @@ private:
     bool embedded_ = false;  // native_handle() was asked for
     bool running_ = false;
 
+    static constexpr std::size_t resumptions_per_poll = 61;
+    static constexpr std::size_t busy_turns_polled = 64;
+
+    std::size_t unpolled_ = 0;   // resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

@@ -249,23 +249,21 @@ public:
         return {};
     }
 
-    bool attempt(operation& op) noexcept override {
+    bool attempt_read(operation& op) noexcept override {
         switch (op.kind) {
-        case request::read_some:
-        case request::read_exact:
-            return take_bytes(op);
         case request::receive:
             return take_buffer(op);
         case request::accept:
             return take_connection(op);
-        case request::write_some:
-        case request::write_all:
-            return attempt_write(op);
-        // Not tried first: a second connect(2) for the same connection would say EALREADY.
-        case request::connect:
-            return false;
+        default:
+            return take_bytes(op);
         }
-        return true;
+    }
+
+    bool attempt_write(operation& op) noexcept override {
+        // A connect is not tried first: a second connect(2) for the same connection would say
+        // EALREADY.
+        return op.kind != request::connect && attempt_send(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -316,14 +314,14 @@ public:
         }
     }
 
-    std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept override {
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
         if (!enabled_) enable();
         if (embed_) drain(embed_.get());
-        const bool waits = !timeout || timeout->count() != 0;
+        const bool waits = timeout.count() != 0;
         buffers_.publish();
         std::size_t total = 0;
         if (waits && io_uring_cq_ready(ring_.get()) == 0) {
-            enter(1, timeout ? &*timeout : nullptr);
+            enter(1, timeout == forever ? nullptr : &timeout);
         } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
             enter(0, nullptr);
         }
@@ -372,10 +370,11 @@ private:
 
     // --- the ring ---
 
+    /// At the first poll, or before it if the first turn fills the queue.
     void enable() noexcept {
+        enabled_ = true;
         const int outcome = ring_.enable();
         SIMPLENET_EXPECTS(outcome == 0, "an io_uring loop was made for another thread");
-        enabled_ = true;
         watch_wake_ups();
     }
 
@@ -387,6 +386,7 @@ private:
     }
 
     void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
+        if (!enabled_) enable();
         const int outcome = ring_.enter(wait_for, timeout);
         // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
         // first, and takes the entries next time. Nothing else is possible with our arguments.
@@ -531,6 +531,10 @@ private:
             if (wanted) return submit_again(op);
             return loop_.complete(op, ECANCELED);
         }
+        if (outcome == -ECANCELED && op.stopped == stop_reason::deadline && is_write(op.kind)) {
+            // The last attempt counts: there may have been room before the cancel was worked on.
+            return loop_.attempt_later(op);
+        }
         if (outcome < 0) return loop_.complete(op, -outcome);
         switch (op.kind) {
         case request::connect:
@@ -582,7 +586,7 @@ private:
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
         entry.user_data = tagged(&record, subject::receive);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
@@ -598,7 +602,8 @@ private:
     }
 
     void receive_completed(io_record& record, const completion& seen) noexcept {
-        if ((seen.flags & IORING_CQE_F_MORE) == 0) record.armed = record.disarming = false;
+        if ((seen.flags & IORING_CQE_F_MORE) == 0)
+            record.armed = record.receiving = record.disarming = false;
         if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
             --posted_;
             const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
@@ -758,14 +763,14 @@ private:
         io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
                                        SOCK_CLOEXEC | SOCK_NONBLOCK);
         entry.user_data = tagged(&record, subject::accept);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
     void accept_completed(io_record& record, const completion& seen) noexcept {
         accept_state& accepting = *record.accepting;
         const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
-        if (!more) record.armed = record.disarming = false;
+        if (!more) record.armed = record.receiving = record.disarming = false;
         if (seen.res >= 0) {
             accepting.pause = {};
             if (record.closing) {

@@ -246,10 +246,14 @@ private:
 
 namespace detail {
 
+template <class T>
+inline constexpr bool is_group_task = false;
+template <group_result T>
+inline constexpr bool is_group_task<task<T>> = true;
+
 template <class Function>
-concept group_body =
-    std::invocable<std::decay_t<Function>&, task_group&> &&
-    std::same_as<std::invoke_result_t<std::decay_t<Function>&, task_group&>, task<>>;
+concept group_body = std::invocable<std::decay_t<Function>&, task_group&> &&
+                     is_group_task<std::invoke_result_t<std::decay_t<Function>&, task_group&>>;
 
 struct group_access {
     static task_group make(scope& within, group_options options) noexcept {
@@ -303,10 +307,11 @@ inline constexpr bool safe_in_co_await = true;
 
 inline namespace runtime {
 
-/// Runs `body(group)` and joins every child it spawned, whatever happens.
+/// Runs `body(group)`, which returns task<> or task<result<>>, and joins every child it spawned,
+/// whatever happens.
 ///
-/// The first exception or error of a child or of the body stops
-/// the rest, and is rethrown or returned when all have ended.
+/// The first exception or error of a child or of the body stops the rest, and is rethrown or
+/// returned when all have ended.
 ///
 /// The callable is copied or moved into the task; one that cannot be copied and is passed as an
 /// lvalue is borrowed instead.

@@ -1,6 +1,8 @@
 #pragma once
 // backend, loop_options and loop_metrics: how a loop is made, and what it has done. Layer runtime.
 
+#include <simplenet/core/error.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +22,21 @@ enum class backend : std::uint8_t {
 
 /// The name as it is written in `SIMPLENET_BACKEND`; "automatic" for automatic.
 [[nodiscard]] const char* to_string(backend which) noexcept;
+
+/// Whether loops of this process can have `which`, decided once per process, by trying. Always true
+/// of epoll and of automatic. Any thread.
+///
+/// @par Errors
+/// `event_loop::create()` has one error for all of these, `errc::backend_unavailable`; here is why,
+/// for people to read:
+/// - `std::errc::operation_not_permitted`: a sandbox, or the sysctl kernel.io_uring_disabled.
+/// - `std::errc::function_not_supported`, `std::errc::invalid_argument`: the kernel is too old.
+/// - `std::errc::not_enough_memory`: RLIMIT_MEMLOCK leaves none.
+/// - `errc::backend_unavailable`: this build of the library does not have it.
+/// - Anything else that io_uring_setup(2) reports.
+/// @par Cost
+/// A few system calls, the first time.
+[[nodiscard]] result<> probe_backend(backend which) noexcept;
 
 /// How a loop is made. Copyable; every default suits a server.
 struct loop_options {

@@ -15,6 +15,7 @@ namespace detail {
 /// Waits for a deadline. Base of the awaitables below.
 class sleep_base : public suspension, protected timer_node {
 public:
+    using is_leaf = void; // see with_timeout()
     static bool await_ready() noexcept { return false; }
 
     void on_stop(stop_reason reason) noexcept final;

@@ -1,0 +1,78 @@
+#pragma once
+// What test bodies await to force an order without sleeping, and how they look at what came.
+
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/received.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::testing {
+
+/// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
+inline task<> turns(int count) {
+    while (count-- > 0)
+        co_await yield();
+}
+
+/// Turns the loop until `happened()`; the limit of the test ends it if that never comes.
+template <class Predicate>
+task<> until(Predicate happened) {
+    while (!happened())
+        co_await yield();
+}
+
+/// Turns the loop until the kernel has reported something more. What that woke is then ready and
+/// runs after the caller.
+inline task<> next_event(event_loop& loop) {
+    const auto before = loop.metrics().completions;
+    while (loop.metrics().completions == before)
+        co_await yield();
+}
+
+/// Keeps the thread until `moment` has passed: for limits that are to be over when the loop looks.
+inline void pass(std::chrono::steady_clock::time_point moment) {
+    while (std::chrono::steady_clock::now() <= moment) {
+    }
+}
+
+inline std::string_view text_of(const received& lease) {
+    return {reinterpret_cast<const char*>(lease.data()), lease.size()};
+}
+
+/// `size` bytes of which no two stretches look alike; the same for the same seed.
+inline std::string noise(std::size_t size, std::uint32_t seed = 1) {
+    std::string text(size, '\0');
+    std::uint32_t state = seed * 2654435761U + 1;
+    for (char& each : text) {
+        state = state * 1664525U + 1013904223U;
+        each = static_cast<char>(state >> 24U);
+    }
+    return text;
+}
+
+/// Small random numbers, printed seed included if the test fails.
+class dice {
+public:
+    explicit dice(std::uint32_t seed)
+        : engine_{seed}
+        , trace_{__FILE__, __LINE__, "seed " + std::to_string(seed)} {}
+
+    /// 0 to `most`.
+    std::size_t up_to(std::size_t most) { return engine_() % (most + 1); }
+    bool one_in(std::size_t count) { return up_to(count - 1) == 0; }
+
+private:
+    std::mt19937 engine_;
+    ::testing::ScopedTrace trace_;
+};
+
+} // namespace simplenet::testing
