@@ -33,8 +33,12 @@ using until =
 
 // What can say why it was stopped keeps its type; anything else becomes a result.
 static_assert(std::same_as<limited<detail::sleep_operation>, result<>>);
-static_assert(std::same_as<limited<detail::some_operation>, result<std::size_t>>);
-static_assert(std::same_as<limited<detail::whole_operation>, transfer_result>);
+static_assert(
+    std::same_as<limited<decltype(std::declval<local_stream&>().write_some(const_buffer{}))>,
+                 result<std::size_t>>);
+static_assert(
+    std::same_as<limited<decltype(async_write_all(std::declval<local_stream&>(), const_buffer{}))>,
+                 transfer_result>);
 static_assert(std::same_as<limited<task<result<int>>>, result<int>>);
 static_assert(std::same_as<limited<task<transfer_result>>, transfer_result>);
 static_assert(std::same_as<limited<task<int>>, result<int>>);
