@@ -139,17 +139,25 @@ std::size_t loop::poll() {
     return count;
 }
 
+run_queue& loop::spawning_queue() noexcept {
+    debug_check_thread();
+    if (embedded_ && run_queue::current() != this) driver_->announce();
+    return *this;
+}
+
 // Whoever watches the descriptor is to come again for what is ready, and for every post.
 void loop::announce_work() noexcept {
     if (has_ready() || !inbox_.park()) driver_->announce();
 }
 
 void loop::stop() noexcept {
+    const caller inside{callers_};
     stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) driver_->wake();
 }
 
 void loop::post(posted& item) noexcept {
+    const caller inside{callers_};
     if (!inbox_.push(item)) return;
     wake_ups_.fetch_add(1, std::memory_order_relaxed);
     driver_->wake();
@@ -321,6 +329,9 @@ void loop::tear_down() noexcept {
         drain_kernel();
         orphan_records();
     }
+    // What made this loop end may have been a stop() or post() that has not returned yet.
+    while (callers_.load(std::memory_order_acquire) != 0)
+        std::this_thread::yield();
     driver_.reset();
 }
 

@@ -86,7 +86,25 @@ public:
 
     void set_idle_timeout(io_record& record, nanoseconds limit);
 
+    /// For a spawn on this thread.
+    [[nodiscard]] run_queue& spawning_queue() noexcept;
+
 private:
+    /// Another thread is in here: the destructor waits for it.
+    class caller {
+    public:
+        explicit caller(std::atomic<unsigned>& count) noexcept
+            : count_{count} {
+            count_.fetch_add(1, std::memory_order_relaxed);
+        }
+        caller(const caller&) = delete;
+        caller& operator=(const caller&) = delete;
+        ~caller() { count_.fetch_sub(1, std::memory_order_release); }
+
+    private:
+        std::atomic<unsigned>& count_;
+    };
+
     std::size_t turn(nanoseconds limit);
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
@@ -105,6 +123,7 @@ private:
     loop_options options_;
     std::unique_ptr<backend_driver> driver_;
     inbox inbox_;
+    std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
     std::thread::id thread_; // of the first run
