@@ -29,10 +29,13 @@ task<> say_backend() {
 }
 //! [selected]
 
-//! [small]
-const loop_options small{
-    .queue_depth = 32,           // submission entries of io_uring
-    .read_ahead = 16 * 1024,     // bytes that one stream may receive ahead
-    .receive_pool = 1024 * 1024, // bytes of receive buffers, for all streams of the loop
-};
-//! [small]
+void run_small() {
+    //! [small]
+    const loop_options small{
+        .queue_depth = 32,           // submission entries of io_uring
+        .read_ahead = 16 * 1024,     // bytes that one stream may receive ahead
+        .receive_pool = 1024 * 1024, // bytes of receive buffers, for all streams of the loop
+    };
+    //! [small]
+    run(program(), small);
+}
