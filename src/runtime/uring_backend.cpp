@@ -1,4 +1,4 @@
-// The io_uring backend: every operation is a completion, one io_uring_enter a turn submits, waits
+// The io_uring backend: what has to wait is a completion, one io_uring_enter a turn submits, waits
 // and times out. Only this file knows liburing. Layer runtime.
 
 #include "runtime/backend_driver.hpp"
