@@ -69,12 +69,14 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     bool receiving = false;       // the backend watches for reads already: no need to submit one
     bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
     bool stops_short = false;     // a short read does not mean that nothing is left
+    std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists
     bool closing = false;         // close() was called
     bool keep_descriptor = false; // release(): closing ends without close(2)
     bool finished = false;        // closing is over: the kernel knows nothing of it any more
     bool listening = false;
+    bool aborts = false; // set_linger(0): close() resets the connection
 
     // io_uring.
     bool armed = false;     // a multishot receive or accept is in the kernel

@@ -62,7 +62,11 @@ std::size_t loop::turn(nanoseconds limit) {
         events = driver_->poll(sleeps ? wait : no_wait);
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
-        if (events == 0 && timed) count += timers.fire(clock::now());
+        if (events == 0 && timed) {
+            const std::size_t fired = timers.fire(clock::now());
+            count += fired;
+            if (fired != 0) events += driver_->catch_up();
+        }
     }
     completions_ += events;
     return count + events;
@@ -224,8 +228,11 @@ void loop::close(io_record& record) noexcept {
     // nothing until then.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    if (in_flight && !record.keep_descriptor)
-        static_cast<void>(sys::shutdown(record.fd, SHUT_RDWR));
+    // A listener has no peer, and shutdown(2) would end it for every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening) {
+        static_cast<void>(record.aborts ? sys::disconnect(record.fd)
+                                        : sys::shutdown(record.fd, SHUT_RDWR));
+    }
     driver_->retire(record);
     for (operation* op : {record.reader, record.writer}) {
         if (op != nullptr) op->on_stop(stop_reason::canceled);

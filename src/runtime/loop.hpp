@@ -84,8 +84,6 @@ public:
     void pause_accepting(io_record& listener) noexcept;
     void resume_accepting(io_record& listener) noexcept;
 
-    void set_idle_timeout(io_record& record, nanoseconds limit);
-
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
 
@@ -128,7 +126,6 @@ private:
     std::atomic<std::uint64_t> wake_ups_ = 0;
     std::thread::id thread_; // of the first run
     bool embedded_ = false;  // native_handle() was asked for
-    bool running_ = false;
 
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;

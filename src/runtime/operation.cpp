@@ -49,6 +49,10 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
+        if (of.readable && !of.starved) [[unlikely]] {
+            queue_up(of.reader, within);
+            return true;
+        }
     }
     if (moves_nothing(*this)) return false;
     wait(of.reader, within);
@@ -77,6 +81,10 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             of.home->touch(of);
             return false;
         }
+        if (of.writable && kind != request::connect) [[unlikely]] {
+            queue_up(of.writer, within);
+            return true;
+        }
     }
     if (moves_nothing(*this)) return false;
     wait(of.writer, within);
@@ -104,7 +112,7 @@ bool operation::cannot_start(scope& within) noexcept {
     return true;
 }
 
-/// This coroutine had its share of the turn: it queues like everybody else.
+/// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this;
@@ -130,12 +138,15 @@ inline void operation::attempt_in_turn() noexcept {
         error = ECANCELED;
     } else if (reads ? of.driver->attempt_read(*this) : of.driver->attempt_write(*this)) {
         of.home->touch(of);
-    } else if (stopped == stop_reason::none) {
+    } else if (stopped != stop_reason::none) {
+        error = error_number(stopped);
+    } else if (reads ? of.readable && !of.starved : of.writable && kind != request::connect) {
+        within_->queue->push(*this); // it moved as much as one turn allows
+        return;
+    } else {
         phase = state::waiting;
         of.driver->submit(*this);
         return;
-    } else {
-        error = error_number(stopped);
     }
     (reads ? of.reader : of.writer) = nullptr;
     phase = state::finished;
