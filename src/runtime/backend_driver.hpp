@@ -35,7 +35,7 @@ public:
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
-    /// down to 0 over the next polls, and loop::released() is told.
+    /// down to 0 over the next polls, and each of them calls loop::settle().
     virtual void retire(io_record& record) noexcept = 0;
     /// Moves what was received ahead for a record that is being released to the end of `unread`.
     virtual void take_ahead(io_record& record, std::vector<std::byte>& unread) = 0;

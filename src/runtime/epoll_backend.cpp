@@ -82,11 +82,12 @@ public:
         // registration reports what is there already.
         if (!record.registered && !add(record)) {
             // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-            loop_.complete(op, errno);
+            return loop_.complete(op, errno);
         }
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
+        static_cast<list_hook<starved_tag>&>(*op.record).unlink();
         // The last attempt before a deadline counts: bytes may be there and their event may not.
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
         loop_.complete(op, ECANCELED);
@@ -94,6 +95,8 @@ public:
 
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
+        // It may have been next for a buffer, and will not take it.
+        if (pool_->has_free()) buffer_returned();
         // close(2) takes the registration along; a descriptor that stays open has to leave.
         if (record.registered && record.keep_descriptor) {
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
@@ -129,7 +132,7 @@ private:
 
     bool add(io_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
-        epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+        epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET,
                           .data = {.ptr = &record}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) return false;
         record.registered = record.receiving = true;
@@ -172,6 +175,8 @@ private:
         if (event.data.ptr == nullptr) return; // a wake-up
         io_record& record = *static_cast<io_record*>(event.data.ptr);
         constexpr unsigned hang_up = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+        // Urgent data (tcp(7)): a read ends where it was, with more behind it.
+        if ((event.events & EPOLLPRI) != 0) record.stops_short = true;
         if ((event.events & (EPOLLIN | hang_up)) != 0) {
             record.readable = true;
             if ((event.events & hang_up) != 0) record.hung_up = true;
@@ -190,11 +195,12 @@ private:
 
     /// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
     // A short read means that nothing is left: the edge for the next bytes will come (epoll(7)),
-    // which saves the read that would only say EAGAIN. After a hang-up there is no next edge.
+    // which saves the read that would only say EAGAIN. After a hang-up there is no next edge, and
+    // where reads stop short for other reasons it may have come already.
     static ssize_t read(io_record& record, std::byte* data, std::size_t size) noexcept {
         const ssize_t count = sys::recv(record.fd, data, size);
-        if (count == -EAGAIN ||
-            (count > 0 && static_cast<std::size_t>(count) < size && !record.hung_up)) {
+        if (count == -EAGAIN || (count > 0 && static_cast<std::size_t>(count) < size &&
+                                 !record.hung_up && !record.stops_short)) {
             record.readable = false;
         }
         return count;

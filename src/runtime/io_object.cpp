@@ -29,6 +29,10 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
     if (record_->home != nullptr && record_->reader != nullptr) record_->home->touch(*record_);
 }
 
+void io_object::expect_short_reads() noexcept {
+    record_->stops_short = true;
+}
+
 void io_object::drop() noexcept {
     if (record_ == nullptr) return;
     io_record& gone = *std::exchange(record_, nullptr);
@@ -45,7 +49,12 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->refuse(*this, within);
         return true;
     }
-    if (record_->finished || record_->fd < 0) return false;
+    if (record_->finished || record_->fd < 0) {
+        // Behind the operations that the close ended, which are on the ready list.
+        suspend(caller, within);
+        within.queue->push(*this);
+        return true;
+    }
     if (record_->home == nullptr) current_loop().bind(*record_);
     suspend(caller, within);
     waiting_ = true;
@@ -76,8 +85,8 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = hung_up = registered = closing = keep_descriptor = finished = listening =
-        false;
+    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor =
+        finished = listening = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;

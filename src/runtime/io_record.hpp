@@ -68,6 +68,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     bool writable = true;         // the same for a write
     bool receiving = false;       // the backend watches for reads already: no need to submit one
     bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
+    bool stops_short = false;     // a short read does not mean that nothing is left
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists
     bool closing = false;         // close() was called

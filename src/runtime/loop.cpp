@@ -81,7 +81,7 @@ void loop::settle_timers(clock::time_point now) noexcept {
     for (idle_state* idle : touched_) {
         idle->touched = false;
         idle->last = now;
-        if (!idle->armed() && idle->record.reader != nullptr) {
+        if (idle->limit > no_wait && !idle->armed() && idle->record.reader != nullptr) {
             timers.insert_after(*idle, idle->limit);
         }
     }

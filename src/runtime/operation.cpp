@@ -1,6 +1,7 @@
 #include <simplenet/runtime/operation.hpp>
 
 #include "runtime/loop.hpp"
+#include "runtime/perform.hpp"
 
 #include <cerrno>
 
@@ -15,6 +16,12 @@ namespace {
 
 int error_number(stop_reason reason) noexcept {
     return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
+}
+
+/// An empty exact read or an empty write: a success, whatever the socket has or has room for.
+bool moves_nothing(operation& op) noexcept {
+    return (op.kind == request::read_exact && op.size == 0) ||
+           (is_write(op.kind) && next_bytes(op).empty());
 }
 
 } // namespace
@@ -43,6 +50,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             return false;
         }
     }
+    if (moves_nothing(*this)) return false;
     wait(of.reader, within);
     of.home->touch(of);
     if (!of.receiving) of.driver->submit(*this);
@@ -70,6 +78,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             return false;
         }
     }
+    if (moves_nothing(*this)) return false;
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;

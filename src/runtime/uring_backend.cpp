@@ -1,4 +1,4 @@
-// The io_uring backend: every operation is a completion, one io_uring_enter a turn submits, waits
+// The io_uring backend: what has to wait is a completion, one io_uring_enter a turn submits, waits
 // and times out. Only this file knows liburing. Layer runtime.
 
 #include "runtime/backend_driver.hpp"
@@ -315,6 +315,7 @@ public:
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
+        unstarve(*op.record);
         if (op.kernel_references != 0) {
             submit_cancel(op);
         } else if (reason == stop_reason::deadline) {
@@ -326,7 +327,7 @@ public:
     }
 
     void retire(io_record& record) noexcept override {
-        static_cast<list_hook<starved_tag>&>(record).unlink();
+        unstarve(record);
         drop_ahead(record);
         disarm(record);
     }
@@ -664,14 +665,30 @@ private:
                 disarm(record);
             }
         }
-        if ((seen.flags & IORING_CQE_F_MORE) == 0) released(record);
+        if ((seen.flags & IORING_CQE_F_MORE) != 0) return;
+        // It may have been next for a buffer, and did not take it.
+        if (posted_ != 0) serve_starved();
+        released(record);
     }
 
     /// Every buffer is held: waits for one to come back, unless the reader brought memory.
     void starve(io_record& record) noexcept {
         if (record.reader->kind != request::receive) return submit_receive(*record.reader);
+        // One came back between the kernel's refusal and now, and there may be no other.
+        if (posted_ != 0) return arm_receive(record);
         record.starved = true;
         starved_.push_back(record);
+    }
+    static void unstarve(io_record& record) noexcept {
+        record.starved = false;
+        static_cast<list_hook<starved_tag>&>(record).unlink();
+    }
+    /// The kernel has a buffer: for the stream that waits longest.
+    void serve_starved() noexcept {
+        if (starved_.empty()) return;
+        io_record& record = starved_.front();
+        unstarve(record);
+        want_receive(record);
     }
 
     static bool is_waiting(const operation* op) noexcept {
@@ -773,12 +790,7 @@ private:
     /// A buffer is empty again: to the kernel, and to the stream that waits longest.
     void give_back(std::uint32_t buffer) noexcept {
         post_buffer(buffer);
-        while (!starved_.empty()) {
-            io_record& record = starved_.pop_front();
-            record.starved = false;
-            // One whose reader was stopped meanwhile passes its turn on.
-            if (is_waiting(record.reader)) return want_receive(record);
-        }
+        serve_starved();
     }
     void buffer_returned() noexcept override { give_back(pool_->claim()); }
 

@@ -410,6 +410,24 @@ TEST_P(operation_test, whole_writes_say_how_much_moved_when_they_fail) {
     });
 }
 
+// An empty exact read used to wait for bytes that it had no use for.
+TEST_P(operation_test, empty_transfers_succeed_whatever_the_socket_has_or_has_room_for) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 1ms)); // full now
+
+        const std::array<const_buffer, 2> empty_ones{};
+        const std::span<const const_buffer> several{empty_ones};
+        EXPECT_EQ((co_await async_read_exact(ours, mutable_buffer{})).value_or(9), 0U);
+        EXPECT_EQ((co_await ours.write_some(const_buffer{})).value_or(9), 0U);
+        EXPECT_EQ((co_await ours.write_some(several)).value_or(9), 0U);
+        EXPECT_EQ((co_await async_write_all(ours, const_buffer{})).value_or(9), 0U);
+        EXPECT_EQ((co_await async_write_all(ours, several)).value_or(9), 0U);
+        EXPECT_EQ((co_await async_write_all(ours, several.first(0))).value_or(9), 0U);
+    });
+}
+
 // --- no byte is lost -----------------------------------------------------------------------------
 
 TEST_P(operation_test, no_byte_is_lost_by_reads_that_are_stopped_at_any_moment) {

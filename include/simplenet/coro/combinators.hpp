@@ -442,7 +442,8 @@ template <class T>
 }
 
 /// Runs every awaitable to its end and returns all their values; the first error or exception
-/// stops the others, and is returned or rethrown once they are joined.
+/// stops the others, and is returned or rethrown once they are joined. An exception of one that was
+/// stopped is rethrown in place of the first error: none is swallowed.
 ///
 /// @return A tuple with a std::monostate for each `result<>`.
 /// @par Cancellation

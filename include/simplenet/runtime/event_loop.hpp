@@ -1,6 +1,5 @@
 #pragma once
-// event_loop: the thread's loop over epoll or io_uring; run(): a program as one task.
-// Layer runtime.
+// event_loop: the loop of a thread, over epoll or io_uring. Layer runtime.
 
 #include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -52,7 +51,10 @@ public:
     event_loop& operator=(event_loop&& other) noexcept;
     ~event_loop();
 
-    /// Which of the two it uses; never automatic. Any thread.
+    /// Which of the two it uses; never automatic.
+    ///
+    /// @par Thread safety
+    /// Any thread.
     [[nodiscard]] backend selected_backend() const noexcept;
 
     /// Starts a task in the next turn, outside every scope; see join_handle.
@@ -110,13 +112,23 @@ public:
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
 
     /// Ends run(): the one that runs, else the next one. What is left stays there for another
-    /// run(). Any thread.
+    /// run().
+    ///
+    /// @par Thread safety
+    /// Any thread.
     void stop() noexcept;
 
-    /// Calls `function` on the loop's thread, in the order of the posts of each thread. A system
-    /// call only if the loop sleeps. Any thread. Dropped if the loop is destroyed first.
+    /// Calls `function` on the loop's thread, in the order of the posts of each thread. Dropped if
+    /// the loop is destroyed first.
     ///
-    /// @pre An exception does not leave `function`: there is nobody to receive it.
+    /// @pre An exception does not leave `function`: there is nobody to receive it. The loop lives
+    ///      until the call returns.
+    ///
+    /// @par Thread safety
+    /// Any thread.
+    ///
+    /// @par Cost
+    /// One allocation; a system call only if the loop sleeps.
     template <std::invocable Function>
     void post(Function&& function) {
         using kept = std::decay_t<Function>;

@@ -98,6 +98,8 @@ protected:
 
     [[nodiscard]] io_record* record() const noexcept { return record_; }
     void set_idle_timeout(std::chrono::nanoseconds limit) noexcept;
+    /// Reads may stop short with more behind them.
+    void expect_short_reads() noexcept;
 
 private:
     friend task<result<released_socket>> release_socket(io_object socket);

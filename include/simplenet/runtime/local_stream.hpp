@@ -31,7 +31,10 @@ public:
 
     /// Takes a connected socket; throws std::bad_alloc.
     explicit local_stream(nonblocking::local_stream socket)
-        : with_stream_operations{std::move(socket).release()} {}
+        : with_stream_operations{std::move(socket).release()} {
+        // Where descriptors are attached a read ends (unix(7)), and the peer decides about that.
+        expect_short_reads();
+    }
 
     /// Two streams connected to each other.
     ///

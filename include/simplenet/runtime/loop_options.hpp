@@ -49,8 +49,8 @@ struct loop_options {
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1.
     std::size_t read_ahead = 64 * 1024;
-    /// Bytes that the pool of receive buffers may grow to, rounded up to two buffers of 16 KiB.
-    /// When all of them are held, streams wait for one to come back.
+    /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
+    /// least two. When all of them are held, receive() waits for one to come back.
     std::size_t receive_pool = 16 * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills.
     bool handle_signals = true;

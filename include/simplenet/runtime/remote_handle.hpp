@@ -122,7 +122,7 @@ inline namespace runtime {
 ///
 /// @par Cancellation
 /// A stop that reaches the await goes to the task, which is then joined.
-template <class T>
+template <class T = void>
 class remote_handle {
 public:
     class awaiter;

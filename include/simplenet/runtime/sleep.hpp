@@ -80,6 +80,8 @@ inline namespace runtime {
 ///
 /// @par Errors
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
+/// @par Cancellation
+/// A stop ends it at once. One that is over is a success, even if its coroutine has yet to resume.
 /// @par Cost
 /// Constant time; no system call of its own, no allocation.
 template <class Rep, class Period>

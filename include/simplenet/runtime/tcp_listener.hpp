@@ -89,9 +89,13 @@ public:
     ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
-    ///   came first; no connection is lost.
+    ///   came first.
     /// - `std::errc::bad_file_descriptor`: closed before.
     /// - Anything else accept(2) reports of the listener.
+    ///
+    /// @par Cancellation
+    /// No connection is lost: what was accepted before the stop took effect is returned, now or by
+    /// the next accept().
     [[nodiscard]] accept_operation accept() noexcept { return accept_operation{record()}; }
 };
 

@@ -1,0 +1,398 @@
+#include <simplenet/runtime/received.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace simplenet {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::noise;
+using testing::text_of;
+using testing::turns;
+
+constexpr auto canceled = std::errc::operation_canceled;
+
+class received_test : public testing::backend_test {
+protected:
+    /// A pool of two buffers of 16 KiB: the smallest there is.
+    void remake_with_smallest_pool() { remake_loop({.receive_pool = 1}); }
+
+    /// Both buffers of the smallest pool, held.
+    task<std::vector<received>> hold_everything() {
+        std::vector<received> held;
+        for (int each = 0; each < 2; ++each) {
+            auto [ours, theirs] = connect_raw();
+            theirs.send("held");
+            auto lease = co_await ours.receive();
+            EXPECT_TRUE(lease);
+            if (lease) held.push_back(*std::move(lease));
+        }
+        co_return held;
+    }
+};
+
+// --- the lease -----------------------------------------------------------------------------------
+
+TEST_P(received_test, a_lease_shows_what_the_peer_sent) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("hello");
+    run([&]() -> task<> {
+        auto lease = co_await ours.receive();
+        EXPECT_TRUE(lease);
+        if (!lease) co_return;
+        EXPECT_EQ(text_of(*lease), "hello");
+        EXPECT_EQ(lease->size(), 5U);
+        EXPECT_EQ(lease->bytes().size(), 5U);
+        EXPECT_FALSE(lease->empty());
+        EXPECT_TRUE(co_await async_write_all(ours, *lease)); // it is a buffer to write from
+    });
+    EXPECT_EQ(theirs.receive(5), "hello");
+}
+
+TEST_P(received_test, a_lease_moves_and_is_released_early) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("hello");
+    run([&]() -> task<> {
+        auto outcome = co_await ours.receive();
+        EXPECT_TRUE(outcome);
+        if (!outcome) co_return;
+        received first = *std::move(outcome);
+        received second = std::move(first);
+        EXPECT_TRUE(first.empty()); // NOLINT(bugprone-use-after-move)
+        EXPECT_EQ(text_of(second), "hello");
+        first = std::move(second);
+        EXPECT_EQ(text_of(first), "hello");
+        first.release();
+        EXPECT_TRUE(first.empty());
+        first.release();
+    });
+}
+
+TEST_P(received_test, held_leases_keep_their_bytes_while_more_arrives) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::vector<received> held;
+        for (int round = 0; round < 100; ++round) {
+            theirs.send(noise(1000, round));
+            for (std::size_t have = 0; have < 1000;) {
+                auto lease = co_await ours.receive();
+                EXPECT_TRUE(lease);
+                if (!lease) co_return;
+                have += lease->size();
+                held.push_back(*std::move(lease));
+            }
+        }
+        std::string all;
+        for (const received& each : held)
+            all += text_of(each);
+        std::string sent;
+        for (int round = 0; round < 100; ++round)
+            sent += noise(1000, round);
+        EXPECT_TRUE(all == sent);
+    });
+}
+
+TEST_P(received_test, a_lease_outlives_its_stream_and_its_loop) {
+    received kept;
+    {
+        auto [ours, theirs] = connect_raw();
+        theirs.send("survivor");
+        run([&]() -> task<> {
+            auto lease = co_await ours.receive();
+            if (lease) kept = *std::move(lease);
+        });
+    }
+    EXPECT_EQ(text_of(kept), "survivor");
+    destroy_loop();
+    EXPECT_EQ(text_of(kept), "survivor");
+    received moved = std::move(kept);
+    moved.release();
+}
+
+TEST_P(received_test, receive_and_read_some_take_turns_without_losing_order) {
+    auto [ours, theirs] = connect_raw();
+    const std::string sent = noise(100000);
+    run([&]() -> task<> {
+        testing::dice dice{7};
+        std::string got;
+        std::size_t offset = 0;
+        while (got.size() < sent.size()) {
+            const std::size_t size = std::min(dice.up_to(3000), sent.size() - offset);
+            theirs.send(std::string_view{sent}.substr(offset, size));
+            offset += size;
+            while (got.size() < offset) {
+                if (dice.one_in(2)) {
+                    auto lease = co_await ours.receive();
+                    EXPECT_TRUE(lease);
+                    if (!lease) co_return;
+                    got += text_of(*lease);
+                } else {
+                    std::string buffer(1 + dice.up_to(500), '\0');
+                    auto count = co_await ours.read_some(buffer);
+                    EXPECT_TRUE(count);
+                    if (!count) co_return;
+                    got.append(buffer, 0, *count);
+                }
+            }
+        }
+        EXPECT_TRUE(got == sent);
+    });
+}
+
+TEST_P(received_test, receive_reports_the_end_again_and_again) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("last");
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        auto lease = co_await ours.receive();
+        EXPECT_TRUE(lease);
+        for (int times = 0; times < 3; ++times)
+            EXPECT_EQ(error_of(co_await ours.receive()), errc::end_of_stream);
+    });
+}
+
+// --- a pool that is used up ----------------------------------------------------------------------
+
+TEST_P(received_test, a_stream_waits_for_a_buffer_when_all_are_held) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("patience");
+        bool done = false;
+        auto waiting = spawn([&]() -> task<> {
+            auto lease = co_await ours.receive();
+            EXPECT_TRUE(lease);
+            if (lease) {
+                EXPECT_EQ(text_of(*lease), "patience");
+            }
+            done = true;
+        });
+        co_await turns(20);
+        EXPECT_FALSE(done);
+        held.pop_back();
+        co_await waiting;
+    });
+}
+
+TEST_P(received_test, waiting_for_a_buffer_does_not_spin) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("x");
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await ours.receive()); });
+        co_await turns(20);
+        const auto before = loop().metrics().turns;
+        co_await async_sleep(30ms);
+        EXPECT_LT(loop().metrics().turns - before, 20U);
+        held.clear();
+        co_await waiting;
+    });
+}
+
+TEST_P(received_test, who_waits_longest_gets_the_next_buffer) {
+    remake_with_smallest_pool();
+    std::vector<testing::raw_connection<tcp_stream>> streams;
+    for (int each = 0; each < 6; ++each)
+        streams.push_back(connect_raw());
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        std::vector<int> order;
+        std::vector<join_handle<void>> waiting;
+        for (int each = 0; each < 6; ++each) {
+            auto& [ours, theirs] = streams[each];
+            theirs.send("x");
+            auto one = [&, each]() -> task<> {
+                EXPECT_TRUE(co_await ours.receive());
+                order.push_back(each);
+            };
+            waiting.push_back(spawn(one));
+            co_await turns(5); // it has come to know that there is none
+        }
+        EXPECT_THAT(order, ::testing::IsEmpty());
+        held.pop_back();
+        for (auto& each : waiting)
+            co_await each;
+        EXPECT_THAT(order, ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
+    });
+}
+
+// The buffer used to go to the stopped one, and the other waited for ever.
+TEST_P(received_test, a_stopped_wait_does_not_swallow_the_buffer_of_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto stopped =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await one.receive()), canceled); });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        stopped.request_stop();
+        co_await stopped;
+        held.pop_back();
+        co_await waiting;
+
+        EXPECT_TRUE(co_await one.receive()); // and nothing was lost
+    });
+}
+
+TEST_P(received_test, closing_a_stream_that_waits_for_a_buffer_does_not_swallow_it) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto closing =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await one.receive()), canceled); });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        one.close();
+        co_await closing;
+        held.pop_back();
+        co_await waiting;
+    });
+}
+
+TEST_P(received_test, read_some_goes_on_when_all_buffers_are_held) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        std::string buffer(100, '\0');
+        for (int round = 0; round < 20; ++round) {
+            auto reading = spawn(
+                [&]() -> task<result<std::size_t>> { co_return co_await ours.read_some(buffer); });
+            if (round % 2 == 0) co_await turns(3);
+            theirs.send("bytes");
+            EXPECT_EQ((co_await reading).value_or(0), 5U);
+        }
+        theirs.send("0123456789");
+        EXPECT_EQ((co_await async_read_exact(ours, mutable_buffer{buffer}.first(10))).value_or(0),
+                  10U);
+        EXPECT_EQ(buffer.substr(0, 10), "0123456789");
+        theirs.shutdown_write();
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+// On io_uring the stream used to remain in the queue for buffers, which read_some() does not need.
+TEST_P(received_test, read_some_goes_on_after_a_receive_that_waited_for_a_buffer_was_stopped) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("bytes");
+        EXPECT_EQ(error_of(co_await with_timeout(ours.receive(), 1ms)), errc::deadline_exceeded);
+
+        std::array<std::byte, 8> buffer;
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+    });
+}
+
+TEST_P(received_test, a_read_without_a_buffer_that_is_stopped_leaves_its_memory_alone) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        std::string buffer(100, '?');
+        theirs.send("x");
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+        buffer.assign(100, '?');
+        auto reading = spawn(
+            [&]() -> task<result<std::size_t>> { co_return co_await ours.read_some(buffer); });
+        co_await turns(5);
+        reading.request_stop();
+        EXPECT_EQ(error_of(co_await reading), canceled);
+        theirs.send("for the next");
+        co_await turns(5);
+        EXPECT_EQ(buffer, std::string(100, '?'));
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 12U);
+    });
+}
+
+TEST_P(received_test, many_streams_share_two_buffers_and_lose_nothing) {
+    remake_with_smallest_pool();
+    constexpr int count = 40;
+    std::vector<testing::raw_connection<tcp_stream>> streams;
+    for (int each = 0; each < count; ++each)
+        streams.push_back(connect_raw());
+    run([&]() -> task<> {
+        testing::dice dice{3};
+        std::array<std::string, count> got;
+        std::array<std::string, count> sent;
+        std::vector<join_handle<void>> readers;
+        for (int each = 0; each < count; ++each) {
+            auto read = [&, each]() -> task<> {
+                auto& ours = streams[each].ours;
+                for (;;) {
+                    auto lease = co_await ours.receive();
+                    if (!lease) break;
+                    got[each] += text_of(*lease);
+                    if (each % 3 == 0) co_await yield(); // holds it meanwhile
+                }
+            };
+            readers.push_back(spawn(read));
+        }
+        for (int step = 0; step < 4000; ++step) {
+            const std::size_t each = dice.up_to(count - 1);
+            const std::string part = noise(1 + dice.up_to(400), step);
+            sent[each] += part;
+            streams[each].theirs.send(part);
+            if (dice.one_in(4)) co_await yield();
+        }
+        for (auto& each : streams)
+            each.theirs.shutdown_write();
+        for (auto& each : readers)
+            co_await each;
+        EXPECT_TRUE(got == sent);
+    });
+}
+
+TEST_P(received_test, streams_that_wait_for_buffers_end_with_their_loop) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    std::vector<received> held;
+    bool ended = false;
+    loop().spawn([&]() -> task<> {
+        held = co_await hold_everything();
+        theirs.send("x");
+        EXPECT_EQ(error_of(co_await ours.receive()), canceled);
+        ended = true;
+    });
+    EXPECT_FALSE(loop().run_for(5ms));
+    destroy_loop();
+    EXPECT_TRUE(ended);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, received_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet

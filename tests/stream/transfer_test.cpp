@@ -1,0 +1,203 @@
+#include <simplenet/stream/transfer.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/local_stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <string>
+#include <thread>
+
+namespace simplenet {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::noise;
+using testing::turns;
+
+/// A stream of somebody else's: gives and takes at most `piece` bytes at a time, each in its own
+/// turn, and ends or fails after `left` bytes.
+class piecemeal_stream {
+public:
+    piecemeal_stream(std::string content, std::size_t piece, std::error_code end)
+        : content_{std::move(content)}
+        , piece_{piece}
+        , end_{end} {}
+
+    task<result<std::size_t>> read_some(mutable_buffer into) {
+        co_await yield();
+        if (co_await this_task::stop_requested()) co_return fail(std::errc::operation_canceled);
+        if (at_ == content_.size()) co_return fail(end_);
+        const std::size_t count = std::min({piece_, into.size(), content_.size() - at_});
+        std::memcpy(into.data(), content_.data() + at_, count);
+        at_ += count;
+        co_return count;
+    }
+    task<result<std::size_t>> write_some(const_buffer from) {
+        co_await yield();
+        if (written_.size() == content_.size()) co_return fail(end_);
+        const std::size_t count =
+            std::min({piece_, from.size(), content_.size() - written_.size()});
+        written_.append(reinterpret_cast<const char*>(from.data()), count);
+        co_return count;
+    }
+    [[nodiscard]] const std::string& written() const { return written_; }
+
+private:
+    std::string content_;
+    std::size_t piece_;
+    std::error_code end_;
+    std::size_t at_ = 0;
+    std::string written_;
+};
+
+static_assert(async_reader<tcp_stream> && async_writer<tcp_stream>);
+static_assert(async_reader<local_stream> && async_writer<local_stream>);
+static_assert(async_reader<piecemeal_stream> && async_writer<piecemeal_stream>);
+static_assert(!async_reader<int> && !async_writer<std::string>);
+
+class transfer_test : public testing::backend_test {};
+
+TEST_P(transfer_test, read_exact_fills_the_buffer_from_pieces_of_any_size) {
+    for (std::uint32_t seed = 1; seed <= 10; ++seed) {
+        testing::dice dice{seed};
+        auto [ours, theirs] = connect_raw();
+        const std::string sent = noise(10000, seed);
+        run([&]() -> task<> {
+            std::string got(sent.size(), '\0');
+            auto reading = spawn(
+                [&]() -> task<transfer_result> { co_return co_await async_read_exact(ours, got); });
+            for (std::size_t at = 0; at < sent.size();) {
+                const std::size_t size = std::min(dice.up_to(700), sent.size() - at);
+                theirs.send(std::string_view{sent}.substr(at, size));
+                at += size;
+                co_await turns(static_cast<int>(dice.up_to(2)));
+            }
+            EXPECT_EQ((co_await reading).value_or(0), sent.size());
+            EXPECT_TRUE(got == sent);
+        });
+    }
+}
+
+TEST_P(transfer_test, read_exact_takes_not_a_byte_more) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("abcdef");
+    run([&]() -> task<> {
+        std::string got(3, '\0');
+        EXPECT_TRUE(co_await async_read_exact(ours, got));
+        EXPECT_EQ(got, "abc");
+        EXPECT_TRUE(co_await async_read_exact(ours, got));
+        EXPECT_EQ(got, "def");
+    });
+}
+
+TEST_P(transfer_test, read_exact_reports_the_end_with_what_came_before_it) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("abc");
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::string got(10, '?');
+        auto count = co_await async_read_exact(ours, got);
+        EXPECT_EQ(error_of(count), errc::end_of_stream);
+        EXPECT_EQ(count.error().transferred, 3U);
+        EXPECT_EQ(got, "abc???????");
+        count = co_await async_read_exact(ours, got);
+        EXPECT_EQ(count.error(), errc::end_of_stream);
+        EXPECT_EQ(count.error().transferred, 0U);
+    });
+}
+
+TEST_P(transfer_test, read_exact_reports_a_reset_with_what_came_before_it) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::string got(10, '?');
+        auto reading = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_read_exact(ours, got); });
+        co_await turns(2);
+        theirs.send("abc");
+        co_await turns(5);
+        theirs.reset();
+        auto count = co_await reading;
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(count.error().transferred, 3U);
+    });
+}
+
+TEST_P(transfer_test, write_all_writes_everything_however_small_the_socket) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    const std::string sent = noise(3 << 20);
+    std::string got;
+    std::thread peer{[&] { got = theirs.receive(sent.size()); }};
+    run([&]() -> task<> {
+        EXPECT_EQ((co_await async_write_all(ours, sent)).value_or(0), sent.size());
+    });
+    peer.join();
+    EXPECT_TRUE(got == sent);
+}
+
+TEST_P(transfer_test, write_all_of_several_buffers_counts_them_together) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        const std::array<const_buffer, 4> parts{const_buffer{"a"}, const_buffer{},
+                                                const_buffer{"bc"}, const_buffer{"def"}};
+        EXPECT_EQ((co_await async_write_all(ours, std::span{parts})).value_or(0), 6U);
+    });
+    EXPECT_EQ(theirs.receive(6), "abcdef");
+}
+
+TEST_P(transfer_test, any_stream_with_read_some_can_be_read_exactly) {
+    piecemeal_stream stream{"0123456789", 3, errc::end_of_stream};
+    run([&]() -> task<> {
+        std::string got(8, '\0');
+        EXPECT_EQ((co_await async_read_exact(stream, got)).value_or(0), 8U);
+        EXPECT_EQ(got, "01234567");
+        auto rest = co_await async_read_exact(stream, got);
+        EXPECT_EQ(error_of(rest), errc::end_of_stream);
+        EXPECT_EQ(rest.error().transferred, 2U);
+        EXPECT_EQ((co_await async_read_exact(stream, mutable_buffer{})).value_or(9), 0U);
+    });
+}
+
+TEST_P(transfer_test, any_stream_with_write_some_can_be_written_whole) {
+    piecemeal_stream stream{std::string(10, ' '), 4, make_error_code(errc::end_of_stream)};
+    run([&]() -> task<> {
+        EXPECT_EQ((co_await async_write_all(stream, "0123")).value_or(0), 4U);
+        const std::array<const_buffer, 3> parts{const_buffer{"45"}, const_buffer{},
+                                                const_buffer{"6789ab"}};
+        auto outcome = co_await async_write_all(stream, std::span<const const_buffer>{parts});
+        EXPECT_EQ(error_of(outcome), errc::end_of_stream);
+        EXPECT_EQ(outcome.error().transferred, 6U);
+        EXPECT_EQ(stream.written(), "0123456789");
+    });
+}
+
+TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_moved) {
+    piecemeal_stream stream{std::string(1000, 'x'), 1, errc::end_of_stream};
+    run([&]() -> task<> {
+        std::string got(1000, '\0');
+        auto reading = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_read_exact(stream, got); });
+        co_await turns(50);
+        reading.request_stop();
+        auto outcome = co_await reading;
+        EXPECT_EQ(error_of(outcome), std::errc::operation_canceled);
+        EXPECT_GT(outcome.error().transferred, 10U);
+        EXPECT_LT(outcome.error().transferred, 60U);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, transfer_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet

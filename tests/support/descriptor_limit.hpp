@@ -1,0 +1,40 @@
+#pragma once
+// descriptor_limit: lets a process run out of descriptors, for as long as this lives.
+
+#include "support/raw_peer.hpp"
+
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace simplenet::testing {
+
+/// From construction on no descriptor can be opened beyond `spare` more.
+class descriptor_limit {
+public:
+    explicit descriptor_limit(int spare = 0) {
+        checked(::getrlimit(RLIMIT_NOFILE, &before_));
+        set(spare);
+    }
+    descriptor_limit(const descriptor_limit&) = delete;
+    descriptor_limit& operator=(const descriptor_limit&) = delete;
+    ~descriptor_limit() { lift(); }
+
+    void lift() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+    void set(int spare) {
+        // The limit is about numbers: the lowest free ones are the spare ones.
+        std::vector<unique_fd> taken;
+        for (int each = 0; each <= spare; ++each)
+            taken.emplace_back(checked(::dup(0)));
+        rlimit now = before_;
+        now.rlim_cur = static_cast<rlim_t>(taken.back().get());
+        checked(::setrlimit(RLIMIT_NOFILE, &now));
+    }
+
+    rlimit before_{};
+};
+
+} // namespace simplenet::testing
