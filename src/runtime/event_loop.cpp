@@ -25,6 +25,15 @@ result<backend> chosen_by_environment() noexcept {
     return choice;
 }
 
+#if SIMPLENET_HAS_IO_URING
+/// Out of descriptors, which epoll needs as well: no reason to do without io_uring from now on.
+template <class Made>
+bool lacks_descriptors(const Made& failed) noexcept {
+    return failed.error() == std::errc::too_many_files_open ||
+           failed.error() == std::errc::too_many_files_open_in_system;
+}
+#endif
+
 /// The backend to use, and whether epoll will do instead.
 struct decision {
     backend which;
@@ -37,7 +46,9 @@ result<decision> decide(backend wanted) noexcept {
     if (!environment) return fail(environment);
     if (*environment != backend::automatic) return decision{*environment, false};
 #if SIMPLENET_HAS_IO_URING
-    if (probe_uring()) return decision{backend::io_uring, true};
+    const auto works = probe_uring();
+    if (works) return decision{backend::io_uring, true};
+    if (lacks_descriptors(works)) return fail(works);
 #endif
     return decision{backend::epoll, false};
 }
@@ -47,9 +58,12 @@ result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_opti
     if (!decided) return fail(decided);
     if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
 #if SIMPLENET_HAS_IO_URING
-    if (!probe_uring()) return fail(errc::backend_unavailable);
+    if (const auto works = probe_uring(); !works) {
+        if (lacks_descriptors(works)) return fail(works);
+        return fail(errc::backend_unavailable);
+    }
     auto made = make_uring_backend(owner, options);
-    if (made || made.error() == std::errc::too_many_files_open) return made;
+    if (made || lacks_descriptors(made)) return made;
     // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
     return made;

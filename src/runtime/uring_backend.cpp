@@ -11,6 +11,7 @@
 #include <simplenet/core/unique_fd.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <climits>
@@ -891,7 +892,16 @@ int try_uring() noexcept {
 } // namespace
 
 result<> probe_uring() noexcept {
-    static const int outcome = try_uring();
+    constexpr int unknown = 1;
+    static std::atomic<int> known = unknown; // threads that ask at once find out the same
+    int outcome = known.load(std::memory_order_relaxed);
+    if (outcome == unknown) {
+        outcome = try_uring();
+        // For want of descriptors nothing was found out.
+        if (outcome != -EMFILE && outcome != -ENFILE) {
+            known.store(outcome, std::memory_order_relaxed);
+        }
+    }
     if (outcome != 0) return fail(error_from(outcome));
     return {};
 }

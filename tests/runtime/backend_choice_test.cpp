@@ -183,6 +183,25 @@ TEST_F(backend_choice_test, an_empty_environment_chooses_nothing) {
         ::testing::ExitedWithCode(as_expected), "");
 }
 
+// It used to be taken for a kernel without io_uring, once and for all.
+TEST_F(backend_choice_test, running_out_of_descriptors_is_reported_and_not_remembered) {
+    if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
+    EXPECT_EXIT(
+        {
+            for (int spare = 0; spare < 3; ++spare) {
+                for (const auto which : {backend::automatic, backend::io_uring, backend::epoll}) {
+                    const testing::descriptor_limit limit{spare};
+                    const auto made = event_loop::create({.backend = which});
+                    if (!made && error_of(made) != std::errc::too_many_files_open) {
+                        judge(made, fail(std::errc::too_many_files_open));
+                    }
+                }
+            }
+            judge(event_loop::create(), backend::io_uring);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
 TEST_F(backend_choice_test, without_locked_memory_there_is_a_loop_all_the_same) {
     EXPECT_EXIT(
         {
