@@ -13,7 +13,7 @@ function(simplenet_target_warnings target)
     -Wno-missing-field-initializers)
 
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # local: GCC's plain -Wshadow also means parameters that are named like a member function.
+    # GCC's plain -Wshadow also objects to a parameter named like a member's type.
     target_compile_options(${target} PRIVATE -Wshadow=local -Wduplicated-cond -Wlogical-op)
   else()
     target_compile_options(${target} PRIVATE -Wshadow)

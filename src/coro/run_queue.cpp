@@ -3,12 +3,11 @@
 namespace simplenet::detail {
 
 void scope::stop(stop_reason why) noexcept {
-    if (reason == stop_reason::none) {
-        reason = why;
-    } else if (why != stop_reason::teardown) {
-        return;
-    }
-    // Teardown goes on downwards even where an earlier stop went: a shield may have held that.
+    // Teardown goes downwards even where an earlier stop went: a shield may have held that. Once:
+    // tasks that wait for each other make a circle.
+    if (why == stop_reason::teardown ? torn_down : stopped()) return;
+    if (why == stop_reason::teardown) torn_down = true;
+    if (reason == stop_reason::none) reason = why;
     if (current != nullptr) current->on_stop(why);
     children.for_each([why](child_set& set) { set.on_stop(why); });
 }
@@ -16,7 +15,10 @@ void scope::stop(stop_reason why) noexcept {
 void scope::hand_over() noexcept {
     while (!children.empty()) {
         child_set& orphan = children.pop_front();
-        if (enclosing == nullptr) continue;
+        if (enclosing == nullptr) {
+            orphan.on_queue_end();
+            continue;
+        }
         enclosing->children.push_back(orphan);
         orphan.on_move(*enclosing);
         if (enclosing->stopped() && !stopped()) orphan.on_stop(enclosing->reason);
@@ -25,6 +27,7 @@ void scope::hand_over() noexcept {
 
 run_queue::run_queue() noexcept {
     top.queue = this;
+    here = &top;
 }
 
 run_queue::~run_queue() {
@@ -34,6 +37,7 @@ run_queue::~run_queue() {
 run_queue::activation::activation(run_queue& queue) noexcept {
     SIMPLENET_EXPECTS(current_ == nullptr, "an event loop runs on this thread already");
     current_ = &queue;
+    queue.thread_ = &current_;
     queue.here = &queue.top;
 }
 
@@ -48,16 +52,41 @@ std::size_t run_queue::run_ready() noexcept {
         inline_turns_ = inline_turns_per_resume;
         batch.pop_front().run();
     }
-    here = &top;
     return count;
 }
 
+// Only reached when somebody else's code has resumed a coroutine of ours by its handle: below no
+// resume(), or below one that has a coroutine to continue with already.
+void run_queue::continue_here(std::coroutine_handle<> coroutine) noexcept {
+    if (continues_) return coroutine.resume();
+    continues_ = true;
+    coroutine.resume();
+    while (next_)
+        std::exchange(next_, nullptr).resume();
+    continues_ = false;
+}
+
+namespace {
+
+/// The chain whose coroutines run in `within`; null for the top of a queue.
+chain* owner_of(const scope& within) noexcept {
+    const scope* at = &within;
+    while (at->owner == nullptr && at->enclosing != nullptr)
+        at = at->enclosing;
+    return at->owner;
+}
+
+} // namespace
+
 bool run_queue::tolerate_refusal(scope& within) noexcept {
     if (!dying) return true;
-    for (scope* at = &within; at != nullptr; at = at->enclosing) {
-        if (at->owner != nullptr) return ++at->owner->refusals <= refusals_tolerated;
-    }
-    return true;
+    chain* const refused = owner_of(within);
+    return refused == nullptr || ++refused->refusals <= refusals_tolerated;
+}
+
+bool run_queue::inherit_refusals(chain& made, const scope& maker) noexcept {
+    if (const chain* const from = owner_of(maker)) made.refusals = from->refusals + 1;
+    return made.refusals <= refusals_tolerated;
 }
 
 void run_queue::refuse(suspension& refused, scope& within) noexcept {
@@ -69,26 +98,32 @@ void run_queue::add(chain& added) noexcept {
     ++live_chains_;
 }
 
-void run_queue::report_unhandled(std::exception_ptr exception) noexcept {
-    if (on_unhandled == nullptr) {
+void run_queue::report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept {
+    if (hook == nullptr) {
         // Rethrown where nothing catches it, so that the terminate handler can name it.
         std::rethrow_exception(std::move(exception));
     }
-    on_unhandled(std::move(exception));
+    hook(std::move(exception));
 }
 
-void run_queue::stop_chains(stop_reason reason) noexcept {
-    chains_.for_each([reason](chain& each) { each.inner.stop(reason); });
+void run_queue::begin_teardown() noexcept {
+    dying = true;
+    top.stop(stop_reason::teardown);
+    chains_.for_each([](chain& each) { each.inner.stop(stop_reason::teardown); });
 }
 
 void run_queue::destroy_chains() noexcept {
+    destroying = true;
     ready_.clear();
-    // Newest first: a child is always younger than the frame that holds its group or handle.
+    // Newest first: a child is younger than the frame in which its group was made.
     while (!chains_.empty()) {
         chain& newest = chains_.back();
         newest.unlink();
         newest.abandon();
     }
+    ready_.clear(); // what destructors of locals have pushed is gone too
+    top.end();
+    destroying = false;
 }
 
 } // namespace simplenet::detail

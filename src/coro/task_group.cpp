@@ -43,25 +43,40 @@ group_core::group_core(scope& within, group_options options) noexcept
 }
 
 group_core::~group_core() {
+    if (size_ != 0 && within_->queue->destroying) {
+        // A younger task owned the group: its children are still to be destroyed, and before it.
+        for (auto* list : {&queued_, &children_}) {
+            while (!list->empty()) {
+                group_child_base& child = list->back();
+                static_cast<list_hook<>&>(child).unlink();
+                child.abandon();
+            }
+        }
+    }
+    report();
     SIMPLENET_EXPECTS(size_ == 0, "a task_group was destroyed with children alive: join it first");
 }
 
 void group_core::add(group_child_base& child, bool counted) noexcept {
+    SIMPLENET_EXPECTS(within_ != nullptr, "the event loop of this task_group is gone");
     run_queue& queue = *within_->queue;
+    queue.debug_check_thread();
     child.counted_ = counted;
     child.inner.begin(*within_, reason_);
     queue.add(child);
     ++size_;
+    const bool starts = queue.may_start(child, *queue.here);
     if (counted && limit_ != 0 && running_ == limit_) {
         queued_.push_back(child);
         return;
     }
     if (counted) ++running_;
     children_.push_back(child);
-    queue.push(child);
+    if (starts) queue.push(child);
 }
 
 void group_core::stop(stop_reason reason) noexcept {
+    if (within_ != nullptr) within_->queue->debug_check_thread();
     if (reason_ == stop_reason::none) reason_ = reason;
     children_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });
     queued_.for_each([reason](group_child_base& child) { child.inner.stop(reason); });
@@ -76,6 +91,17 @@ void group_core::on_move(scope& enclosing) noexcept {
     within_ = &enclosing;
     children_.for_each([&](group_child_base& child) { child.inner.enclosing = &enclosing; });
     queued_.for_each([&](group_child_base& child) { child.inner.enclosing = &enclosing; });
+}
+
+void group_core::on_queue_end() noexcept {
+    report();
+    within_ = nullptr;
+}
+
+void group_core::report() noexcept {
+    if (!exception_ || joined_) return;
+    joined_ = true;
+    within_->queue->report_unhandled(exception_);
 }
 
 void group_core::ended(group_child_base& child) noexcept {
@@ -115,7 +141,10 @@ void group_core::start_next() noexcept {
 }
 
 result<> group_core::outcome() {
-    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+    if (exception_) {
+        joined_ = true;
+        std::rethrow_exception(exception_);
+    }
     if (error_) return fail(error_);
     if (interrupted_) return fail(error_of(outside_));
     return {};
@@ -125,10 +154,16 @@ bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
     if (group_->size() == 0) return false;
     SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
     suspend(caller, within);
+    if (!within.queue->tolerate_refusal(within)) return true;
     group_->joiner = this;
     waiting_ = true;
     if (within.stopped()) group_->stop_from_outside(within.reason);
     return true;
+}
+
+void group_join::run() noexcept {
+    // Otherwise somebody has spawned since: the end of that child tells again.
+    if (group_->size() == 0) resume();
 }
 
 result<> group_join::await_resume() {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace simplenet::detail {
@@ -19,32 +18,38 @@ class receive_pool;
 enum class stop_reason : std::uint8_t;
 struct io_record;
 
+/// As a time to wait: until something happens.
+inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
 class backend_driver {
 public:
     virtual ~backend_driver() = default;
 
     /// One try without waiting. True: it is over, and `op` has its outcome. False: nothing is
-    /// there; if `op` waits, submit() is next.
-    virtual bool attempt(operation& op) noexcept = 0;
-    /// Takes `op` until loop::complete() or loop::attempt_later() is called with it.
+    /// there; if `op` is to wait, submit() is next.
+    virtual bool attempt_read(operation& op) noexcept = 0;
+    virtual bool attempt_write(operation& op) noexcept = 0;
+    /// Takes `op`, waiting, until loop::complete() or loop::attempt_later() is called with it.
     virtual void submit(operation& op) noexcept = 0;
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
-    /// down to 0 over the next polls, and loop::released() is told.
+    /// down to 0 over the next polls, and each of them calls loop::settle().
     virtual void retire(io_record& record) noexcept = 0;
     /// Moves what was received ahead for a record that is being released to the end of `unread`.
     virtual void take_ahead(io_record& record, std::vector<std::byte>& unread) = 0;
 
-    /// Waits at most so long (none: until something happens; zero: not at all) and hands what
-    /// finished to the loop. Returns how many events there were.
-    virtual std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept = 0;
+    /// Waits at most so long (zero: not at all) and hands what finished to the loop. Returns how
+    /// many events there were.
+    virtual std::size_t poll(std::chrono::nanoseconds timeout) noexcept = 0;
     /// Any thread. Ends the poll() in progress, or the next one.
     virtual void wake() noexcept = 0;
 
     /// See event_loop::native_handle().
     virtual int native_handle() noexcept = 0;
+    /// Makes native_handle(), which was asked for, readable until the next poll().
+    virtual void announce() noexcept = 0;
     /// The kernel works for us: poll() will report something without anybody's doing.
     [[nodiscard]] virtual bool busy() const noexcept = 0;
 
@@ -56,7 +61,8 @@ public:
 make_epoll_backend(loop& owner, const loop_options& options);
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_uring_backend(loop& owner, const loop_options& options);
-/// Whether io_uring works here, by a real round trip; the reason if not. Found out once per process.
+/// Whether io_uring works here, by a real round trip; the reason if not. Found out once per
+/// process.
 [[nodiscard]] result<> probe_uring() noexcept;
 
 } // namespace simplenet::detail

@@ -52,40 +52,41 @@ public:
         return {};
     }
 
-    bool attempt(operation& op) noexcept override {
+    bool attempt_read(operation& op) noexcept override {
+        io_record& record = *op.record;
+        if (op.kind == request::read_some) [[likely]] {
+            const ssize_t count = read(record, op.data, op.size);
+            if (count <= 0) return read_failed(op, count);
+            op.moved = static_cast<std::size_t>(count);
+            return true;
+        }
         switch (op.kind) {
-        case request::read_some:
         case request::read_exact:
-            return attempt_read(op);
-        case request::write_some:
-        case request::write_all:
-            return attempt_write(op);
+            return attempt_read_exact(op);
         case request::receive:
             return attempt_receive(op);
-        case request::accept:
+        default:
             return attempt_accept(op);
-        case request::connect:
-            return attempt_connect(op);
         }
-        return true;
+    }
+
+    bool attempt_write(operation& op) noexcept override {
+        if (op.kind == request::connect) [[unlikely]]
+            return attempt_connect(op);
+        return attempt_send(op);
     }
 
     void submit(operation& op) noexcept override {
         io_record& record = *op.record;
+        // An event that came before the operation is remembered in the ready bits, and the first
+        // registration reports what is there already.
         if (!record.registered && !add(record)) {
             // No watch left (epoll_create(2), max_user_watches), or no memory for one.
             return loop_.complete(op, errno);
         }
-        // An event that came before the operation is remembered in the ready bits, and the first
-        // registration reports what is there already.
-        if (op.kind == request::receive && record.starved &&
-            !static_cast<list_hook<starved_tag>&>(record).linked()) {
-            starved_.push_back(record);
-        }
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
-        static_cast<list_hook<starved_tag>&>(*op.record).unlink();
         // The last attempt before a deadline counts: bytes may be there and their event may not.
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
         loop_.complete(op, ECANCELED);
@@ -104,18 +105,13 @@ public:
 
     void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
 
-    std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept override {
-        std::size_t total = 0;
-        // Again while the batch is full, so that everything that is there is seen before timers
-        // expire; bounded, so that they do.
-        for (int round = 0; round < most_rounds; ++round) {
-            const int count = wait(total == 0 ? timeout : std::chrono::nanoseconds{0});
-            for (int at = 0; at < count; ++at)
-                dispatch(events_[static_cast<std::size_t>(at)]);
-            if (count > 0) total += static_cast<std::size_t>(count);
-            if (count < static_cast<int>(events_.size())) break;
-        }
-        return total;
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
+        const int count = wait(timeout);
+        if (count <= 0) return 0;
+        for (int at = 0; at < count; ++at)
+            dispatch(events_[static_cast<std::size_t>(at)]);
+        const auto total = static_cast<std::size_t>(count);
+        return total < events_.size() ? total : total + poll_the_rest();
     }
 
     void wake() noexcept override {
@@ -125,6 +121,7 @@ public:
     }
 
     int native_handle() noexcept override { return epoll_.get(); }
+    void announce() noexcept override { wake(); }
     bool busy() const noexcept override { return false; } // the kernel keeps no buffer of ours
     backend kind() const noexcept override { return backend::epoll; }
     receive_pool& pool() noexcept override { return *pool_; }
@@ -137,25 +134,39 @@ private:
         epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET,
                           .data = {.ptr = &record}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) return false;
-        record.registered = true;
+        record.registered = record.receiving = true;
         return true;
     }
 
-    int wait(std::optional<std::chrono::nanoseconds> timeout) noexcept {
+    int wait(std::chrono::nanoseconds timeout) noexcept {
         const int room = static_cast<int>(events_.size());
-        if (!timeout) return ::epoll_wait(epoll_.get(), events_.data(), room, -1);
-        if (timeout->count() == 0) return ::epoll_wait(epoll_.get(), events_.data(), room, 0);
+        if (timeout == forever) return ::epoll_wait(epoll_.get(), events_.data(), room, -1);
+        if (timeout.count() == 0) return ::epoll_wait(epoll_.get(), events_.data(), room, 0);
         if (nanosecond_waits_) {
-            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*timeout);
+            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
             const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
-                                 .tv_nsec = static_cast<long>((*timeout - seconds).count())};
+                                 .tv_nsec = static_cast<long>((timeout - seconds).count())};
             const int count = ::epoll_pwait2(epoll_.get(), events_.data(), room, &limit, nullptr);
             if (count >= 0 || errno != ENOSYS) return count;
             nanosecond_waits_ = false; // Linux < 5.11, and valgrind
         }
-        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(*timeout).count();
+        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
         return ::epoll_wait(epoll_.get(), events_.data(), room,
                             static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+    }
+
+    // The batch was full: everything that is there is to be seen before timers expire. Bounded, so
+    // that they do.
+    std::size_t poll_the_rest() noexcept {
+        std::size_t total = 0;
+        for (int round = 1; round < most_rounds; ++round) {
+            const int count = wait(std::chrono::nanoseconds{0});
+            for (int at = 0; at < count; ++at)
+                dispatch(events_[static_cast<std::size_t>(at)]);
+            if (count > 0) total += static_cast<std::size_t>(count);
+            if (count < static_cast<int>(events_.size())) break;
+        }
+        return total;
     }
 
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
@@ -193,36 +204,39 @@ private:
         }
         return count;
     }
-    static bool fail_read(operation& op, ssize_t count) noexcept {
+    /// Of a count that is not positive: whether it ends the operation.
+    static bool read_failed(operation& op, ssize_t count) noexcept {
+        if (count == -EAGAIN) return false;
         op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
         return true;
     }
 
-    bool attempt_read(operation& op) noexcept {
+    static bool attempt_read_exact(operation& op) noexcept {
         io_record& record = *op.record;
-        for (;;) {
-            if (op.moved == op.size) return true;
+        while (op.moved != op.size) {
             const ssize_t count = read(record, op.data + op.moved, op.size - op.moved);
-            if (count == -EAGAIN) return false;
-            if (count <= 0) return fail_read(op, count);
+            if (count <= 0) return read_failed(op, count);
             op.moved += static_cast<std::size_t>(count);
-            if (op.kind == request::read_some || op.moved == op.size) return true;
-            if (!record.readable) return false;
+            if (!record.readable) return op.moved == op.size;
         }
+        return true;
     }
 
     bool attempt_receive(operation& op) noexcept {
         io_record& record = *op.record;
+        auto& place = static_cast<list_hook<starved_tag>&>(record);
         // Claimed only when there is something to put into it: an idle stream holds no memory.
         const std::uint32_t buffer = pool_->claim();
-        record.starved = buffer == receive_pool::none;
-        if (record.starved) return false;
-        static_cast<list_hook<starved_tag>&>(record).unlink();
+        if (buffer == receive_pool::none) {
+            if (!place.linked()) starved_.push_back(record);
+            return false;
+        }
+        place.unlink();
         const ssize_t count = read(record, pool_->memory(buffer), receive_pool::buffer_size);
         if (count <= 0) {
             pool_->give_back(buffer);
             buffer_returned();
-            return count == -EAGAIN ? false : fail_read(op, count);
+            return read_failed(op, count);
         }
         op.lease = buffer;
         op.data = pool_->memory(buffer);
@@ -232,8 +246,11 @@ private:
 
     // First come first served.
     void buffer_returned() noexcept override {
-        if (starved_.empty()) return;
-        notify(starved_.pop_front().reader);
+        while (!starved_.empty()) {
+            operation* const reader = starved_.pop_front().reader;
+            // One whose receive has ended meanwhile passes its turn on.
+            if (reader != nullptr && reader->kind == request::receive) return notify(reader);
+        }
     }
 
     bool attempt_accept(operation& op) noexcept {

@@ -25,14 +25,11 @@ result<backend> chosen_by_environment() noexcept {
     return choice;
 }
 
-#if SIMPLENET_HAS_IO_URING
-/// Out of descriptors, which epoll needs as well: no reason to do without io_uring from now on.
-template <class Made>
-bool lacks_descriptors(const Made& failed) noexcept {
-    return failed.error() == std::errc::too_many_files_open ||
-           failed.error() == std::errc::too_many_files_open_in_system;
+/// Which epoll would suffer from as well: no reason to do without io_uring from now on.
+[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system;
 }
-#endif
 
 /// The backend to use, and whether epoll will do instead.
 struct decision {
@@ -48,7 +45,7 @@ result<decision> decide(backend wanted) noexcept {
 #if SIMPLENET_HAS_IO_URING
     const auto works = probe_uring();
     if (works) return decision{backend::io_uring, true};
-    if (lacks_descriptors(works)) return fail(works);
+    if (is_shortage_of_descriptors(works.error())) return fail(works);
 #endif
     return decision{backend::epoll, false};
 }
@@ -58,12 +55,12 @@ result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_opti
     if (!decided) return fail(decided);
     if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
 #if SIMPLENET_HAS_IO_URING
-    if (const auto works = probe_uring(); !works) {
-        if (lacks_descriptors(works)) return fail(works);
+    if (auto works = probe_uring(); !works) {
+        if (is_shortage_of_descriptors(works.error())) return fail(works);
         return fail(errc::backend_unavailable);
     }
     auto made = make_uring_backend(owner, options);
-    if (made || lacks_descriptors(made)) return made;
+    if (made || is_shortage_of_descriptors(made.error())) return made;
     // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
     return made;
@@ -98,6 +95,15 @@ const char* to_string(backend which) noexcept {
     return "unknown";
 }
 
+result<> probe_backend(backend which) noexcept {
+    if (which != backend::io_uring) return {};
+#if SIMPLENET_HAS_IO_URING
+    return detail::probe_uring();
+#else
+    return fail(errc::backend_unavailable);
+#endif
+}
+
 result<event_loop> event_loop::create(loop_options options) {
     auto made = detail::loop::create(options);
     if (!made) return fail(made);
@@ -105,38 +111,40 @@ result<event_loop> event_loop::create(loop_options options) {
 }
 
 event_loop::event_loop(std::unique_ptr<detail::loop> inner) noexcept
-    : inner_{std::move(inner)} {
-    inner_->facade = this;
-}
+    : inner_{std::move(inner)} {}
 
-event_loop::event_loop(event_loop&& other) noexcept
-    : inner_{std::move(other.inner_)} {
-    if (inner_) inner_->facade = this;
-}
+event_loop::event_loop(event_loop&& other) noexcept = default;
 
 event_loop& event_loop::operator=(event_loop&& other) noexcept {
     if (this != &other) {
+        const event_loop replaced{std::move(*this)};
         inner_ = std::move(other.inner_);
-        if (inner_) inner_->facade = this;
     }
     return *this;
 }
 
-event_loop::~event_loop() = default;
+event_loop::~event_loop() {
+    if (!inner_) return;
+    inner_->facade = this;
+    inner_->tear_down();
+}
 
 backend event_loop::selected_backend() const noexcept {
     return inner_->driver().kind();
 }
 
 void event_loop::run() {
+    inner_->facade = this;
     inner_->run();
 }
 
 bool event_loop::run_for_ns(std::chrono::nanoseconds limit) {
+    inner_->facade = this;
     return inner_->run_for(limit);
 }
 
 std::size_t event_loop::poll() {
+    inner_->facade = this;
     return inner_->poll();
 }
 

@@ -21,19 +21,18 @@ public:
         posted* head = newest_.load(std::memory_order_relaxed);
         do {
             item.next_ = head;
-        } while (!newest_.compare_exchange_weak(head, &item, std::memory_order_release,
+        } while (!newest_.compare_exchange_weak(head, &item, std::memory_order_seq_cst,
                                                 std::memory_order_relaxed));
         return claim_wake_up();
     }
 
     /// Any thread. True if the loop sleeps and nobody has woken it yet.
-    // The fence pairs with the one in park(): either the loop sees what was pushed before it
-    // sleeps, or we see that it is parked.
+    // Sequentially consistent, as is everything in park(): either the loop sees what was published
+    // before this call, or we see that it is parked. (No fences: ThreadSanitizer knows none.)
     [[nodiscard]] bool claim_wake_up() noexcept {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
         auto expected = state::parked;
-        return state_.load(std::memory_order_relaxed) == state::parked &&
-               state_.compare_exchange_strong(expected, state::notified, std::memory_order_relaxed);
+        return state_.load(std::memory_order_seq_cst) == state::parked &&
+               state_.compare_exchange_strong(expected, state::notified, std::memory_order_seq_cst);
     }
 
     /// Loop thread. Everything pushed so far, oldest first, or null.
@@ -50,15 +49,24 @@ public:
         return oldest;
     }
 
+    /// The first item of a list from take(), which it leaves.
+    ///
+    /// @pre `list` is not null.
+    [[nodiscard]] static posted& pop(posted*& list) noexcept {
+        posted& first = *list;
+        list = first.next_;
+        return first;
+    }
+
     [[nodiscard]] bool empty() const noexcept {
         return newest_.load(std::memory_order_relaxed) == nullptr;
     }
 
-    /// Loop thread, before it sleeps. False: something came, so it must not.
+    /// Loop thread, before it sleeps. False: something came, so it must not. What else may end the
+    /// sleep is to be looked at after this call.
     [[nodiscard]] bool park() noexcept {
-        state_.store(state::parked, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (empty()) return true;
+        state_.store(state::parked, std::memory_order_seq_cst);
+        if (newest_.load(std::memory_order_seq_cst) == nullptr) return true;
         unpark();
         return false;
     }

@@ -83,10 +83,10 @@ closed_operation::~closed_operation() {
 }
 
 void io_record::reset(int descriptor) noexcept {
-    home = nullptr;
+    home = open_on = nullptr;
     fd = descriptor;
-    readable = hung_up = stops_short = registered = closing = keep_descriptor = finished =
-        listening = false;
+    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor = false;
+    finished = listening = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;

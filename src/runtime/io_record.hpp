@@ -13,6 +13,7 @@
 
 namespace simplenet::detail {
 
+class backend_driver;
 class loop;
 
 struct starved_tag; // streams that wait for a receive buffer
@@ -56,13 +57,16 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
         : fd{descriptor} {}
 
     loop* home = nullptr;
-    int fd; // -1 once closed
+    loop* open_on = nullptr;          // home, until close(): one comparison says that all is well
+    backend_driver* driver = nullptr; // of home
+    int fd;                           // -1 once closed
     operation* reader = nullptr;
     operation* writer = nullptr;
 
     // What a read would find. `end` is delivered after everything that was received.
     bool readable = false;        // an attempt is worth its system call, or the queue is not empty
     bool writable = true;         // the same for a write
+    bool receiving = false;       // the backend watches for reads already: no need to submit one
     bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
     bool stops_short = false;     // a short read does not mean that nothing is left
     bool registered = false;      // with epoll

@@ -18,39 +18,53 @@ constexpr std::chrono::milliseconds longest_pause{500};
 } // namespace
 
 loop::~loop() {
-    if (driver_) tear_down();
+    tear_down();
 }
 
 // --- running
 // --------------------------------------------------------------------------------------
 
-std::size_t loop::turn(std::optional<nanoseconds> limit) {
+std::size_t loop::turn(nanoseconds limit) {
     ++turns_;
-    std::size_t count = take_posted() + run_ready();
+    std::size_t count = inbox_.empty() ? 0 : take_posted();
+    count += run_ready();
+
+    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
+    // turn of a few resumptions costs less than the system call.
+    unpolled_ += count;
+    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
+        if (busy_turns_ == busy_turns_polled) return count;
+        ++busy_turns_;
+    }
+    unpolled_ = 0;
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
-    std::optional<nanoseconds> wait = limit;
-    const bool timed = timers.has_fresh() || !touched_.empty() || !timers.empty();
+    nanoseconds wait = limit;
+    const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
         const auto now = clock::now();
         settle_timers(now);
         count += timers.fire(now);
         if (const auto next = timers.next()) {
-            const nanoseconds left = std::max<nanoseconds>(*next - now, no_wait);
-            wait = wait ? std::min(*wait, left) : left;
+            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
         }
     }
-    if (has_ready() || !has_work() || stop_requested_.load(std::memory_order_relaxed))
-        wait = no_wait;
+    if (has_ready() || !has_work()) wait = no_wait;
 
-    const bool parks = wait != no_wait;
-    if (parks && !inbox_.park()) wait = no_wait;
-    const std::size_t events = driver_->poll(wait);
-    if (parks) inbox_.unpark();
+    std::size_t events = 0;
+    if (wait == no_wait) {
+        events = driver_->poll(no_wait);
+    } else {
+        busy_turns_ = 0;
+        // stop() publishes its wish before it looks whether we are parked: ask after parking.
+        const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+        events = driver_->poll(sleeps ? wait : no_wait);
+        inbox_.unpark();
+        // The wait ended for a timer: no need for another poll before it fires.
+        if (events == 0 && timed) count += timers.fire(clock::now());
+    }
     completions_ += events;
-    // The wait ended for a timer: no need for another poll before it fires.
-    if (events == 0 && parks && timed) count += timers.fire(clock::now());
     return count + events;
 }
 
@@ -58,7 +72,7 @@ std::size_t loop::take_posted() noexcept {
     std::size_t count = 0;
     for (posted* item = inbox_.take(); item != nullptr; ++count) {
         here = &top;
-        std::exchange(item, item->next_)->run();
+        inbox::pop(item).run();
     }
     return count;
 }
@@ -93,20 +107,27 @@ void loop::enter_thread() noexcept {
 void loop::run() {
     enter_thread();
     const activation active{*this};
+    if (embedded_) inbox_.unpark();
     while (!consume_stop() && has_work())
-        turn(std::nullopt);
+        turn(forever);
+    if (embedded_) announce_work();
 }
 
 bool loop::run_for(nanoseconds limit) {
     enter_thread();
     const activation active{*this};
+    if (embedded_) inbox_.unpark();
     const auto start = clock::now();
-    for (;;) {
-        if (consume_stop() || !has_work()) return true;
-        const nanoseconds left = limit - (clock::now() - start);
-        if (left <= no_wait) return false;
+    bool in_time = true;
+    while (!consume_stop() && has_work()) {
+        // Not less than zero: the smallest limit of all would overflow.
+        const nanoseconds left = std::max(limit, no_wait) - (clock::now() - start);
+        in_time = left > no_wait;
+        if (!in_time) break;
         turn(left);
     }
+    if (embedded_) announce_work();
+    return in_time;
 }
 
 std::size_t loop::poll() {
@@ -114,13 +135,17 @@ std::size_t loop::poll() {
     const activation active{*this};
     if (embedded_) inbox_.unpark();
     const std::size_t count = turn(no_wait);
-    // Whoever watches the descriptor is to come again for what is ready, and for every post.
-    if (embedded_ && (has_ready() || !inbox_.park())) driver_->wake();
+    if (embedded_) announce_work();
     return count;
 }
 
+// Whoever watches the descriptor is to come again for what is ready, and for every post.
+void loop::announce_work() noexcept {
+    if (has_ready() || !inbox_.park()) driver_->announce();
+}
+
 void loop::stop() noexcept {
-    stop_requested_.store(true, std::memory_order_release);
+    stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) driver_->wake();
 }
 
@@ -131,18 +156,23 @@ void loop::post(posted& item) noexcept {
 }
 
 int loop::native_handle() noexcept {
+    debug_check_thread();
     if (!embedded_) {
         embedded_ = true;
-        if (run_queue::current() != this && (has_ready() || !inbox_.park())) driver_->wake();
+        const int handle = driver_->native_handle();
+        if (run_queue::current() != this) announce_work();
+        return handle;
     }
     return driver_->native_handle();
 }
 
 std::optional<loop::clock::time_point> loop::next_timer() const {
+    debug_check_thread();
     return timers.next();
 }
 
 loop_metrics loop::metrics() const {
+    debug_check_thread();
     loop_metrics now;
     now.turns = turns_;
     now.completions = completions_;
@@ -171,13 +201,16 @@ io_record& loop::new_record(int descriptor) {
 }
 
 void loop::bind(io_record& record) noexcept {
-    record.home = this;
+    record.home = record.open_on = this;
+    record.driver = driver_.get();
     records_.push_back(record);
 }
 
 void loop::close(io_record& record) noexcept {
+    debug_check_thread();
     if (record.closing) return;
     record.closing = true;
+    record.open_on = nullptr;
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -211,6 +244,7 @@ void loop::finish_close(io_record& record) noexcept {
 }
 
 void loop::drop(io_record& record) noexcept {
+    debug_check_thread();
     record.held = false;
     if (record.closing) {
         free_if_unused(record);
@@ -256,17 +290,16 @@ void loop::resume_accepting(io_record& listener) noexcept {
 // --------------------------------------------------------------------------------------
 
 void loop::tear_down() noexcept {
+    if (!driver_) return;
     enter_thread();
     {
         const activation active{*this};
-        dying = true;
-        top.stop(stop_reason::teardown);
-        stop_chains(stop_reason::teardown);
+        begin_teardown();
         // What the kernel does by itself, such as receiving ahead, would never end.
         retire_records();
         // Until all have ended, or what is left will never be resumed again.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
-            turn(driver_->busy() && !has_ready() ? std::nullopt : std::optional{no_wait});
+            turn(driver_->busy() && !has_ready() ? forever : no_wait);
         }
         while (has_ready())
             run_ready();
@@ -279,12 +312,14 @@ void loop::tear_down() noexcept {
             }
         });
         destroy_chains();
+        // What is dropped may, in its destructor, post and spawn again.
+        while (posted* list = inbox_.take()) {
+            while (list != nullptr)
+                inbox::pop(list).drop();
+            destroy_chains();
+        }
         drain_kernel();
         orphan_records();
-        for (posted* item = inbox_.take(); item != nullptr;) {
-            std::exchange(item, item->next_)->drop();
-        }
-        discard_ready();
     }
     driver_.reset();
 }
@@ -296,7 +331,7 @@ void loop::retire_records() noexcept {
 void loop::drain_kernel() noexcept {
     retire_records();
     while (driver_->busy())
-        driver_->poll(std::nullopt);
+        driver_->poll(forever);
 }
 
 void loop::orphan_records() noexcept {
@@ -305,7 +340,7 @@ void loop::orphan_records() noexcept {
         record.unlink_all();
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.closing = true;
-        record.home = nullptr;
+        record.home = record.open_on = nullptr;
         record.idle.reset();
         record.accepting.reset();
         if (!record.held) delete &record;

@@ -32,6 +32,10 @@ public:
 
     // --- event_loop ---
 
+    /// Stops every task and runs on until they have ended; what is left is only to be freed. The
+    /// owner is whole meanwhile, as tasks may use it.
+    void tear_down() noexcept;
+
     void run();
     bool run_for(nanoseconds limit);
     std::size_t poll();
@@ -43,7 +47,7 @@ public:
     [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
-    event_loop* facade = nullptr; // follows the moves of its owner
+    event_loop* facade = nullptr; // the owner, while it runs
 
     // --- sockets ---
 
@@ -83,17 +87,17 @@ public:
     void set_idle_timeout(io_record& record, nanoseconds limit);
 
 private:
-    std::size_t turn(std::optional<nanoseconds> limit);
+    std::size_t turn(nanoseconds limit);
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
+    void announce_work() noexcept;
     void enter_thread() noexcept;
 
     void finish_close(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
-    void tear_down() noexcept;
     void retire_records() noexcept;
     void drain_kernel() noexcept;
     void orphan_records() noexcept;
@@ -107,6 +111,11 @@ private:
     bool embedded_ = false;  // native_handle() was asked for
     bool running_ = false;
 
+    static constexpr std::size_t resumptions_per_poll = 61;
+    static constexpr std::size_t busy_turns_polled = 64;
+
+    std::size_t unpolled_ = 0;   // resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

@@ -17,8 +17,8 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
 
 result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
-    const std::size_t count =
-        std::clamp<std::size_t>((bytes + buffer_size - 1) / buffer_size, 2, 32768);
+    const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
+    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
     void* const memory = ::mmap(nullptr, count * buffer_size, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return fail(std::error_code{errno, std::system_category()});

@@ -16,7 +16,7 @@ namespace simplenet::detail {
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
 public:
-    static constexpr std::size_t buffer_size = 16 * 1024; // bytes; see docs/development
+    static constexpr std::size_t buffer_size = 16 * 1024; // bytes; docs/development/decisions/0010
     static constexpr std::uint32_t none = 0xffffffff;
 
     /// Told when a buffer comes back. Loop thread only.

@@ -1,4 +1,4 @@
-// The io_uring backend: every operation is a completion, one io_uring_enter a turn submits, waits
+// The io_uring backend: what has to wait is a completion, one io_uring_enter a turn submits, waits
 // and times out. Only this file knows liburing. Layer runtime.
 
 #include "runtime/backend_driver.hpp"
@@ -249,23 +249,21 @@ public:
         return {};
     }
 
-    bool attempt(operation& op) noexcept override {
+    bool attempt_read(operation& op) noexcept override {
         switch (op.kind) {
-        case request::read_some:
-        case request::read_exact:
-            return take_bytes(op);
         case request::receive:
             return take_buffer(op);
         case request::accept:
             return take_connection(op);
-        case request::write_some:
-        case request::write_all:
-            return attempt_write(op);
-        // Not tried first: a second connect(2) for the same connection would say EALREADY.
-        case request::connect:
-            return false;
+        default:
+            return take_bytes(op);
         }
-        return true;
+    }
+
+    bool attempt_write(operation& op) noexcept override {
+        // A connect is not tried first: a second connect(2) for the same connection would say
+        // EALREADY.
+        return op.kind != request::connect && attempt_send(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -317,14 +315,14 @@ public:
         }
     }
 
-    std::size_t poll(std::optional<std::chrono::nanoseconds> timeout) noexcept override {
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
         if (!enabled_) enable();
         if (embed_) drain(embed_.get());
-        const bool waits = !timeout || timeout->count() != 0;
+        const bool waits = timeout.count() != 0;
         buffers_.publish();
         std::size_t total = 0;
         if (waits && io_uring_cq_ready(ring_.get()) == 0) {
-            enter(1, timeout ? &*timeout : nullptr);
+            enter(1, timeout == forever ? nullptr : &timeout);
         } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
             enter(0, nullptr);
         }
@@ -340,10 +338,12 @@ public:
     }
 
     void wake() noexcept override {
-        const std::uint64_t one = 1;
-        // Fails only if the counter is full, after 2^64 wake-ups.
-        static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+        signal(wake_.get());
+        // The kernel passes one eventfd's signal on to another only after an RCU grace period,
+        // which takes milliseconds.
+        if (const int handle = handle_.load(std::memory_order_acquire); handle >= 0) signal(handle);
     }
+    void announce() noexcept override { signal(embed_.get()); }
 
     // The ring's own descriptor does not become readable for deferred work; an eventfd that is
     // registered with the ring does. It costs a little each completion, so only where asked for.
@@ -352,6 +352,7 @@ public:
             embed_.reset(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
             const int fd = embed_.get();
             if (embed_) io_uring_register_eventfd(ring_.get(), fd);
+            handle_.store(fd, std::memory_order_release);
         }
         return embed_.get();
     }
@@ -370,10 +371,11 @@ private:
 
     // --- the ring ---
 
+    /// At the first poll, or before it if the first turn fills the queue.
     void enable() noexcept {
+        enabled_ = true;
         const int outcome = ring_.enable();
         SIMPLENET_EXPECTS(outcome == 0, "an io_uring loop was made for another thread");
-        enabled_ = true;
         watch_wake_ups();
     }
 
@@ -385,6 +387,7 @@ private:
     }
 
     void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
+        if (!enabled_) enable();
         const int outcome = ring_.enter(wait_for, timeout);
         // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
         // first, and takes the entries next time. Nothing else is possible with our arguments.
@@ -393,6 +396,11 @@ private:
                           "io_uring_enter refused what the backend submitted");
     }
 
+    static void signal(int eventfd) noexcept {
+        const std::uint64_t one = 1;
+        // Fails only if the counter is full, after 2^64 wake-ups.
+        static_cast<void>(!::write(eventfd, &one, sizeof one));
+    }
     static void drain(int eventfd) noexcept {
         std::uint64_t count = 0;
         static_cast<void>(!::read(eventfd, &count, sizeof count));
@@ -579,7 +587,7 @@ private:
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
         entry.user_data = tagged(&record, subject::receive);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
@@ -595,7 +603,8 @@ private:
     }
 
     void receive_completed(io_record& record, const completion& seen) noexcept {
-        if ((seen.flags & IORING_CQE_F_MORE) == 0) record.armed = record.disarming = false;
+        if ((seen.flags & IORING_CQE_F_MORE) == 0)
+            record.armed = record.receiving = record.disarming = false;
         if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
             --posted_;
             const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
@@ -766,14 +775,14 @@ private:
         io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
                                        SOCK_CLOEXEC | SOCK_NONBLOCK);
         entry.user_data = tagged(&record, subject::accept);
-        record.armed = true;
+        record.armed = record.receiving = true;
         hold(record);
     }
 
     void accept_completed(io_record& record, const completion& seen) noexcept {
         accept_state& accepting = *record.accepting;
         const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
-        if (!more) record.armed = record.disarming = false;
+        if (!more) record.armed = record.receiving = record.disarming = false;
         if (seen.res >= 0) {
             accepting.pause = {};
             if (record.closing) {
@@ -830,7 +839,8 @@ private:
     ring ring_;
     receive_pool* pool_ = nullptr;
     unique_fd wake_;
-    unique_fd embed_; // readable when a completion is due; only for native_handle()
+    unique_fd embed_;              // readable when a completion is due; only for native_handle()
+    std::atomic<int> handle_ = -1; // the same, for wake()
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
@@ -893,14 +903,13 @@ int try_uring() noexcept {
 
 result<> probe_uring() noexcept {
     constexpr int unknown = 1;
-    static std::atomic<int> known = unknown; // threads that ask at once find out the same
-    int outcome = known.load(std::memory_order_relaxed);
+    static std::atomic<int> verdict = unknown;
+    int outcome = verdict.load(std::memory_order_relaxed);
     if (outcome == unknown) {
         outcome = try_uring();
-        // For want of descriptors nothing was found out.
-        if (outcome != -EMFILE && outcome != -ENFILE) {
-            known.store(outcome, std::memory_order_relaxed);
-        }
+        // A shortage of descriptors says nothing about io_uring.
+        if (outcome == -EMFILE || outcome == -ENFILE) return fail(error_from(outcome));
+        verdict.store(outcome, std::memory_order_relaxed);
     }
     if (outcome != 0) return fail(error_from(outcome));
     return {};

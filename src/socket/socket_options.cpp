@@ -223,18 +223,4 @@ result<> set_multicast_interface(int fd, unsigned interface) noexcept {
     return sys::to_result(sys::set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, request));
 }
 
-result<unsigned> multicast_interface(int fd) noexcept {
-    auto v6 = is_v6(fd);
-    if (!v6) return fail(v6);
-    if (*v6) {
-        const auto index = get_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF);
-        if (!index) return fail(index);
-        return static_cast<unsigned>(*index);
-    }
-    ip_mreqn request{};
-    const int outcome = sys::get_option(fd, IPPROTO_IP, IP_MULTICAST_IF, request);
-    if (outcome < 0) return fail(sys::error_from(outcome));
-    return static_cast<unsigned>(request.imr_ifindex);
-}
-
 } // namespace simplenet::detail::options

@@ -2,7 +2,6 @@
 
 #include <simplenet/core/contract.hpp>
 
-#include <algorithm>
 #include <ctime>
 
 #include <fcntl.h>
@@ -27,7 +26,10 @@ constexpr int flags_of(mode waiting) noexcept {
 
 timespec time_left(std::chrono::steady_clock::time_point deadline) noexcept {
     using namespace std::chrono;
-    const auto left = std::max(deadline - steady_clock::now(), steady_clock::duration::zero());
+    const auto now = steady_clock::now();
+    // Compared, not subtracted: the distance to time_point::min() does not fit.
+    if (deadline <= now) return {};
+    const auto left = deadline - now;
     const auto whole = duration_cast<seconds>(left);
     return {static_cast<std::time_t>(whole.count()),
             static_cast<long>(duration_cast<nanoseconds>(left - whole).count())};

@@ -42,13 +42,14 @@ build_consumer() {
 
 # pkg_config_consumer <what> <prefix> <pkg-config options...>
 pkg_config_consumer() {
-    local what=$1 prefix=$2 pc flags
+    local what=$1 prefix=$2 pc printed
+    local -a flags
     shift 2
     pc=$(find "$prefix" -name simplenet.pc)
-    flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs simplenet)
-    # Word splitting is what pkg-config's output is for.
-    # shellcheck disable=SC2086
-    quiet "$what: build" "$cxx" -std=c++23 "$here/main.cpp" -o "$work/pc-consumer" $flags
+    printed=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs simplenet)
+    # pkg-config quotes for a shell: a plain word splitting would break paths with blanks.
+    eval "flags=($printed)"
+    quiet "$what: build" "$cxx" -std=c++23 "$here/main.cpp" -o "$work/pc-consumer" "${flags[@]}"
     quiet "$what: run" env LD_LIBRARY_PATH="$(dirname "$(dirname "$pc")")" "$work/pc-consumer"
 }
 

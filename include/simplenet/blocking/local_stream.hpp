@@ -33,7 +33,7 @@ public:
     /// - `std::errc::connection_refused`: nobody listens there; for a path, any more.
     /// - `errc::deadline_exceeded`: `timeout` was over first.
     /// - `std::errc::permission_denied`: the path may not be written to.
-    /// - `std::errc::wrong_protocol_type`: the listener is not of streams.
+    /// - `std::errc::wrong_protocol_type`: what is bound to the path is not of streams.
     /// - Anything else socket(2) and connect(2) report.
     ///
     /// @par Cost

@@ -80,12 +80,14 @@ protected:
     void start_all(std::coroutine_handle<> caller, scope& within, std::size_t count) noexcept {
         suspend(caller, within);
         running_ = count;
+        run_queue& queue = *within.queue;
+        if (!queue.tolerate_refusal(within)) return;
         std::size_t index = 0;
         for_each([&](arm_base& each) {
             each.group_ = this;
             each.index_ = index++;
             each.inner.begin(within);
-            within.queue->push(each);
+            if (queue.may_start(each, within)) queue.push(each);
         });
     }
 
@@ -407,6 +409,7 @@ template <detail::awaitable... Awaitables>
 /// The same for a vector of tasks. Returns the values in order, or nothing for `task<>`.
 template <class T>
 [[nodiscard]] auto when_all(std::vector<task<T>> tasks) {
+    static_assert(!std::is_reference_v<T>, "a vector has no place for references: return pointers");
     return detail::when_all_vector_awaiter<T>{std::move(tasks)};
 }
 
@@ -421,6 +424,8 @@ template <class T>
 template <detail::awaitable... Awaitables>
     requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_any(Awaitables... each) {
+    static_assert((!std::is_reference_v<detail::await_result<Awaitables>> && ...),
+                  "when_any() has no place for a reference: return a pointer");
     return detail::when_any_awaiter<detail::await_result<Awaitables>...>{std::in_place,
                                                                          std::move(each)...};
 }
@@ -430,12 +435,15 @@ template <detail::awaitable... Awaitables>
 /// @pre `tasks` is not empty.
 template <class T>
 [[nodiscard]] auto when_any(std::vector<task<T>> tasks) {
+    static_assert(!std::is_reference_v<T>,
+                  "when_any() has no place for a reference: return a pointer");
     SIMPLENET_EXPECTS(!tasks.empty(), "when_any() of nothing would never end");
     return detail::when_any_vector_awaiter<T>{std::move(tasks)};
 }
 
 /// Runs every awaitable to its end and returns all their values; the first error or exception
-/// stops the others, and is returned or rethrown once they are joined.
+/// stops the others, and is returned or rethrown once they are joined. An exception of one that was
+/// stopped is rethrown in place of the first error: none is swallowed.
 ///
 /// @return A tuple with a std::monostate for each `result<>`.
 /// @par Cancellation

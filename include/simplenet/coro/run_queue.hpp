@@ -125,6 +125,8 @@ public:
     virtual void on_stop(stop_reason reason) noexcept = 0;
     /// The scope it belonged to has ended; `enclosing` takes over.
     virtual void on_move(scope& enclosing) noexcept = 0;
+    /// The run_queue has ended, and every child with it. Told before it is gone.
+    virtual void on_queue_end() noexcept = 0;
 
 protected:
     child_set() noexcept = default;
@@ -148,7 +150,9 @@ public:
     void begin(scope& parent, stop_reason already) noexcept {
         enclosing = &parent;
         queue = parent.queue;
-        reason = already;
+        // Not even a shield begins outside of a teardown.
+        torn_down = parent.torn_down;
+        reason = torn_down && already == stop_reason::none ? stop_reason::teardown : already;
     }
 
     /// Hands what children there are to the enclosing scope.
@@ -161,9 +165,10 @@ public:
     /// Level-triggered: every later operation here fails with the first reason. Resumes nothing.
     void stop(stop_reason why) noexcept;
 
-    stop_reason reason = stop_reason::none;
-    suspension* current = nullptr; // what the chain waits for
-    scope* enclosing = nullptr;    // null only for the top of a run_queue
+    stop_reason reason = stop_reason::none; // of the stop that came first
+    bool torn_down = false;                 // teardown came, perhaps after another stop
+    suspension* current = nullptr;          // what the chain waits for
+    scope* enclosing = nullptr;             // null only for the top of a run_queue
     run_queue* queue = nullptr;
     chain* owner = nullptr; // set if this is the inner scope of a chain
     intrusive_list<child_set> children;
@@ -176,6 +181,9 @@ private:
 using unhandled_hook = void (*)(std::exception_ptr);
 
 /// Runs coroutines one after the other on one thread. The owner decides when.
+///
+/// Teardown, by the owner's destructor: begin_teardown(), run_ready() until no chain is left or
+/// nothing is ready and nothing in flight, destroy_chains().
 class run_queue {
 public:
     run_queue() noexcept;
@@ -191,17 +199,35 @@ public:
         return *current_;
     }
 
+    /// Stops a debug build that is not on the thread that runs this queue, or before that on the
+    /// one that made it.
+    // The address of a thread-local tells threads apart.
+    void debug_check_thread() const noexcept {
+        SIMPLENET_DEBUG_EXPECTS(thread_ == &current_, "what belongs to an event loop can only be "
+                                                      "used on the loop's thread");
+    }
+
     void push(ready_node& node) noexcept { ready_.push_back(node); }
 
     /// Resumes `coroutine` in `within`, and whatever it hands over to, with a flat stack.
     void resume(std::coroutine_handle<> coroutine, scope& within) noexcept {
         here = &within;
+        continues_ = true;
         coroutine.resume();
         while (next_)
             std::exchange(next_, nullptr).resume();
+        continues_ = false;
+        here = &top; // what ran may be gone
     }
-    /// The coroutine that resume() continues with when the running one returns to it.
-    void continue_with(std::coroutine_handle<> coroutine) noexcept { next_ = coroutine; }
+    /// The coroutine that resume() continues with when the running one returns to it. The last
+    /// thing its await_suspend does.
+    void continue_with(std::coroutine_handle<> coroutine) noexcept {
+        if (continues_ && !next_) [[likely]] {
+            next_ = coroutine;
+        } else {
+            continue_here(coroutine);
+        }
+    }
 
     /// Runs what was ready at the call, each with a new budget; returns how many.
     std::size_t run_ready() noexcept;
@@ -216,6 +242,8 @@ public:
 
     /// Counts a refused operation of a loop that is being destroyed. False: its task had its
     /// 1000 chances and is not to be resumed again.
+    ///
+    /// Joining children counts as well: a task could go on for ever with children that end.
     [[nodiscard]] bool tolerate_refusal(scope& within) noexcept;
 
     /// Resumes a suspension with the reason of the stop at a later turn, from its start.
@@ -223,18 +251,28 @@ public:
 
     /// Takes a chain that is not a part of another one's frame. It starts when it is pushed.
     void add(chain& added) noexcept;
+
+    /// A coroutine in `maker` starts `made`, which in a teardown is as near to its end as its
+    /// maker is: or tasks that start others would never run out. False: it is not to be started.
+    [[nodiscard]] bool may_start(chain& made, const scope& maker) noexcept {
+        return !dying || inherit_refusals(made, maker);
+    }
     /// It reached its end; until it unlinks itself, teardown still frees it.
     void chain_ended() noexcept {
         SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
         --live_chains_;
     }
 
-    void report_unhandled(std::exception_ptr exception) noexcept;
+    void report_unhandled(std::exception_ptr exception) noexcept {
+        report_unhandled(on_unhandled, std::move(exception));
+    }
+    static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
 
     scope top;                             // encloses every root; stopped only by teardown
-    scope* here = nullptr;                 // scope of the coroutine that runs
+    scope* here;                           // of the coroutine that runs; else the top
     unhandled_hook on_unhandled = nullptr; // null: std::terminate
     bool dying = false;                    // teardown: refusals are counted
+    bool destroying = false;               // and what was left is being destroyed
     unsigned depth = 0;                    // starts of tasks nested on the stack, see task.hpp
 
     static constexpr unsigned inline_turns_per_resume = 64;
@@ -254,21 +292,24 @@ protected:
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
-    /// A stop for every chain there is.
-    void stop_chains(stop_reason reason) noexcept;
-    /// Forgets what is ready: its owners are gone or about to go.
-    void discard_ready() noexcept { ready_.clear(); }
+    /// Stops every chain, shields or not; from here on refusals are counted.
+    void begin_teardown() noexcept;
     /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
     void destroy_chains() noexcept;
 
 private:
+    void continue_here(std::coroutine_handle<> coroutine) noexcept;
+    bool inherit_refusals(chain& made, const scope& maker) noexcept;
+
     inline static constinit thread_local run_queue* current_ = nullptr;
+    const void* thread_ = &current_; // whose it is, for debug builds
 
     ready_list ready_;
     std::coroutine_handle<> next_;
+    bool continues_ = false; // resume() is on the stack, and will see next_
     unsigned inline_turns_ = 0;
     std::size_t live_chains_ = 0;
-    intrusive_list<chain> chains_; // in order of their start
+    intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
 };
 
 /// A chain of coroutines that runs beside the one that started it: a root and what it awaits.

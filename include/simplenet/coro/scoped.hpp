@@ -47,6 +47,12 @@ using awaiter_of = decltype(get_awaiter(std::declval<Awaitable>()));
 template <class Awaitable>
 using await_result = decltype(std::declval<awaiter_of<Awaitable>&>().await_resume());
 
+/// Awaiters of ours: their await_suspend never resumes the caller itself.
+template <class Awaiter>
+inline constexpr bool resumes_later = std::derived_from<Awaiter, suspension>;
+template <class T>
+inline constexpr bool resumes_later<task_awaiter<T>> = true;
+
 /// The part of scoped_awaiter that does not know what it awaits.
 class scope_entry : public suspension {
 protected:
@@ -81,7 +87,7 @@ protected:
 ///     void leaving()                            it has its result
 ///     R finish(resume)                          the result, from calling `resume()`
 template <class Awaitable, class Policy>
-class [[nodiscard]] scoped_awaiter : public scope_entry {
+class [[nodiscard]] scoped_awaiter final : public scope_entry {
     using inner_awaiter = std::remove_reference_t<awaiter_of<Awaitable>>;
 
 public:
@@ -145,19 +151,32 @@ private:
         if constexpr (!is_own_awaiter) made_.emplace(get_awaiter(std::move(awaitable_)));
         inner_awaiter& awaited = inner();
         using suspended = decltype(awaited.await_suspend(caller));
-        if constexpr (std::is_void_v<suspended>) {
-            if (awaited.await_ready()) return false;
-            awaited.await_suspend(caller);
-            policy_.suspended(inner_);
-            return true;
-        } else if constexpr (std::is_same_v<suspended, bool>) {
-            if (awaited.await_ready() || !awaited.await_suspend(caller)) return false;
-            policy_.suspended(inner_);
-            return true;
-        } else {
-            if (awaited.await_ready()) return std::coroutine_handle<>{caller};
-            policy_.suspended(inner_); // before: the transfer leaves this function for good
+        constexpr bool transfers = !std::is_void_v<suspended> && !std::is_same_v<suspended, bool>;
+        // Told first: after the start, somebody else's awaiter may be over and gone, and a transfer
+        // leaves this function for good. Else only if it does wait.
+        constexpr bool told_first = transfers || !resumes_later<inner_awaiter>;
+
+        if (awaited.await_ready()) {
+            if constexpr (transfers) {
+                return std::coroutine_handle<>{caller};
+            } else {
+                return false;
+            }
+        }
+        if constexpr (told_first) policy_.suspended(inner_);
+        if constexpr (transfers) {
             return std::coroutine_handle<>{awaited.await_suspend(caller)};
+        } else {
+            bool waits = true;
+            if constexpr (std::is_void_v<suspended>) {
+                awaited.await_suspend(caller);
+            } else {
+                waits = awaited.await_suspend(caller);
+            }
+            if constexpr (!told_first) {
+                if (waits) policy_.suspended(inner_);
+            }
+            return waits;
         }
     }
 

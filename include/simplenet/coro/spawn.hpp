@@ -63,12 +63,13 @@ public:
             state_ = state::running;
             frame_.start(*this);
             return;
-        case state::running:
-            break;
         case state::ended: // freed here and not in finished(), where the frame is in use
-            unlink();
+            state_ = state::kept;
             release();
             return;
+        case state::running:
+        case state::kept:
+            break;
         }
     }
 
@@ -86,13 +87,17 @@ public:
     }
 
     void abandon() noexcept final {
-        if (state_ != state::ended) {
-            state_ = state::ended;
+        if (!done()) {
+            state_ = state::kept;
             abandoned_ = true;
             inner.queue->chain_ended();
             frame_.destroy();
+            inner.end(); // a handle may keep this longer than the loop lives
+            release();
+            return;
         }
-        release();
+        report(); // the last chance: the hook goes with the loop
+        if (std::exchange(state_, state::kept) == state::ended) release();
     }
 
     /// The handle, too, holds it.
@@ -103,16 +108,29 @@ public:
     /// The handle lets go: an exception that is or comes there is nobody's.
     void drop() noexcept {
         held_ = false;
-        if (state_ == state::ended) report();
+        if (done() && joiner_ == nullptr) report();
         release();
     }
 
-    void request_stop(stop_reason reason) noexcept { inner.stop(reason); }
-    [[nodiscard]] bool done() const noexcept { return state_ == state::ended; }
+    void request_stop(stop_reason reason) noexcept {
+        if (done()) return;
+        inner.queue->debug_check_thread();
+        inner.stop(reason);
+    }
+    [[nodiscard]] bool done() const noexcept { return state_ >= state::ended; }
 
-    void join_with(suspension& joiner) noexcept { joiner_ = &joiner; }
-    void forget_joiner() noexcept { joiner_ = nullptr; }
+    /// The joiner, too, holds it, until forget_joiner().
+    void join_with(suspension& joiner) noexcept {
+        SIMPLENET_EXPECTS(joiner_ == nullptr, "a join_handle can be awaited once");
+        joiner_ = &joiner;
+        ++references_;
+    }
+    void forget_joiner() noexcept {
+        joiner_ = nullptr;
+        release();
+    }
     [[nodiscard]] T take() {
+        SIMPLENET_EXPECTS(!taken_, "a join_handle can be awaited once");
         taken_ = true;
         if (abandoned_) throw_system_error(std::make_error_code(std::errc::operation_canceled));
         struct destroy_frame { // the child's locals die when the join is over
@@ -125,26 +143,28 @@ public:
 private:
     // ready    on the ready list for its first turn
     // running  its coroutines are suspended somewhere, or run
-    // ended    the root is at its final suspension, or was abandoned; freed when nobody holds it
-    enum class state : std::uint8_t { ready, running, ended };
+    // ended    the root is at its final suspension, and this on the ready list to be let go
+    // kept     it has ended or was abandoned; only a handle or a joiner holds it
+    enum class state : std::uint8_t { ready, running, ended, kept };
 
     void release() noexcept {
         if (--references_ == 0) delete this;
     }
     void report() noexcept {
-        if (taken_ || abandoned_) return;
-        taken_ = true;
+        if (taken_ || abandoned_ || reported_) return;
         if (auto exception = frame_.promise().exception()) {
+            reported_ = true;
             inner.queue->report_unhandled(std::move(exception));
         }
     }
 
     suspension* joiner_ = nullptr; // borrowed: whoever awaits the handle
     state state_ = state::ready;
-    bool held_ = false;
-    bool taken_ = false;
-    bool abandoned_ = false;
-    unsigned references_ = 1; // the loop's, and the handle's
+    bool held_ = false;       // by a handle
+    bool taken_ = false;      // joined
+    bool reported_ = false;   // its exception went to the hook
+    bool abandoned_ = false;  // destroyed by a teardown before it ended
+    unsigned references_ = 1; // the loop's, and those of handle and joiner
     chain_frame<T> frame_;
 };
 
@@ -170,6 +190,21 @@ template <class Function, class... Args>
 concept task_function = !is_task<std::remove_cvref_t<Function>> &&
                         std::invocable<std::decay_t<Function>, std::decay_t<Args>...> &&
                         is_task<task_of_call<Function, Args...>>;
+
+/// Says what is wrong with what was given to a spawn().
+template <class Function, class... Args>
+consteval bool checked_task_function() {
+    constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
+    static_assert(callable, "spawn() cannot call this with these arguments: as for std::thread, "
+                            "callable and arguments are copied or moved and passed as rvalues, so "
+                            "an argument that is a reference needs std::ref");
+    if constexpr (callable) {
+        static_assert(is_task<task_of_call<Function, Args...>>,
+                      "spawn() takes a task, or a callable that returns a task: what this callable "
+                      "returns is none");
+    }
+    return task_function<Function, Args...>;
+}
 
 } // namespace detail
 
@@ -236,7 +271,7 @@ private:
 
 /// Awaitable of join_handle; the contract is documented there.
 template <class T>
-class [[nodiscard]] join_handle<T>::awaiter : public detail::suspension {
+class [[nodiscard]] join_handle<T>::awaiter final : public detail::suspension {
 public:
     explicit awaiter(detail::root<T>& child) noexcept
         : child_{&child} {}
@@ -244,6 +279,7 @@ public:
     ~awaiter() {
         if (waiting_) child_->forget_joiner();
     }
+    awaiter& operator=(awaiter&&) = delete;
 
     [[nodiscard]] bool await_ready() const noexcept { return child_->done(); }
 
@@ -251,20 +287,18 @@ public:
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         detail::scope& within = detail::scope_of(caller);
         suspend(caller, within);
-        waiting_ = true;
+        if (!within.queue->tolerate_refusal(within)) return;
         child_->join_with(*this);
+        waiting_ = true;
         if (within.stopped()) child_->request_stop(within.reason);
     }
 
-    T await_resume() {
-        waiting_ = false;
-        return child_->take();
-    }
+    T await_resume() { return child_->take(); }
 
     void on_stop(detail::stop_reason reason) noexcept override { child_->request_stop(reason); }
 
 private:
-    detail::root<T>* child_; // held by the handle, and by the loop while it runs
+    detail::root<T>* child_; // held by the handle, and by this while it waits
     bool waiting_ = false;
 };
 
@@ -277,7 +311,7 @@ struct spawn_access {
     static join_handle<T> start(run_queue& queue, root<T>& child) noexcept {
         join_handle<T> handle{child};
         queue.add(child);
-        queue.push(child);
+        if (queue.may_start(child, *queue.here)) queue.push(child);
         return handle;
     }
 };
@@ -330,10 +364,12 @@ join_handle<T> spawn(task<T> work) {
 /// Under GCC 12 a closure with captures that are not trivially destructible must be named before
 /// a `co_await` expression that contains this call: that compiler destroys such captures twice.
 template <class Function, class... Args>
-    requires detail::task_function<Function, Args...>
+    requires(!detail::is_task<std::remove_cvref_t<Function>>)
 auto spawn(Function&& function, Args&&... arguments) {
-    return detail::spawn_on(detail::run_queue::require_current(), std::forward<Function>(function),
-                            std::forward<Args>(arguments)...);
+    if constexpr (detail::checked_task_function<Function, Args...>()) {
+        return detail::spawn_on(detail::run_queue::require_current(),
+                                std::forward<Function>(function), std::forward<Args>(arguments)...);
+    }
 }
 
 } // namespace runtime

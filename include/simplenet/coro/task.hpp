@@ -41,10 +41,9 @@ public:
     scope* scope_ = nullptr;               // the scope it runs in; set when it is started
     std::coroutine_handle<> continuation_; // the parent, or null for the root of a chain
     chain* chain_ = nullptr;               // told at the end of a root
-#if !SIMPLENET_SYMMETRIC_TRANSFER
+    // Both in every build: parent and child may come from different compilers.
     bool nested_ = false; // the parent's await_suspend is on the stack and looks at ended_
     bool ended_ = false;
-#endif
 };
 
 /// The end of a coroutine: continues its parent, or tells its chain.
@@ -56,6 +55,8 @@ struct final_awaiter {
     template <std::derived_from<promise_base> Promise>
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
         promise_base& promise = self.promise();
+        promise.ended_ = true;
+        if (promise.nested_) return std::noop_coroutine(); // below a parent without tail calls
         if (promise.continuation_) return promise.continuation_;
         promise.chain_->finished();
         return std::noop_coroutine();
@@ -75,6 +76,14 @@ struct final_awaiter {
 #endif
 };
 
+/// Whether `co_return` of a `U` makes a `T`. A reference has to outlive the coroutine's statement,
+/// so it binds neither to a temporary nor to what a conversion makes.
+template <class U, class T>
+concept returnable_as = std::convertible_to<U, T> &&
+                        (!std::is_reference_v<T> ||
+                         (std::convertible_to<std::add_pointer_t<U>, std::add_pointer_t<T>> &&
+                          std::is_lvalue_reference_v<U> == std::is_lvalue_reference_v<T>));
+
 /// Where a coroutine leaves its value or exception for take().
 template <class T>
 class result_slot {
@@ -82,8 +91,9 @@ class result_slot {
     using stored = std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, T>;
 
 public:
-    template <class U>
-        requires std::convertible_to<U, T>
+    // The default argument is what `co_return {...}` means.
+    template <class U = T>
+        requires returnable_as<U, T>
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
         if constexpr (std::is_reference_v<T>) {
             T&& bound = std::forward<U>(value);
@@ -246,6 +256,7 @@ public:
     [[nodiscard]] detail::task_awaiter<T> operator co_await() && noexcept {
         return detail::task_awaiter<T>{release()};
     }
+    void operator co_await() & = delete; // await a named task with `co_await std::move(named)`
 
 private:
     friend promise_type;

@@ -72,6 +72,7 @@ public:
 
     void on_stop(stop_reason reason) noexcept override { stop_from_outside(reason); }
     void on_move(scope& enclosing) noexcept override;
+    void on_queue_end() noexcept override;
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool failed() const noexcept { return exception_ || error_; }
@@ -87,15 +88,17 @@ private:
     friend group_child_base;
     void ended(group_child_base& child) noexcept;
     void note_outcome(const group_child_base& child) noexcept;
+    void report() noexcept;
     void forget(group_child_base& child) noexcept;
     void start_next() noexcept;
 
-    scope* within_;
+    scope* within_; // null once the loop is gone
     std::size_t limit_;
     std::size_t size_ = 0;                    // children that have not ended
     std::size_t running_ = 0;                 // of these, started and counted
     stop_reason reason_ = stop_reason::none;  // of the children, those to come included
     stop_reason outside_ = stop_reason::none; // the part of it that came from around the group
+    bool joined_ = false;                     // the exception was rethrown, or went to the hook
     bool interrupted_ = false;     // a child ended without success after a stop from outside
     std::exception_ptr exception_; // the first failure of a child: one of these two
     std::error_code error_;
@@ -137,7 +140,7 @@ public:
 };
 
 /// Awaitable of task_group::join(); the contract is documented there.
-class [[nodiscard]] group_join : public suspension {
+class [[nodiscard]] group_join final : public suspension {
 public:
     explicit group_join(group_core& group) noexcept
         : group_{&group} {}
@@ -153,6 +156,7 @@ public:
     }
     result<> await_resume();
 
+    void run() noexcept override;
     void on_stop(stop_reason reason) noexcept override { group_->stop_from_outside(reason); }
 
 private:
@@ -172,7 +176,8 @@ inline namespace runtime {
 /// children. If the scope ends first, the group goes over to the enclosing one. The loop owns
 /// the children and frees each as it ends, so a group may take millions one after the other. The
 /// first exception or error of a child stops the rest and is rethrown or returned by join(); an
-/// error that only repeats the stop of the group is no failure. Loop thread only.
+/// error that only repeats the stop of the group is no failure. An exception that no join() has
+/// rethrown when the group is destroyed goes to the loop's `on_unhandled`. Loop thread only.
 ///
 /// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive.
 ///
@@ -189,22 +194,27 @@ public:
     ///
     /// @par Cost
     /// One recycled allocation beside the task's frame.
-    template <detail::group_result T>
+    template <class T>
     void spawn(task<T> work) {
+        static_assert(detail::group_result<T>, "a child of a group is a task<> or task<result<>>: "
+                                               "it has no other result");
         core_.add(*new detail::group_child<T>{core_, std::move(work)}, true);
     }
     /// The same for a callable that returns a task. Callable and arguments are copied or moved,
     /// as for std::thread, and live with the child.
     template <class Function, class... Args>
-        requires detail::task_function<Function, Args...>
+        requires(!detail::is_task<std::remove_cvref_t<Function>>)
     void spawn(Function&& function, Args&&... arguments) {
-        using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
-        using value = typename detail::task_of_call<Function, Args...>::value_type;
-        static_assert(detail::group_result<value>, "a child returns task<> or task<result<>>");
-        core_.add(*new detail::calling_group_child<value, call>{core_,
-                                                                std::forward<Function>(function),
-                                                                std::forward<Args>(arguments)...},
-                  true);
+        if constexpr (detail::checked_task_function<Function, Args...>()) {
+            using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+            using value = typename detail::task_of_call<Function, Args...>::value_type;
+            static_assert(detail::group_result<value>, "a child of a group returns task<> or "
+                                                       "task<result<>>: it has no other result");
+            core_.add(
+                *new detail::calling_group_child<value, call>{
+                    core_, std::forward<Function>(function), std::forward<Args>(arguments)...},
+                true);
+        }
     }
 
     /// Stops every child, and every later one from its start, with operation_canceled.
@@ -236,10 +246,14 @@ private:
 
 namespace detail {
 
+template <class T>
+inline constexpr bool is_group_task = false;
+template <group_result T>
+inline constexpr bool is_group_task<task<T>> = true;
+
 template <class Function>
-concept group_body =
-    std::invocable<std::decay_t<Function>&, task_group&> &&
-    std::same_as<std::invoke_result_t<std::decay_t<Function>&, task_group&>, task<>>;
+concept group_body = std::invocable<std::decay_t<Function>&, task_group&> &&
+                     is_group_task<std::invoke_result_t<std::decay_t<Function>&, task_group&>>;
 
 struct group_access {
     static task_group make(scope& within, group_options options) noexcept {
@@ -252,9 +266,25 @@ struct group_access {
     }
 };
 
+/// The scope of the awaiting coroutine. Never suspends.
+class own_scope {
+public:
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        scope_ = &scope_of(caller);
+        return false;
+    }
+    [[nodiscard]] scope& await_resume() const noexcept { return *scope_; }
+
+private:
+    scope* scope_ = nullptr;
+};
+
 template <class Function>
 task<result<>> run_group(group_options options, Function function) {
-    task_group group = group_access::make(*run_queue::require_current().here, options);
+    scope& within = co_await own_scope{};
+    task_group group = group_access::make(within, options);
     group_access::add_body(group, function(group));
     co_return co_await group.join();
 }
@@ -277,10 +307,11 @@ inline constexpr bool safe_in_co_await = true;
 
 inline namespace runtime {
 
-/// Runs `body(group)` and joins every child it spawned, whatever happens.
+/// Runs `body(group)`, which returns task<> or task<result<>>, and joins every child it spawned,
+/// whatever happens.
 ///
-/// The first exception or error of a child or of the body stops
-/// the rest, and is rethrown or returned when all have ended.
+/// The first exception or error of a child or of the body stops the rest, and is rethrown or
+/// returned when all have ended.
 ///
 /// The callable is copied or moved into the task; one that cannot be copied and is passed as an
 /// lvalue is borrowed instead.

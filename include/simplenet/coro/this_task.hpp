@@ -9,7 +9,7 @@ namespace simplenet {
 namespace detail {
 
 /// Awaitable of yield(); the contract is documented there.
-class [[nodiscard]] yield_operation : public suspension {
+class [[nodiscard]] yield_operation final : public suspension {
 public:
     yield_operation() noexcept = default;
     yield_operation(yield_operation&&) noexcept = default;
@@ -20,8 +20,11 @@ public:
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         scope& within = scope_of(caller);
         suspend(caller, within);
-        // Counted while the loop is being destroyed: a task that only yields must not keep it.
-        within.queue->refuse(*this, within);
+        if (within.torn_down) {
+            within.queue->refuse(*this, within);
+        } else {
+            within.queue->push(*this);
+        }
     }
     static void await_resume() noexcept {}
 

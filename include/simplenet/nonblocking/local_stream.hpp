@@ -32,7 +32,7 @@ public:
     /// - `std::errc::operation_would_block`: the listener's backlog is full. There is nothing to
     ///   poll for: try again later.
     /// - `std::errc::permission_denied`: the path may not be written to.
-    /// - `std::errc::wrong_protocol_type`: the listener is not of streams.
+    /// - `std::errc::wrong_protocol_type`: what is bound to the path is not of streams.
     /// - Anything else socket(2) and connect(2) report.
     [[nodiscard]] static result<local_stream>
     connect(const simplenet::local_endpoint& peer) noexcept;

@@ -1,7 +1,7 @@
 #pragma once
-// event_loop: the thread's loop over epoll or io_uring; run(): a program as one task.
-// Layer runtime.
+// event_loop: the loop of a thread, over epoll or io_uring. Layer runtime.
 
+#include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/loop_options.hpp>
 #include <simplenet/runtime/posted.hpp>
@@ -51,19 +51,22 @@ public:
     event_loop& operator=(event_loop&& other) noexcept;
     ~event_loop();
 
-    /// Which of the two it uses; never automatic. Any thread.
+    /// Which of the two it uses; never automatic.
+    ///
+    /// @par Thread safety
+    /// Any thread.
     [[nodiscard]] backend selected_backend() const noexcept;
 
     /// Starts a task in the next turn, outside every scope; see join_handle.
     template <class T>
     join_handle<T> spawn(task<T> work) {
-        return detail::spawn_on(queue(), std::move(work));
+        return detail::spawn_on(own_queue(), std::move(work));
     }
     /// The same for a callable that returns a task; callable and arguments live with the child.
     template <class Function, class... Args>
         requires detail::task_function<Function, Args...>
     auto spawn(Function&& function, Args&&... arguments) {
-        return detail::spawn_on(queue(), std::forward<Function>(function),
+        return detail::spawn_on(own_queue(), std::forward<Function>(function),
                                 std::forward<Args>(arguments)...);
     }
 
@@ -73,7 +76,7 @@ public:
     ///      waiting for the handle throws `std::system_error` with operation_canceled.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
-        auto state = std::make_shared<detail::remote_state<T>>();
+        auto state = std::make_shared<detail::remote_state<T>>(queue().on_unhandled);
         // Made here: if the loop goes first, dropping the unstarted coroutine completes the state.
         task<> root = detail::run_remotely(std::move(work), detail::remote_completion<T>{state});
         post([this_queue = &queue(), root = std::move(root)]() mutable {
@@ -90,9 +93,7 @@ public:
     /// The same for at most `limit`. False when the time ran out first.
     template <class Rep, class Period>
     bool run_for(std::chrono::duration<Rep, Period> limit) {
-        const auto limit_ns = std::chrono::ceil<std::chrono::nanoseconds>(
-            std::chrono::duration<long double, Period>(static_cast<long double>(limit.count())));
-        return run_for_ns(limit_ns);
+        return run_for_ns(detail::saturated(limit));
     }
 
     /// Runs what is ready, I/O that is complete and timers that are due; never waits.
@@ -109,13 +110,23 @@ public:
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
 
     /// Ends run(): the one that runs, else the next one. What is left stays there for another
-    /// run(). Any thread.
+    /// run().
+    ///
+    /// @par Thread safety
+    /// Any thread.
     void stop() noexcept;
 
-    /// Calls `function` on the loop's thread, in the order of the posts of each thread. A system
-    /// call only if the loop sleeps. Any thread. Dropped if the loop is destroyed first.
+    /// Calls `function` on the loop's thread, in the order of the posts of each thread. Dropped if
+    /// the loop is destroyed first.
     ///
-    /// @pre An exception does not leave `function`: there is nobody to receive it.
+    /// @pre An exception does not leave `function`: there is nobody to receive it. The loop lives
+    ///      until the call returns.
+    ///
+    /// @par Thread safety
+    /// Any thread.
+    ///
+    /// @par Cost
+    /// One allocation; a system call only if the loop sleeps.
     template <std::invocable Function>
     void post(Function&& function) {
         using kept = std::decay_t<Function>;
@@ -132,6 +143,10 @@ private:
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
+    [[nodiscard]] detail::run_queue& own_queue() noexcept {
+        queue().debug_check_thread();
+        return queue();
+    }
     void post_item(detail::posted& item) noexcept;
     bool run_for_ns(std::chrono::nanoseconds limit);
 

@@ -1,6 +1,8 @@
 #pragma once
 // backend, loop_options and loop_metrics: how a loop is made, and what it has done. Layer runtime.
 
+#include <simplenet/core/error.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +23,21 @@ enum class backend : std::uint8_t {
 /// The name as it is written in `SIMPLENET_BACKEND`; "automatic" for automatic.
 [[nodiscard]] const char* to_string(backend which) noexcept;
 
+/// Whether loops of this process can have `which`, decided once per process, by trying. Always true
+/// of epoll and of automatic. Any thread.
+///
+/// @par Errors
+/// `event_loop::create()` has one error for all of these, `errc::backend_unavailable`; here is why,
+/// for people to read:
+/// - `std::errc::operation_not_permitted`: a sandbox, or the sysctl kernel.io_uring_disabled.
+/// - `std::errc::function_not_supported`, `std::errc::invalid_argument`: the kernel is too old.
+/// - `std::errc::not_enough_memory`: RLIMIT_MEMLOCK leaves none.
+/// - `errc::backend_unavailable`: this build of the library does not have it.
+/// - Anything else that io_uring_setup(2) reports.
+/// @par Cost
+/// A few system calls, the first time.
+[[nodiscard]] result<> probe_backend(backend which) noexcept;
+
 /// How a loop is made. Copyable; every default suits a server.
 struct loop_options {
     // Qualified: here `backend` is also the name of the member.
@@ -32,8 +49,8 @@ struct loop_options {
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1.
     std::size_t read_ahead = 64 * 1024;
-    /// Bytes that the pool of receive buffers may grow to, rounded up to two buffers of 16 KiB.
-    /// When all of them are held, streams wait for one to come back.
+    /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
+    /// least two. When all of them are held, receive() waits for one to come back.
     std::size_t receive_pool = 16 * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills.
     bool handle_signals = true;

@@ -42,60 +42,84 @@ enum class request : std::uint8_t {
 /// both cases neither it nor the buffer may move or die.
 class operation : public suspension {
 public:
+    using is_leaf = void; // see with_timeout()
+
     operation& operator=(operation&&) = delete;
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
-
-    // What is asked for. Read by the backends.
-    request kind;
-    std::byte* data = nullptr;             // of the one buffer
-    const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
-    std::size_t size = 0;                  // bytes of the one buffer, or buffers from `buffers`
-    std::size_t skip = 0;                  // bytes of `*buffers` that have moved already
-    std::size_t moved = 0;                 // bytes so far
-    // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
-    std::uint32_t lease = 0;
 
     // idle      constructed, or over: nobody else knows it
     // waiting   the backend completes it when something happens
     // queued    on the ready list, to be attempted when its turn comes
     // finished  on the ready list with its outcome
     enum class state : std::uint8_t { idle, waiting, queued, finished };
+
+    // Read by the backends. Members without an initialiser are set where they begin to mean
+    // something: an operation is made for every read and write, and most of them end at once.
+    io_record* record; // borrowed: a socket's record outlives its operations
+
+    // The four are one store.
+    request kind;
     state phase = state::idle;
     stop_reason stopped = stop_reason::none; // a stop that waits for the kernel's verdict
     std::uint8_t kernel_references = 0;      // entries that name this: its own, and a cancel
-    int error = 0;                           // 0, an errno, or a negated errc
-    int outcome = 0;                         // io_uring: what its own entry came back with
 
-    io_record* record; // borrowed: a socket's record outlives its operations
+    int error;                             // 0, an errno, or a negated errc; set by start
+    std::size_t moved;                     // bytes so far; set by start
+    std::byte* data = nullptr;             // of the one buffer
+    std::size_t size = 0;                  // bytes of the one buffer, or buffers from `buffers`
+    const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
+    std::size_t skip;                      // of a vectored write: bytes of it that have moved
+
+    // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
+    std::uint32_t lease;
+    int outcome; // io_uring: what its own entry came back with
 
     [[nodiscard]] std::error_code code() const noexcept;
 
 protected:
     operation(io_record* of, request what) noexcept
-        : kind{what}
-        , record{of} {}
+        : record{of}
+        , kind{what} {}
+    operation(io_record* of, request what, void* bytes, std::size_t count) noexcept
+        : record{of}
+        , kind{what}
+        , data{static_cast<std::byte*>(bytes)}
+        , size{count} {}
+    operation(io_record* of, request what, std::span<const const_buffer> from) noexcept
+        : record{of}
+        , kind{what}
+        , size{from.size()}
+        , buffers{from.data()}
+        , skip{0} {}
+    // Only idle ones move.
     operation(operation&& other) noexcept
-        : kind{other.kind}
+        : record{other.record}
+        , kind{other.kind}
         , data{other.data}
-        , buffers{other.buffers}
         , size{other.size}
-        , record{other.record} {}
+        , buffers{other.buffers}
+        , skip{0} {}
     ~operation() {
-        SIMPLENET_EXPECTS(phase == state::idle || phase == state::finished,
-                          "a coroutine was destroyed while the kernel worked for it");
+        // Debug only: five instructions an operation, for a bug that could only be ours.
+        SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
+                                "a coroutine was destroyed while the kernel worked for it");
     }
 
-    /// False: it is over already, and the coroutine goes on at once.
-    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
+    // False: it is over already, and the coroutine goes on at once.
+    bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
+    bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
 private:
-    bool refuse(int why, scope& within) noexcept;
-    void wait_or_finish() noexcept;
+    bool cannot_start(scope& within) noexcept;
+    void queue_up(operation*& slot, scope& within) noexcept;
+    void wait(operation*& slot, scope& within) noexcept;
+    void attempt_in_turn() noexcept;
 };
 
 /// The await_ready and await_suspend of an operation.
+template <bool reads>
 class awaitable_operation : public operation {
 public:
     // The first attempt is made in await_suspend: only there is the caller's scope known, and a
@@ -103,63 +127,78 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+        if constexpr (reads) {
+            return start_read(caller, scope_of(caller));
+        } else {
+            return start_write(caller, scope_of(caller));
+        }
     }
 
 protected:
     using operation::operation;
 };
 
-/// Awaitable of the reads and writes that say how many bytes moved.
-class [[nodiscard]] some_operation final : public awaitable_operation {
+template <bool reads>
+class some_operation : public awaitable_operation<reads> {
 public:
-    /// @pre `into` is not empty: a read of 0 bytes would look like the end of the stream.
-    some_operation(io_record* of, mutable_buffer into) noexcept
-        : awaitable_operation{of, request::read_some} {
-        SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
-        data = into.data();
-        size = into.size();
-    }
-    some_operation(io_record* of, const_buffer from) noexcept
-        : awaitable_operation{of, request::write_some} {
-        data = const_cast<std::byte*>(from.data()); // a write only reads it
-        size = from.size();
-    }
-    some_operation(io_record* of, std::span<const const_buffer> from) noexcept
-        : awaitable_operation{of, request::write_some} {
-        buffers = from.data();
-        size = from.size();
+    result<std::size_t> await_resume() const noexcept {
+        if (this->error != 0) return fail(this->code());
+        return this->moved;
     }
 
-    result<std::size_t> await_resume() const noexcept {
-        if (error != 0) return fail(code());
-        return moved;
+protected:
+    using awaitable_operation<reads>::awaitable_operation;
+};
+
+template <bool reads>
+class whole_operation : public awaitable_operation<reads> {
+public:
+    transfer_result await_resume() const noexcept {
+        if (this->error != 0) return std::unexpected{transfer_error{this->code(), this->moved}};
+        return this->moved;
+    }
+
+protected:
+    using awaitable_operation<reads>::awaitable_operation;
+};
+
+// The bytes of a write are only read, so taking their const away is safe below.
+
+/// Awaitable of read_some().
+class [[nodiscard]] read_some_operation final : public some_operation<true> {
+public:
+    /// @pre `into` is not empty: a read of 0 bytes would look like the end of the stream.
+    read_some_operation(io_record* of, mutable_buffer into) noexcept
+        : some_operation{of, request::read_some, into.data(), into.size()} {
+        SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
     }
 };
 
-/// Awaitable of the reads and writes of everything.
-class [[nodiscard]] whole_operation final : public awaitable_operation {
+/// Awaitable of write_some().
+class [[nodiscard]] write_some_operation final : public some_operation<false> {
 public:
-    whole_operation(io_record* of, mutable_buffer into) noexcept
-        : awaitable_operation{of, request::read_exact} {
-        data = into.data();
-        size = into.size();
-    }
-    whole_operation(io_record* of, const_buffer from) noexcept
-        : awaitable_operation{of, request::write_all} {
-        data = const_cast<std::byte*>(from.data()); // a write only reads it
-        size = from.size();
-    }
-    whole_operation(io_record* of, std::span<const const_buffer> from) noexcept
-        : awaitable_operation{of, request::write_all} {
-        buffers = from.data();
-        size = from.size();
-    }
+    write_some_operation(io_record* of, const_buffer from) noexcept
+        : some_operation{of, request::write_some, const_cast<std::byte*>(from.data()),
+                         from.size()} {}
+    write_some_operation(io_record* of, std::span<const const_buffer> from) noexcept
+        : some_operation{of, request::write_some, from} {}
+};
 
-    transfer_result await_resume() const noexcept {
-        if (error != 0) return std::unexpected{transfer_error{code(), moved}};
-        return moved;
-    }
+/// Awaitable of async_read_exact() on a stream of the runtime.
+class [[nodiscard]] read_exact_operation final : public whole_operation<true> {
+public:
+    read_exact_operation(io_record* of, mutable_buffer into) noexcept
+        : whole_operation{of, request::read_exact, into.data(), into.size()} {}
+};
+
+/// Awaitable of async_write_all() on a stream of the runtime.
+class [[nodiscard]] write_all_operation final : public whole_operation<false> {
+public:
+    write_all_operation(io_record* of, const_buffer from) noexcept
+        : whole_operation{of, request::write_all, const_cast<std::byte*>(from.data()),
+                          from.size()} {}
+    write_all_operation(io_record* of, std::span<const const_buffer> from) noexcept
+        : whole_operation{of, request::write_all, from} {}
 };
 
 } // namespace simplenet::detail

@@ -23,7 +23,6 @@ protected:
 
 private:
     friend class inbox;
-    friend class loop;
     posted* next_ = nullptr;
 };
 

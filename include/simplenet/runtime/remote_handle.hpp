@@ -42,13 +42,30 @@ private:
 template <class T>
 class remote_state final : public remote_state_base {
 public:
+    explicit remote_state(unhandled_hook hook) noexcept
+        : hook_{hook} {}
+    remote_state(const remote_state&) = delete;
+    remote_state& operator=(const remote_state&) = delete;
+    // An exception that the task left and nobody took: the last of loop and handle reports it.
+    ~remote_state() {
+        if (taken_) return;
+        if (auto exception = slot.exception())
+            run_queue::report_unhandled(hook_, std::move(exception));
+    }
+
     result_slot<T> slot;   // written before complete(), read after it
     bool has_slot = false; // false at the end: the task's loop went away first
 
     T take() {
+        SIMPLENET_EXPECTS(!taken_, "a remote_handle can be awaited once");
+        taken_ = true;
         if (!has_slot) throw_system_error(std::make_error_code(std::errc::operation_canceled));
         return slot.take();
     }
+
+private:
+    unhandled_hook hook_; // of the task's loop
+    bool taken_ = false;
 };
 
 /// Completes the state when the coroutine that holds it ends, in whatever way.
@@ -63,8 +80,6 @@ public:
         if (state_) state_->complete();
     }
     [[nodiscard]] remote_state<T>& state() const noexcept { return *state_; }
-    /// Nobody holds the handle any more.
-    [[nodiscard]] bool detached() const noexcept { return state_.use_count() == 1; }
 
 private:
     std::shared_ptr<remote_state<T>> state_;
@@ -88,7 +103,6 @@ task<> run_remotely(task<T> work, remote_completion<T> completion) {
             state.slot.return_value(co_await std::move(stoppable));
         }
     } catch (...) {
-        if (completion.detached()) throw; // to on_unhandled
         state.slot.unhandled_exception();
     }
     state.has_slot = true;
@@ -101,8 +115,9 @@ inline namespace runtime {
 /// The result to come of a task on another loop, made by event_loop::spawn_remote().
 ///
 /// Shares the result with that loop. Await it on any loop or get() it on a thread without one,
-/// once. Dropping it detaches the task: an exception after that goes to `on_unhandled` of the
-/// task's loop. May outlive both loops.
+/// once. Dropping it detaches the task: an exception that nobody has taken goes to `on_unhandled`
+/// of the task's loop, on the thread of whichever goes last, task or handle. May outlive both
+/// loops.
 // Not [[nodiscard]]: dropping it is how the task is detached.
 ///
 /// @par Cancellation
@@ -165,13 +180,19 @@ public:
         detail::scope& within = detail::scope_of(caller);
         if (within.stopped()) state_->stop.request_stop();
         suspend(caller, within);
+        if (within.torn_down) { // nothing is waited for any more
+            given_up_ = true;
+            within.queue->refuse(*this, within);
+            return true;
+        }
         waiting_ = true;
         if (state_->wait_with(*this, *within.queue)) return true;
         within.current = nullptr;
         return false;
     }
     T await_resume() {
-        waiting_ = false;
+        // The thread that posted this is through with our loop, which may end now.
+        if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
         if (given_up_) {
             detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));
         }

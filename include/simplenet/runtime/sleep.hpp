@@ -2,6 +2,7 @@
 // async_sleep, async_sleep_until and interval: waiting for time. Layer runtime.
 // Only the monotonic clock is used, and no timer fires early.
 
+#include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/timed_queue.hpp>
 
@@ -11,27 +12,10 @@
 namespace simplenet {
 namespace detail {
 
-/// A duration of any kind as nanoseconds, rounded up, cut to what fits.
-template <class Rep, class Period>
-[[nodiscard]] std::chrono::nanoseconds
-saturated(std::chrono::duration<Rep, Period> given) noexcept {
-    using std::chrono::nanoseconds;
-    // Compared as long double: the widest integral duration overflows in any common type.
-    using wide = std::chrono::duration<long double, std::nano>;
-    const wide exact = std::chrono::duration_cast<wide>(
-        std::chrono::duration<long double, Period>(static_cast<long double>(given.count())));
-    if (!(exact < wide{nanoseconds::max()})) return nanoseconds::max();
-    if (exact <= wide{nanoseconds::min()}) return nanoseconds::min();
-    return std::chrono::ceil<nanoseconds>(given);
-}
-[[nodiscard]] constexpr std::chrono::nanoseconds
-saturated(std::chrono::nanoseconds given) noexcept {
-    return given;
-}
-
 /// Waits for a deadline. Base of the awaitables below.
 class sleep_base : public suspension, protected timer_node {
 public:
+    using is_leaf = void; // see with_timeout()
     static bool await_ready() noexcept { return false; }
 
     void on_stop(stop_reason reason) noexcept final;
@@ -96,6 +80,8 @@ inline namespace runtime {
 ///
 /// @par Errors
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
+/// @par Cancellation
+/// A stop ends it at once. One that is over is a success, even if its coroutine has yet to resume.
 /// @par Cost
 /// Constant time; no system call of its own, no allocation.
 template <class Rep, class Period>

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace simplenet::detail {
 
@@ -18,11 +19,16 @@ namespace simplenet::detail {
 [[nodiscard]] received take_lease(const operation& op) noexcept;
 
 /// Awaitable of receive(); the contract is documented there.
-class [[nodiscard]] receive_operation final : public awaitable_operation {
+class [[nodiscard]] receive_operation final : public awaitable_operation<true> {
 public:
     explicit receive_operation(io_record* of) noexcept
-        : awaitable_operation{of, request::receive} {}
-    receive_operation(receive_operation&&) noexcept = default;
+        : awaitable_operation{of, request::receive} {
+        moved = 0;
+    }
+    receive_operation(receive_operation&& other) noexcept
+        : awaitable_operation{std::move(other)} {
+        moved = 0;
+    }
     ~receive_operation() {
         // Ended, and its frame destroyed before it could take what came.
         if (phase == state::finished && error == 0 && moved != 0)
@@ -72,7 +78,7 @@ public:
     ///
     /// @par Example
     /// @snippet echo_server.cpp serve
-    [[nodiscard]] some_operation read_some(mutable_buffer into) noexcept {
+    [[nodiscard]] detail::read_some_operation read_some(mutable_buffer into) noexcept {
         return {this->record(), into};
     }
 
@@ -93,6 +99,7 @@ public:
     ///
     /// @pre No other write is in flight on this stream.
     /// @param from  Borrowed until the await returns.
+    /// @return The number of bytes that the kernel took; the peer has them perhaps not yet.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is
@@ -101,13 +108,21 @@ public:
     ///   was written.
     /// - `std::errc::bad_file_descriptor`: closed before.
     /// - Anything else send(2) reports.
-    [[nodiscard]] some_operation write_some(const_buffer from) noexcept {
+    ///
+    /// @par Cancellation
+    /// Bytes that the kernel took before the stop took effect are a success. After a stop the
+    /// stream is intact.
+    ///
+    /// @par Cost
+    /// Nearly always one send(2), on both backends.
+    [[nodiscard]] detail::write_some_operation write_some(const_buffer from) noexcept {
         return {this->record(), from};
     }
     /// The same for several buffers, one after the other.
     ///
     /// @param from  Borrowed until the await returns, the array of buffers too.
-    [[nodiscard]] some_operation write_some(std::span<const const_buffer> from) noexcept {
+    [[nodiscard]] detail::write_some_operation
+    write_some(std::span<const const_buffer> from) noexcept {
         return {this->record(), from};
     }
 
@@ -129,13 +144,14 @@ public:
     }
 
     // async_read_exact() and async_write_all() on a stream of the runtime are one operation each.
-    [[nodiscard]] whole_operation read_exact_operation(mutable_buffer into) noexcept {
+    [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
         return {this->record(), into};
     }
-    [[nodiscard]] whole_operation write_all_operation(const_buffer from) noexcept {
+    [[nodiscard]] detail::write_all_operation write_all_operation(const_buffer from) noexcept {
         return {this->record(), from};
     }
-    [[nodiscard]] whole_operation write_all_operation(std::span<const const_buffer> from) noexcept {
+    [[nodiscard]] detail::write_all_operation
+    write_all_operation(std::span<const const_buffer> from) noexcept {
         return {this->record(), from};
     }
 };

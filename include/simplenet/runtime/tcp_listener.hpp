@@ -10,11 +10,18 @@ namespace simplenet {
 namespace detail {
 
 /// Awaitable of accept(); the contract is documented with the listeners.
-class accept_base : public awaitable_operation {
+class accept_base : public awaitable_operation<true> {
 protected:
     explicit accept_base(io_record* of) noexcept
-        : awaitable_operation{of, request::accept} {}
-    accept_base(accept_base&&) noexcept = default;
+        : awaitable_operation{of, request::accept} {
+        moved = 0; // nothing to close yet
+        error = 0;
+    }
+    accept_base(accept_base&& other) noexcept
+        : awaitable_operation{std::move(other)} {
+        moved = 0;
+        error = 0;
+    }
     ~accept_base() { static_cast<void>(take()); }
 
     /// The accepted descriptor, once.
@@ -82,9 +89,13 @@ public:
     ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
-    ///   came first; no connection is lost.
+    ///   came first.
     /// - `std::errc::bad_file_descriptor`: closed before.
     /// - Anything else accept(2) reports of the listener.
+    ///
+    /// @par Cancellation
+    /// No connection is lost: what was accepted before the stop took effect is returned, now or by
+    /// the next accept().
     [[nodiscard]] accept_operation accept() noexcept { return accept_operation{record()}; }
 };
 

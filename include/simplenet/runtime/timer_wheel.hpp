@@ -137,6 +137,9 @@ public:
     /// No node is armed.
     [[nodiscard]] bool empty() const noexcept;
 
+    /// No node is armed, at a glance: false may also mean that all were cancelled a while ago.
+    [[nodiscard]] bool quiet() const noexcept { return levels_ == 0 && fresh_.empty(); }
+
     /// Armed nodes, fresh ones too. Counted one by one, so up to a cache miss each: a counter would
     /// make cancel() need its wheel.
     [[nodiscard]] std::size_t size() const noexcept;

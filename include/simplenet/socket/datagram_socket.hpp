@@ -103,7 +103,8 @@ public:
     [[nodiscard]] result<> connect_to(const endpoint& peer) noexcept {
         return datagrams::connect(this->native_handle(), peer);
     }
-    /// Ends `connect_to()`. A local address that only the connection had given goes with it.
+    /// Ends `connect_to()`. An address or port that the kernel picked goes with it, by `bind()` to
+    /// port 0 too; what was bound by number stays.
     [[nodiscard]] result<> disconnect() noexcept {
         return datagrams::disconnect(this->native_handle());
     }

@@ -98,7 +98,6 @@ namespace detail::options {
 [[nodiscard]] result<> set_multicast_hops(int fd, int hops) noexcept;
 [[nodiscard]] result<int> multicast_hops(int fd) noexcept;
 [[nodiscard]] result<> set_multicast_interface(int fd, unsigned interface) noexcept;
-[[nodiscard]] result<unsigned> multicast_interface(int fd) noexcept;
 
 } // namespace detail::options
 
@@ -257,12 +256,10 @@ public:
         return options::multicast_hops(this->native_handle());
     }
 
-    /// The interface by which multicast that is sent here leaves.
+    /// The interface by which multicast that is sent here leaves. Cannot be asked for: the kernel
+    /// tells an IPv4 address, which an interface chosen by number does not have.
     [[nodiscard]] result<> set_multicast_interface(unsigned interface) noexcept {
         return options::set_multicast_interface(this->native_handle(), interface);
-    }
-    [[nodiscard]] result<unsigned> multicast_interface() const noexcept {
-        return options::multicast_interface(this->native_handle());
     }
 };
 

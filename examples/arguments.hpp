@@ -1,0 +1,153 @@
+#pragma once
+// What the examples share and none of them is about: reading the command line, and saying in one
+// line what went wrong. Not a part of the library.
+
+#include <simplenet/simplenet.hpp>
+
+#include <charconv>
+#include <concepts>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace example {
+
+/// `--name value` pairs and the words between them. What is wrong with them ends the program with
+/// status 2, the reason and the usage.
+class arguments {
+public:
+    arguments(int argc, char** argv, std::string_view usage)
+        : usage_{usage}
+        , words_(argv + 1, argv + argc) {
+        for (const std::string_view word : words_) {
+            if (word != "--help" && word != "-h") continue;
+            std::cout << "Usage: " << usage_ << '\n';
+            std::exit(0);
+        }
+    }
+
+    /// The word behind `--name`, if it was given.
+    std::optional<std::string_view> option(std::string_view name) {
+        for (std::size_t at = 0; at < words_.size(); ++at) {
+            if (words_[at] != name) continue;
+            if (at + 1 == words_.size()) wrong(std::string{name} + " needs a value");
+            const std::string_view value = words_[at + 1];
+            words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(at),
+                         words_.begin() + static_cast<std::ptrdiff_t>(at + 2));
+            return value;
+        }
+        return std::nullopt;
+    }
+
+    /// The next word that belongs to no option. Ask for the options first.
+    std::string_view next(std::string_view what) {
+        if (words_.empty()) wrong(std::string{what} + " is missing");
+        const std::string_view word = words_.front();
+        if (word.starts_with('-')) wrong("unknown option: " + std::string{word});
+        words_.erase(words_.begin());
+        return word;
+    }
+    [[nodiscard]] bool empty() const { return words_.empty(); }
+
+    template <std::unsigned_integral T>
+    T number(std::string_view what, std::string_view text, T least, T most) const {
+        T value = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (problem == std::errc{} && end == text.data() + text.size() && value >= least &&
+            value <= most)
+            return value;
+        wrong("bad " + std::string{what} + " '" + std::string{text} + "': expected " +
+              std::to_string(least) + " to " + std::to_string(most));
+    }
+    std::uint16_t port(std::string_view text, std::uint16_t least = 1) const {
+        return number<std::uint16_t>("port", text, least, 65535);
+    }
+    simplenet::ip_address address(std::string_view text) const {
+        const auto parsed = simplenet::ip_address::parse(text);
+        if (!parsed) {
+            wrong("bad address '" + std::string{text} +
+                  "': expected an IP address like 127.0.0.1 or ::1");
+        }
+        return *parsed;
+    }
+    /// The value of `--backend`.
+    simplenet::backend backend() {
+        using simplenet::backend;
+        const auto name = option("--backend").value_or("automatic");
+        for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
+            if (name == to_string(each)) return each;
+        }
+        wrong("bad backend '" + std::string{name} + "': expected automatic, epoll or io_uring");
+    }
+
+    /// Nothing may be left over.
+    void finish() const {
+        if (!words_.empty()) wrong("do not know what to do with '" + std::string{words_[0]} + "'");
+    }
+
+    [[noreturn]] void wrong(std::string_view reason) const {
+        std::cerr << reason << "\nUsage: " << usage_ << '\n';
+        std::exit(2);
+    }
+
+private:
+    std::string_view usage_;
+    std::vector<std::string_view> words_; // those that nobody asked for yet
+};
+
+/// What every server here is told.
+struct server_options {
+    simplenet::endpoint at;
+    simplenet::backend backend;
+};
+inline server_options read_server_options(int argc, char** argv, std::string_view name) {
+    const std::string usage =
+        std::string{name} + " [--address IP] [--port N] [--backend automatic|epoll|io_uring]";
+    arguments given{argc, argv, usage};
+    const auto address = given.address(given.option("--address").value_or("127.0.0.1"));
+    const auto port = given.port(given.option("--port").value_or("7000"), 0);
+    const auto backend = given.backend();
+    given.finish();
+    return {{address, port}, backend};
+}
+
+/// Says where a server can be reached: with port 0 the kernel has picked one. Needs a running loop.
+inline void announce(const simplenet::tcp_listener& listener) {
+    std::cout << "listening on " << or_throw(listener.local_endpoint()).to_string() << " ("
+              << to_string(simplenet::event_loop::current()->selected_backend()) << ")"
+              << std::endl; // flushed: somebody may wait for it
+}
+
+/// Says what could not be done and why; the exit status of a program that fails.
+inline int failed(std::string_view what, std::error_code why) {
+    std::cerr << what << ": " << why.message() << '\n';
+    return EXIT_FAILURE;
+}
+
+inline simplenet::task<simplenet::result<>>
+announce_and(simplenet::task<simplenet::result<>> (*serve)(simplenet::tcp_listener),
+             simplenet::tcp_listener listener) {
+    announce(listener);
+    co_return co_await serve(std::move(listener));
+}
+/// The whole of a server's main(); echo_server.cpp has it written out.
+inline int run_server(int argc, char** argv, std::string_view name,
+                      simplenet::task<simplenet::result<>> (*serve)(simplenet::tcp_listener)) {
+    const auto options = read_server_options(argc, argv, name);
+    auto listener = simplenet::tcp_listener::bind(options.at);
+    if (!listener) return failed("cannot listen on " + options.at.to_string(), listener.error());
+    try {
+        const auto ended =
+            simplenet::run(announce_and(serve, *std::move(listener)), {.backend = options.backend});
+        return ended ? 0 : failed("cannot accept connections", ended.error());
+    } catch (const std::system_error& error) {
+        return failed("cannot use " + std::string{to_string(options.backend)}, error.code());
+    }
+}
+
+} // namespace example

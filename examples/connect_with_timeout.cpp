@@ -1,0 +1,50 @@
+// Connects to a TCP server, but does not wait for it for ever.
+// Lesson: a limit in time goes around whatever is awaited, and an error says which limit it was.
+
+#include "arguments.hpp"
+
+#include <simplenet/simplenet.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+
+using namespace simplenet;
+
+//! [connect]
+task<result<tcp_stream>> connect_within(endpoint to, std::chrono::milliseconds limit) {
+    // The same for a read, or for a task of a thousand lines. When the time is over, whatever waits
+    // inside fails with errc::deadline_exceeded, cleans up, and only then does this return.
+    co_return co_await with_timeout(async_connect(to), limit);
+}
+//! [connect]
+
+int main(int argc, char** argv) {
+    example::arguments given{
+        argc, argv,
+        "connect_with_timeout ADDRESS PORT [--timeout-ms N] [--backend automatic|epoll|io_uring]"};
+    const std::chrono::milliseconds limit{given.number<std::uint32_t>(
+        "time-out", given.option("--timeout-ms").value_or("1000"), 1, 3'600'000)};
+    const auto backend = given.backend();
+    const auto address = given.address(given.next("ADDRESS"));
+    const endpoint server{address, given.port(given.next("PORT"))};
+    given.finish();
+
+    try {
+        const auto stream = run(connect_within(server, limit), {.backend = backend});
+        if (stream) {
+            // The loop is gone, and has closed the stream that came out of it.
+            std::cout << "connected to " << server.to_string() << '\n';
+            return 0;
+        }
+        if (stream.error() == errc::deadline_exceeded) { // our limit ...
+            std::cerr << server.to_string() << " did not answer within " << limit.count()
+                      << " ms\n";
+            return 1;
+        }
+        // ... and everything else that can happen, the system's own limit (ETIMEDOUT) included.
+        return example::failed("cannot connect to " + server.to_string(), stream.error());
+    } catch (const std::system_error& error) { // no loop could be made
+        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+    }
+}

@@ -1,0 +1,27 @@
+#pragma once
+// saturated: durations of any kind as nanoseconds, without overflow. Layer core.
+
+#include <chrono>
+#include <ratio>
+
+namespace simplenet::detail {
+
+/// A duration of any kind as nanoseconds, rounded up, cut to what fits.
+template <class Rep, class Period>
+[[nodiscard]] std::chrono::nanoseconds
+saturated(std::chrono::duration<Rep, Period> given) noexcept {
+    using std::chrono::nanoseconds;
+    // Compared as long double: the widest integral duration overflows in any common type.
+    using wide = std::chrono::duration<long double, std::nano>;
+    const wide exact = std::chrono::duration_cast<wide>(
+        std::chrono::duration<long double, Period>(static_cast<long double>(given.count())));
+    if (!(exact < wide{nanoseconds::max()})) return nanoseconds::max();
+    if (exact <= wide{nanoseconds::min()}) return nanoseconds::min();
+    return std::chrono::ceil<nanoseconds>(given);
+}
+[[nodiscard]] constexpr std::chrono::nanoseconds
+saturated(std::chrono::nanoseconds given) noexcept {
+    return given;
+}
+
+} // namespace simplenet::detail

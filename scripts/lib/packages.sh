@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# Installs with apt what is missing, and says what. Needs common.sh.
+#
+#   want <package> <check...>   notes the package unless the check succeeds
+#   install_wanted              installs what was noted, or ends with a message that says what to do
+#
+# Set SIMPLENET_NO_INSTALL=1 to be told instead.
+
+wanted_packages=()
+wanted_checks=()
+
+have_header() { [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]]; }
+
+want() {
+    local package=$1
+    shift
+    if ! "$@"; then
+        wanted_packages+=("$package")
+        wanted_checks+=("$*")
+    fi
+}
+
+# as_root <command...>: directly, or with sudo.
+as_root() {
+    if ((EUID == 0)); then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+
+apt_get() {
+    as_root apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 \
+        -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@" </dev/null
+}
+
+# Reads apt's output: keeps it in the file $1, shows how far it is on a terminal.
+show_apt_progress() {
+    local log=$1 line count=0
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log"
+        if [[ -t 1 && $line =~ ^(Get:|Unpacking|Setting\ up) ]]; then
+            count=$((count + 1))
+            printf '\r  %d steps: %-60.60s' "$count" "$line"
+        fi
+    done
+    if [[ -t 1 ]] && ((count > 0)); then printf '\r%-80s\r' ''; fi
+}
+
+# apt_knows <package>: whether apt could install it. Asks the mirrors if the lists do not have it.
+apt_knows() {
+    have apt-get || return 1
+    [[ -z $(apt-cache show "$1" 2>/dev/null) ]] || return 0
+    if can_be_root; then apt_get update >/dev/null 2>&1 || true; fi
+    [[ -n $(apt-cache show "$1" 2>/dev/null) ]]
+}
+
+can_be_root() {
+    ((EUID == 0)) && return 0
+    have sudo || return 1
+    # Where nobody can type a password, only a sudo that asks for none is of use.
+    [[ -t 0 ]] || sudo -n true 2>/dev/null
+}
+
+install_wanted() {
+    ((${#wanted_packages[@]} > 0)) || return 0
+    local packages=("${wanted_packages[@]}") checks=("${wanted_checks[@]}")
+    wanted_packages=() wanted_checks=()
+    local by_hand="Install them and run this again:  sudo apt-get install ${packages[*]}"
+
+    if [[ ${SIMPLENET_NO_INSTALL:-} == 1 ]]; then
+        die "missing packages: ${packages[*]}. $by_hand"
+    fi
+    if ! have apt-get; then
+        die "missing: ${packages[*]} (Debian's names), and this system has no apt-get." \
+            "Install the equivalents and run this again."
+    fi
+    if ! can_be_root; then
+        die "missing packages: ${packages[*]}; installing needs root or sudo. $by_hand"
+    fi
+
+    say "Installing with apt: ${packages[*]}"
+    local log
+    log=$(mktemp "${TMPDIR:-/tmp}/simplenet-apt.XXXXXX")
+    # Old lists name versions that the mirrors have dropped, so they are fetched first. When that
+    # fails, on with what is there: the packages may lie in apt's cache.
+    apt_get update 2>&1 | show_apt_progress "$log" || true
+    if ! apt_get install -y --no-install-recommends "${packages[@]}" 2>&1 |
+        show_apt_progress "$log"; then
+        grep -E '^(E|W|Err|dpkg):?' "$log" | tail -n 8 >&2 || true
+        rm -f "$log"
+        die "apt-get could not install: ${packages[*]}. Is there a network, and are the sources in" \
+            "/etc/apt in order? $by_hand"
+    fi
+    rm -f "$log"
+
+    local i
+    for i in "${!packages[@]}"; do
+        # Word splitting: the check was noted as a command and its arguments, none with blanks.
+        # shellcheck disable=SC2086
+        if ! ${checks[i]}; then
+            die "apt-get installed ${packages[i]}, but the version of this system is too old or" \
+                "lies where it is not looked for (${checks[i]} still fails)."
+        fi
+    done
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/toolchain.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/test.sh [--all] [--preset NAME]... [--jobs N] [--no-install] [-- CTEST-OPTIONS]
+
+Installs with apt what is missing, builds the library, its tests and its examples, and runs the tests.
+
+  --all          four builds: dev; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
+                 (ThreadSanitizer); clang (the second compiler, where apt has clang-19)
+  --preset NAME  only this one of CMakePresets.json, in build/NAME; may be repeated (default: dev)
+  --jobs N       compilations and tests at once (default: $(default_jobs) here)
+  --no-install   say what is missing instead of installing it
+  --help         this text
+  -- ...         the rest goes to ctest, for example: -- -R timer_wheel
+
+Environment: CXX chooses the compiler of every preset but clang. SIMPLENET_REQUIRE_BACKENDS names the
+backends whose tests must not be skipped (default: epoll, and io_uring where the kernel has it).
+END
+}
+
+wrong_usage() {
+    warn "$@"
+    usage >&2
+    exit 2
+}
+
+presets=()
+all=no
+jobs=$(default_jobs)
+ctest_options=()
+while (($# > 0)); do
+    case $1 in
+    --all) all=yes ;;
+    --preset)
+        [[ ${2:-} =~ ^(dev|clang|release|asan|tsan|coverage)$ ]] ||
+            wrong_usage "--preset needs one of: dev clang release asan tsan coverage"
+        presets+=("$2")
+        shift
+        ;;
+    --jobs)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || wrong_usage "--jobs needs a number"
+        jobs=$2
+        shift
+        ;;
+    --no-install) export SIMPLENET_NO_INSTALL=1 ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    --)
+        shift
+        ctest_options=("$@")
+        break
+        ;;
+    *) wrong_usage "unknown option: $1" ;;
+    esac
+    shift
+done
+if [[ $all == yes ]]; then presets+=(dev asan tsan clang); fi
+if ((${#presets[@]} == 0)); then presets=(dev); fi
+
+# A directory: an interrupted ctest leaves a half-written log beside the one it was asked for.
+work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-test.XXXXXX")
+log=$work/log
+trap 'rm -rf "$work"' EXIT
+end_on_signals
+
+headline "Tools"
+notes=()
+kept=()
+for preset in "${presets[@]}"; do
+    if [[ $preset == clang ]] && ! compiler_is_usable clang++-19; then
+        if [[ $all == yes ]] && ! apt_knows clang-19; then
+            notes+=("clang: left out, apt has no clang-19 here")
+            continue
+        fi
+        want clang-19 compiler_is_usable clang++-19
+    fi
+    kept+=("$preset")
+done
+presets=("${kept[@]}")
+want_build_tools
+want libgmock-dev have_header gmock/gmock.h
+install_wanted
+choose_compiler
+say "$(compiler_name "$CXX")"
+say "$(cmake --version | head -n 1)"
+
+# ThreadSanitizer of GCC 12 and 13 cannot place its shadow where the kernel randomises addresses by
+# more than 28 bits (Ubuntu 24.04: 32). Some sandboxes refuse personality(2): then as it is.
+without_aslr=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(uname -m)" -R); fi
+
+# Into a file or a pipe ctest writes two lines for each test: keep every fiftieth, and all that says
+# something else.
+condense() {
+    awk '/^ *Start +[0-9]+: / { next }
+         /\*\*\*Skipped/ { next } # Listed with their reasons in the end.
+         /^ *[0-9]+\/[0-9]+ Test .* Passed / { if (++passed % 50) next }
+         { sub(/ \.\.\.+ */, " ... "); print; fflush() }'
+}
+
+# run_ctest <preset>: the whole of its output is in $log afterwards.
+run_ctest() {
+    local command=(ctest --preset "$1" --parallel "$jobs" --output-log "$log" "${ctest_options[@]}")
+    if [[ $1 == tsan ]]; then command=("${without_aslr[@]}" "${command[@]}"); fi
+    if [[ -t 1 ]]; then
+        "${command[@]}" --progress
+    else
+        "${command[@]}" | condense
+    fi
+}
+
+# The tests skip a backend the machine lacks; where the kernel has io_uring that would hide a defect,
+# so a skipped test of a backend named here is a failure.
+require_backends() {
+    if [[ -n ${SIMPLENET_REQUIRE_BACKENDS+set} ]]; then return; fi
+    local probe=$root/build/$1/tests/simplenet_probe_io_uring
+    if "$probe"; then
+        export SIMPLENET_REQUIRE_BACKENDS="epoll io_uring"
+    else
+        export SIMPLENET_REQUIRE_BACKENDS=epoll
+    fi
+}
+
+# say_why_skipped <preset>: the reasons GoogleTest gave, which ctest keeps to itself.
+say_why_skipped() {
+    awk '/: Skipped$/ { getline reason; ++count[reason] }
+         END { for (reason in count) printf "%d skipped: %s\n", count[reason], reason }' \
+        "$root/build/$1/Testing/Temporary/LastTest.log"
+}
+
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
+
+summary=()
+failed=no
+
+# run_preset <name>
+run_preset() {
+    local preset=$1 compiler=$CXX started=$SECONDS fresh result skipped status=0
+    if [[ $preset == clang ]]; then compiler=clang++-19; fi
+
+    headline "$preset: configure and build (build/$preset)"
+    fresh=$(fresh_if_moved "$root/build/$preset" "$compiler")
+    if ! cmake --preset "$preset" ${fresh:+"$fresh"} >"$log" 2>&1; then
+        cat "$log" >&2
+        die "CMake could not configure $preset."
+    fi
+    cmake --build --preset "$preset" --parallel "$jobs" || die "$preset does not build."
+
+    headline "$preset: test"
+    require_backends "$preset"
+    run_ctest "$preset" || status=$?
+    result=$(grep -E '^[0-9]+% tests passed' "$log" || echo "ctest ended with status $status")
+    skipped=$(grep -c -E '\*\*\*Skipped' "$log" || true)
+    if ((skipped > 0)); then
+        result+=", $skipped skipped"
+        say_why_skipped "$preset"
+    fi
+    if ((status != 0)); then failed=yes; fi
+    summary+=("$(printf '%-9s %s, %d s' "$preset" "$result" $((SECONDS - started)))")
+}
+
+cd "$root"
+for preset in "${presets[@]}"; do run_preset "$preset"; done
+
+headline "Summary"
+printf '%s\n' "${summary[@]}" ${notes[@]+"${notes[@]}"}
+say "Backends whose tests had to run: $SIMPLENET_REQUIRE_BACKENDS"
+[[ $failed == no ]] || die "some tests failed."

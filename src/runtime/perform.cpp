@@ -1,0 +1,73 @@
+#include "runtime/perform.hpp"
+
+#include <array>
+#include <span>
+
+namespace simplenet::detail {
+
+bool advance_write(operation& op, std::size_t count) noexcept {
+    op.moved += count;
+    if (op.buffers == nullptr) return op.moved == op.size;
+    op.skip += count;
+    while (op.size != 0 && op.skip >= op.buffers->size()) {
+        op.skip -= op.buffers->size();
+        ++op.buffers;
+        --op.size;
+    }
+    return op.size == 0;
+}
+
+const_buffer next_bytes(operation& op) noexcept {
+    if (op.buffers == nullptr) return {op.data + op.moved, op.size - op.moved};
+    if (advance_write(op, 0)) return {}; // past empty buffers
+    return op.buffers->subspan(op.skip);
+}
+
+namespace {
+
+/// What a write does after a send that failed. True: it is over.
+bool send_failed(operation& op, ssize_t count) noexcept {
+    if (count == -EAGAIN) {
+        op.record->writable = false;
+        return false;
+    }
+    op.error = static_cast<int>(-count);
+    return true;
+}
+
+ssize_t send_vector(const operation& op) noexcept {
+    // 64: far below IOV_MAX, and more than one send takes from small buffers in practice.
+    std::array<iovec, 64> vector;
+    std::size_t count = 0;
+    std::size_t skip = op.skip;
+    for (std::size_t at = 0; at < op.size && count < vector.size(); ++at) {
+        const const_buffer rest = op.buffers[at].subspan(skip);
+        skip = 0;
+        vector[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
+    }
+    return sys::sendv(op.record->fd, std::span{vector}.first(count));
+}
+
+} // namespace
+
+bool go_on_sending(operation& op, ssize_t count) noexcept {
+    for (;;) {
+        if (count < 0) return send_failed(op, count);
+        if (op.moved == op.size || op.kind == request::write_some) return true;
+        // It was short: the next one says whether there is room again.
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        if (count > 0) op.moved += static_cast<std::size_t>(count);
+    }
+}
+
+bool attempt_send_vector(operation& op) noexcept {
+    if (advance_write(op, 0)) return true; // nothing but empty buffers
+    for (;;) {
+        const ssize_t count = send_vector(op);
+        if (count < 0) return send_failed(op, count);
+        if (advance_write(op, static_cast<std::size_t>(count))) return true;
+        if (op.kind == request::write_some) return true;
+    }
+}
+
+} // namespace simplenet::detail

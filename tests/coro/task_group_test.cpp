@@ -1,0 +1,596 @@
+#include <simplenet/coro/task_group.hpp>
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/this_task.hpp>
+
+#include "support/gate.hpp"
+#include "support/manual_queue.hpp"
+#include "support/witness.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace simplenet {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::gate;
+using testing::manual_queue;
+using testing::witness;
+
+task<> nothing() {
+    co_return;
+}
+task<> thrower() {
+    co_await yield();
+    throw std::runtime_error{"child"};
+}
+task<result<>> failing(errc code) {
+    co_return fail(code);
+}
+task<> wait(gate& at) {
+    (void)co_await at.wait();
+}
+task<result<>> pass(gate& at) {
+    auto passed = co_await at.wait();
+    if (!passed) co_return fail(passed);
+    co_return {};
+}
+
+TEST(task_group_test, join_waits_until_every_child_has_ended) {
+    manual_queue queue;
+    gate first;
+    gate second;
+    auto handle = queue.spawn([&]() -> task<result<>> {
+        task_group group;
+        group.spawn(wait(first));
+        group.spawn(pass(second));
+        EXPECT_EQ(group.size(), 2U);
+        auto joined = co_await group.join();
+        EXPECT_EQ(group.size(), 0U);
+        co_return joined;
+    });
+    queue.turn_until_idle();
+
+    first.open();
+    queue.turn_until_idle();
+    EXPECT_FALSE(handle.done());
+    second.open();
+
+    EXPECT_TRUE(queue.run([&]() -> task<result<>> { co_return co_await handle; }));
+}
+
+TEST(task_group_test, join_of_no_children_is_over_at_once) {
+    manual_queue queue;
+    queue.spawn([]() -> task<> {
+        task_group group;
+        EXPECT_TRUE(co_await group.join());
+        EXPECT_FALSE(group.failed());
+    });
+    EXPECT_EQ(queue.turn(), 1U);
+    EXPECT_EQ(queue.live(), 0U);
+}
+
+TEST(task_group_test, children_start_in_the_next_turn_in_order) {
+    manual_queue queue;
+    std::vector<int> log;
+    auto child = [&](int mark) -> task<> {
+        log.push_back(mark);
+        co_return;
+    };
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(child(1));
+        group.spawn(child, 2);
+        log.push_back(0);
+        (void)co_await group.join();
+    });
+    EXPECT_THAT(log, ElementsAre(0, 1, 2));
+}
+
+TEST(task_group_test, callables_and_arguments_live_with_the_child) {
+    manual_queue queue;
+    std::vector<int> log;
+    std::size_t length = 0;
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(
+            [&, text = std::string(80, 'x'),
+             last = witness{log, 1}](std::unique_ptr<int> number) -> task<> {
+                co_await yield();
+                length = text.size() + static_cast<std::size_t>(*number);
+            },
+            std::make_unique<int>(1));
+        (void)co_await group.join();
+        log.push_back(2);
+    });
+    EXPECT_EQ(length, 81U);
+    EXPECT_THAT(log, ElementsAre(1, 2)) << "a child is freed before the join returns";
+}
+
+TEST(task_group_test, the_first_error_of_a_child_stops_the_others_and_is_returned) {
+    manual_queue queue;
+    gate door;
+    auto joined = queue.run([&]() -> task<result<>> {
+        task_group group;
+        group.spawn(pass(door));
+        co_await yield();
+        group.spawn(failing(errc::queue_full));
+        group.spawn(failing(errc::limit_exceeded));
+        auto ended = co_await group.join();
+        EXPECT_TRUE(group.failed());
+        co_return ended;
+    });
+    EXPECT_EQ(joined.error(), errc::queue_full);
+    EXPECT_EQ(door.stops, 1);
+}
+
+TEST(task_group_test, the_first_exception_of_a_child_stops_the_others_and_is_rethrown) {
+    manual_queue queue;
+    gate door;
+    EXPECT_THROW(queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(wait(door));
+        group.spawn(thrower());
+        (void)co_await group.join();
+    }),
+                 std::runtime_error);
+    EXPECT_EQ(door.stops, 1);
+}
+
+TEST(task_group_test, failed_stays_true_after_the_join) {
+    manual_queue queue;
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(thrower());
+        try {
+            (void)co_await group.join();
+        } catch (const std::runtime_error&) {
+        }
+        EXPECT_TRUE(group.failed());
+    });
+}
+
+TEST(task_group_test, request_stop_refuses_children_that_run_and_those_to_come) {
+    manual_queue queue;
+    gate door;
+    auto joined = queue.run([&]() -> task<result<>> {
+        task_group group;
+        group.spawn(pass(door));
+        co_await yield();
+        group.request_stop();
+        group.spawn(pass(door));
+        group.request_stop();
+        co_return co_await group.join();
+    });
+    EXPECT_TRUE(joined) << "an error that only repeats the stop is no failure";
+    EXPECT_EQ(door.stops, 1);
+    EXPECT_EQ(door.refusals, 1);
+}
+
+TEST(task_group_test, a_child_may_stop_its_own_group_and_spawn_into_it) {
+    manual_queue queue;
+    gate door;
+    int ran = 0;
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(wait(door));
+        group.spawn([&]() -> task<> {
+            co_await yield();
+            group.request_stop();
+            group.spawn([&]() -> task<> {
+                ++ran;
+                (void)co_await door.wait();
+                ++ran;
+            });
+        });
+        EXPECT_TRUE(co_await group.join());
+        EXPECT_EQ(group.size(), 0U);
+    });
+    EXPECT_EQ(ran, 2);
+    EXPECT_EQ(door.refusals, 1);
+}
+
+TEST(task_group_test, a_stop_of_the_scope_reaches_the_children_and_is_returned_by_join) {
+    manual_queue queue;
+    gate door;
+    gate slow;
+    auto handle = queue.spawn([&]() -> task<std::error_code> {
+        task_group group;
+        group.spawn(wait(door));
+        (void)co_await slow.wait();
+        co_return (co_await group.join()).error();
+    });
+    queue.turn_until_idle();
+
+    handle.request_stop();
+
+    EXPECT_EQ(queue.run([&]() -> task<std::error_code> { co_return co_await handle; }),
+              std::errc::operation_canceled);
+    EXPECT_EQ(door.stops, 1);
+}
+
+TEST(task_group_test, a_stop_that_reaches_only_the_join_goes_to_the_children) {
+    manual_queue queue;
+    gate door;
+    std::optional<task_group> group;
+    queue.spawn([&]() -> task<> {
+        group.emplace();
+        group->spawn(wait(door));
+        (void)co_await shield(yield());
+    });
+    auto joiner =
+        queue.spawn([&]() -> task<std::error_code> { co_return (co_await group->join()).error(); });
+    queue.turn_until_idle();
+    ASSERT_TRUE(door.waited_at());
+
+    joiner.request_stop();
+
+    EXPECT_EQ(queue.run([&]() -> task<std::error_code> { co_return co_await joiner; }),
+              std::errc::operation_canceled);
+    group.reset();
+}
+
+TEST(task_group_test, success_of_all_children_beats_a_stop) {
+    manual_queue queue;
+    gate door;
+    door.deaf = true;
+    auto handle = queue.spawn([&]() -> task<bool> {
+        task_group group;
+        group.spawn(pass(door));
+        co_return (co_await group.join()).has_value();
+    });
+    queue.turn_until_idle();
+
+    handle.request_stop();
+    door.open();
+
+    EXPECT_TRUE(queue.run([&]() -> task<bool> { co_return co_await handle; }));
+}
+
+TEST(task_group_test, moves_to_the_enclosing_scope_when_its_own_ends) {
+    manual_queue queue;
+    gate door;
+    gate rest;
+    std::optional<task_group> group;
+    auto inside = [&]() -> task<> {
+        group.emplace();
+        group->spawn(wait(door));
+        co_return;
+    };
+    auto handle = queue.spawn([&]() -> task<> {
+        co_await shield(inside());
+        group->spawn(wait(rest));
+        (void)co_await group->join();
+    });
+    queue.turn_until_idle();
+
+    handle.request_stop();
+    queue.turn_until_idle();
+
+    EXPECT_EQ(door.stops, 1);
+    EXPECT_EQ(rest.stops, 1);
+    EXPECT_TRUE(handle.done());
+    group.reset();
+}
+
+TEST(task_group_test, outlives_the_task_that_made_it_and_then_belongs_to_the_loop) {
+    gate door;
+    std::optional<task_group> group;
+    {
+        manual_queue queue;
+        queue.run([&]() -> task<> {
+            group.emplace();
+            group->spawn(wait(door));
+            co_return;
+        });
+        queue.turn_until_idle();
+        group->spawn(wait(door));
+        EXPECT_EQ(group->size(), 2U);
+    }
+    EXPECT_EQ(group->size(), 0U);
+    group.reset();
+}
+
+// The join was on its way when somebody else spawned, and returned with a child alive.
+TEST(task_group_test, join_waits_for_a_child_that_is_spawned_just_before_it_returns) {
+    manual_queue queue;
+    gate door;
+    gate late;
+    std::optional<task_group> group;
+    std::size_t left = 99;
+    queue.spawn([&]() -> task<> {
+        group.emplace();
+        group->spawn(wait(door));
+        (void)co_await group->join();
+        left = group->size();
+    });
+    queue.turn_until_idle();
+    queue.spawn([&]() -> task<> {
+        co_await yield();
+        group->spawn(wait(late));
+    });
+    queue.turn();
+    door.open();
+    queue.turn();
+    queue.turn_until_idle();
+
+    EXPECT_EQ(left, 99U);
+    late.open();
+    queue.turn_until_idle();
+    EXPECT_EQ(left, 0U);
+    group.reset();
+}
+
+TEST(task_group_test, frees_each_child_as_it_ends) {
+    manual_queue queue;
+    const auto frames = detail::live_frames();
+    std::ptrdiff_t most = 0;
+    queue.run([&]() -> task<> {
+        task_group group;
+        for (int i = 0; i < 100'000; ++i) {
+            group.spawn(nothing());
+            co_await yield();
+            most = std::max(most, detail::live_frames() - frames);
+        }
+        EXPECT_TRUE(co_await group.join());
+    });
+    EXPECT_LE(most, 16);
+    EXPECT_EQ(detail::live_frames(), frames);
+}
+
+TEST(task_group_test, an_exception_that_nobody_joined_goes_to_the_hook) {
+    static int reported;
+    reported = 0;
+    manual_queue queue;
+    queue.on_unhandled = [](std::exception_ptr) { ++reported; };
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(thrower());
+        while (group.size() != 0)
+            co_await yield();
+    });
+    EXPECT_EQ(reported, 1);
+}
+
+TEST(task_group_death_test, spawning_after_its_loop_is_gone_is_a_contract_violation) {
+    auto outlive_the_loop = [] {
+        std::optional<task_group> group;
+        {
+            manual_queue queue;
+            queue.run([&]() -> task<> {
+                group.emplace();
+                co_return;
+            });
+        }
+        group->spawn(nothing());
+    };
+    EXPECT_DEATH(outlive_the_loop(), "loop of this task_group is gone");
+}
+
+TEST(task_group_death_test, destroying_it_with_live_children_is_a_contract_violation) {
+    auto forget_to_join = [] {
+        manual_queue queue;
+        queue.run([]() -> task<> {
+            task_group group;
+            group.spawn(nothing());
+            co_return;
+        });
+    };
+    EXPECT_DEATH(forget_to_join(), "join it first");
+}
+
+TEST(task_group_death_test, two_joins_at_a_time_are_a_contract_violation) {
+    auto join_twice = [] {
+        manual_queue queue;
+        gate door;
+        queue.run([&]() -> task<> {
+            task_group group;
+            group.spawn(wait(door));
+            auto join = [&]() -> task<> { (void)co_await group.join(); };
+            (void)co_await when_all(join(), join());
+        });
+    };
+    EXPECT_DEATH(join_twice(), "one join");
+}
+
+TEST(with_group_test, joins_every_child_that_its_body_spawned) {
+    manual_queue queue;
+    int ended = 0;
+    auto child = [&]() -> task<> {
+        co_await yield();
+        ++ended;
+    };
+    auto body = [&](task_group& group) -> task<> {
+        for (int i = 0; i < 3; ++i)
+            group.spawn(child);
+        co_return;
+    };
+    auto joined = queue.run([&]() -> task<result<>> { co_return co_await with_group(body); });
+
+    EXPECT_TRUE(joined);
+    EXPECT_EQ(ended, 3);
+}
+
+TEST(with_group_test, keeps_the_callable_until_all_have_ended) {
+    manual_queue queue;
+    std::vector<int> log;
+    auto make = [&] {
+        auto body = [&log, last = std::make_shared<witness>(log, 2)](task_group& group) -> task<> {
+            group.spawn([&]() -> task<> {
+                co_await yield();
+                log.push_back(1);
+            });
+            co_return;
+        };
+        return with_group(body);
+    };
+    queue.run([&]() -> task<> { EXPECT_TRUE(co_await make()); });
+    EXPECT_THAT(log, ElementsAre(1, 2));
+}
+
+TEST(with_group_test, borrows_a_callable_that_cannot_be_copied) {
+    manual_queue queue;
+    auto body = [number = std::make_unique<int>(1)](task_group&) -> task<> {
+        ++*number;
+        co_return;
+    };
+    EXPECT_TRUE(queue.run([&]() -> task<result<>> { co_return co_await with_group(body); }));
+}
+
+TEST(with_group_test, a_failing_child_stops_the_body) {
+    manual_queue queue;
+    gate door;
+    auto joined = queue.run([&]() -> task<result<>> {
+        co_return co_await with_group([&](task_group& group) -> task<> {
+            group.spawn(failing(errc::queue_full));
+            (void)co_await door.wait();
+        });
+    });
+    EXPECT_EQ(joined.error(), errc::queue_full);
+    EXPECT_EQ(door.stops, 1);
+}
+
+TEST(with_group_test, an_exception_of_the_body_stops_and_joins_the_children) {
+    manual_queue queue;
+    gate door;
+    bool ended = false;
+    auto child = [&]() -> task<> {
+        (void)co_await door.wait();
+        ended = true;
+    };
+    EXPECT_THROW(queue.run([&]() -> task<> {
+        (void)co_await with_group([&](task_group& group) -> task<> {
+            group.spawn(child);
+            co_await yield();
+            throw std::runtime_error{"body"};
+        });
+    }),
+                 std::runtime_error);
+    EXPECT_TRUE(ended);
+}
+
+TEST(with_group_test, an_exception_of_a_child_is_rethrown) {
+    manual_queue queue;
+    EXPECT_THROW(queue.run([&]() -> task<> {
+        (void)co_await with_group([](task_group& group) -> task<> {
+            group.spawn(thrower());
+            co_return;
+        });
+    }),
+                 std::runtime_error);
+}
+
+TEST(with_group_test, a_stop_reaches_body_and_children) {
+    manual_queue queue;
+    gate door;
+    gate other;
+    auto handle = queue.spawn([&]() -> task<std::error_code> {
+        auto joined = co_await with_group([&](task_group& group) -> task<> {
+            group.spawn(wait(other));
+            (void)co_await door.wait();
+        });
+        co_return joined.error();
+    });
+    queue.turn_until_idle();
+
+    handle.request_stop();
+
+    EXPECT_EQ(queue.run([&]() -> task<std::error_code> { co_return co_await handle; }),
+              std::errc::operation_canceled);
+    EXPECT_EQ(door.stops + other.stops, 2);
+}
+
+TEST(with_group_test, limit_runs_so_many_children_at_once_in_order) {
+    manual_queue queue;
+    std::array<gate, 4> doors;
+    auto handle = queue.spawn([&]() -> task<> {
+        (void)co_await with_group({.limit = 2}, [&](task_group& group) -> task<> {
+            for (gate& each : doors)
+                group.spawn(wait(each));
+            co_return;
+        });
+    });
+    auto waited_at = [&] {
+        queue.turn_until_idle();
+        std::string marks;
+        for (gate& each : doors)
+            marks += each.waited_at() ? 'w' : '-';
+        return marks;
+    };
+
+    EXPECT_EQ(waited_at(), "ww--");
+    doors[1].open();
+    EXPECT_EQ(waited_at(), "w-w-");
+    doors[0].open();
+    EXPECT_EQ(waited_at(), "--ww");
+    doors[2].open();
+    doors[3].open();
+    EXPECT_EQ(waited_at(), "----");
+    EXPECT_TRUE(handle.done());
+}
+
+TEST(with_group_test, a_stop_refuses_children_that_wait_for_the_limit) {
+    manual_queue queue;
+    gate door;
+    int started = 0;
+    auto handle = queue.spawn([&]() -> task<> {
+        (void)co_await with_group({.limit = 1}, [&](task_group& group) -> task<> {
+            for (int i = 0; i < 3; ++i) {
+                group.spawn([&]() -> task<> {
+                    ++started;
+                    (void)co_await door.wait();
+                });
+            }
+            co_return;
+        });
+    });
+    queue.turn_until_idle();
+
+    handle.request_stop();
+    queue.turn_until_idle();
+
+    EXPECT_TRUE(handle.done());
+    EXPECT_EQ(started, 3);
+    EXPECT_EQ(door.refusals, 2);
+}
+
+TEST(with_group_test, nests) {
+    manual_queue queue;
+    gate door;
+    auto handle = queue.spawn([&]() -> task<std::error_code> {
+        auto joined = co_await with_group([&](task_group& outer) -> task<> {
+            outer.spawn([&]() -> task<result<>> {
+                co_return co_await with_group([&](task_group& inner) -> task<> {
+                    inner.spawn(wait(door));
+                    co_return;
+                });
+            });
+            outer.spawn([&]() -> task<result<>> {
+                for (int i = 0; i < 3; ++i)
+                    co_await yield();
+                co_return fail(errc::end_of_stream);
+            });
+            co_return;
+        });
+        co_return joined.error();
+    });
+    EXPECT_EQ(queue.run([&]() -> task<std::error_code> { co_return co_await handle; }),
+              errc::end_of_stream);
+    EXPECT_EQ(door.stops, 1);
+}
+
+} // namespace
+} // namespace simplenet

@@ -1,0 +1,97 @@
+"""What every example says to wrong arguments and to addresses that cannot be used."""
+
+import shutil
+import socket
+import subprocess
+
+import support
+
+SERVERS = ["echo_server", "chat_server"]
+CLIENTS = ["echo_client", "connect_with_timeout", "blocking_client"]
+ALL = [*SERVERS, *CLIENTS, "backend_switch"]
+
+
+class arguments_test(support.TestCase):
+    def assert_usage(self, command, reason):
+        with self.subTest(" ".join(command)):
+            ended = support.run(command)
+
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended.stderr)
+            self.assertRegex(ended.stderr, reason)
+            self.assertIn(f"\nUsage: {command[0]}", ended.stderr)
+
+    def test_help_prints_the_usage(self):
+        for name in ALL:
+            for word in ("--help", "-h"):
+                ended = support.run([name, word])
+
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+                self.assertTrue(ended.stdout.startswith(f"Usage: {name}"))
+
+    def test_a_port_is_a_number_that_a_port_can_have(self):
+        for port in ("70000", "-1", "port", "80x", "", " 80", "+80", "0x50", "1e3"):
+            for name in SERVERS:
+                self.assert_usage([name, "--port", port], "bad port")
+            for name in CLIENTS:
+                # A word that begins with a dash can only be an option.
+                self.assert_usage([name, "127.0.0.1", port], "bad port|unknown option")
+        for name in CLIENTS:
+            self.assert_usage([name, "127.0.0.1", "0"], "bad port")
+
+    def test_an_address_is_an_ip_address(self):
+        for address in ("localhost", "127.0.0.1.5", "127.1", "256.0.0.1", "::g", "", "[::1]"):
+            for name in SERVERS:
+                self.assert_usage([name, "--address", address], "bad address")
+            for name in CLIENTS:
+                self.assert_usage([name, address, "80"], "bad address")
+
+    def test_unknown_words_and_options_are_refused(self):
+        for name in (*SERVERS, "backend_switch"):
+            self.assert_usage([name, "surprise"], "surprise")
+            self.assert_usage([name, "--surprise", "x"], "--surprise")
+        for name in CLIENTS:
+            self.assert_usage([name, "127.0.0.1", "80", "text", "surprise"], "text|surprise")
+            self.assert_usage([name, "--surprise", "127.0.0.1", "80"], "--surprise")
+
+    def test_values_that_are_missing_or_wrong_are_named(self):
+        for name in CLIENTS:
+            self.assert_usage([name], "ADDRESS is missing")
+            self.assert_usage([name, "127.0.0.1"], "PORT is missing")
+        for name in (*SERVERS, "echo_client", "connect_with_timeout"):
+            self.assert_usage([name, "--backend"], "--backend needs a value")
+            self.assert_usage([name, "--backend", "kqueue"], "bad backend")
+        for option in ("--round-trips", "--size"):
+            for value in ("0", "-5", "many", "99999999999999999999999"):
+                self.assert_usage(["echo_client", "127.0.0.1", "80", option, value], "bad .*size|"
+                                  "bad number of round trips")
+        for value in ("0", "soon", "5000000000"):
+            self.assert_usage(["connect_with_timeout", "127.0.0.1", "80", "--timeout-ms", value],
+                              "bad time-out")
+
+    def test_an_address_in_use_is_an_error(self):
+        with socket.create_server(("127.0.0.1", 0)) as holder:
+            port = holder.getsockname()[1]
+            for name in SERVERS:
+                self.assert_fails(support.run([name, "--port", port]),
+                                  f"cannot listen on 127.0.0.1:{port}: Address already in use")
+
+    def test_an_address_of_another_machine_is_an_error(self):
+        for name in SERVERS:
+            self.assert_fails(support.run([name, "--port", "0", "--address", "192.0.2.1"]),
+                              "cannot listen on 192.0.2.1:0: Cannot assign requested address")
+
+    def test_a_network_that_cannot_be_reached_is_an_error(self):
+        unshare = shutil.which("unshare")
+        isolated = [unshare, "--user", "--map-root-user", "--net"]
+        if not unshare or subprocess.run([*isolated, "true"], stderr=subprocess.DEVNULL,
+                                         check=False).returncode != 0:
+            self.skipTest("no network namespaces here")
+        for name in CLIENTS:
+            ended = subprocess.run([*isolated, support.program(name), "192.0.2.1", "80"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   universal_newlines=True, timeout=support.LIMIT, check=False)
+            self.assert_fails(ended, "192.0.2.1:80: Network is unreachable")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,63 @@
+"""backend_switch, and what the others do where a backend is missing."""
+
+import errno
+import os
+
+import support
+from support import Server, refuse_io_uring
+
+PLAIN = {"SIMPLENET_BACKEND": ""}
+
+
+class backend_switch_test(support.TestCase):
+    def switch(self, setup=None, environment=PLAIN):
+        return support.run(["backend_switch"], setup=setup, environment=environment)
+
+    def test_every_backend_works_or_says_why_not(self):
+        ended = self.switch()
+
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertRegex(ended.stdout,
+                         r"^automatic: works: hello over (epoll|io_uring)\n"
+                         r"epoll: works: hello over epoll\n"
+                         r"io_uring: (works: hello over io_uring|not offered here: .+)\n$")
+
+    def test_the_environment_decides_for_automatic(self):
+        ended = self.switch(environment={"SIMPLENET_BACKEND": "epoll"})
+
+        self.assertIn("automatic: works: hello over epoll\n", ended.stdout)
+
+    def test_a_wrong_environment_is_an_error(self):
+        ended = self.switch(environment={"SIMPLENET_BACKEND": "kqueue"})
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("automatic: does not work: Invalid argument\n", ended.stdout)
+
+    def test_a_kernel_that_refuses_io_uring_is_named_and_epoll_used(self):
+        for reason in (errno.EPERM, errno.ENOSYS, errno.ENOMEM):
+            with self.subTest(errno.errorcode[reason]):
+                ended = self.switch(setup=refuse_io_uring(reason))
+
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertIn("automatic: works: hello over epoll\n", ended.stdout)
+                self.assertRegex(
+                    ended.stdout,
+                    f"io_uring: not offered here: ({os.strerror(reason)}|backend unavailable)\n")
+
+    def test_the_server_falls_back_to_epoll_where_io_uring_is_refused(self):
+        with Server("echo_server", setup=refuse_io_uring(errno.EPERM), environment=PLAIN) as server:
+            self.assertEqual(server.backend, "epoll")
+
+    def test_an_explicit_choice_that_cannot_be_had_is_an_error(self):
+        for command in (["echo_server", "--port", "0"], ["chat_server", "--port", "0"],
+                        ["echo_client", "127.0.0.1", "1"],
+                        ["connect_with_timeout", "127.0.0.1", "1"]):
+            with self.subTest(command[0]):
+                ended = support.run(command + ["--backend", "io_uring"],
+                                    setup=refuse_io_uring(errno.EPERM))
+
+                self.assert_fails(ended, "cannot use io_uring: backend unavailable")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,120 @@
+// A warmed-up echo allocates nothing: counted by replacing the allocation functions, so in a
+// program of its own.
+
+#include <simplenet/simplenet.hpp>
+
+#include "support/backend_test.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace {
+
+// One thread allocates here.
+std::size_t allocations = 0;
+
+void* counted(std::size_t size) {
+    ++allocations;
+    if (void* const memory = std::malloc(size)) return memory;
+    throw std::bad_alloc{};
+}
+
+} // namespace
+
+// Not inlined: GCC would see malloc() meet operator delete, and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    return counted(size);
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    ++allocations;
+    return std::malloc(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+namespace simplenet::testing {
+namespace {
+
+constexpr int warm_up = 1'000;
+constexpr int round_trips = 100'000;
+
+using namespace std::chrono_literals;
+
+task<> echo_by_read_some(tcp_stream peer) {
+    std::array<std::byte, 4096> buffer;
+    while (const auto count = co_await peer.read_some(buffer)) {
+        if (!co_await async_write_all(peer, const_buffer{buffer.data(), *count})) co_return;
+    }
+}
+
+task<> echo_by_receive(tcp_stream peer) {
+    while (const auto lease = co_await peer.receive()) {
+        if (!co_await async_write_all(peer, *lease)) co_return;
+    }
+}
+
+task<> echo_with_limits(tcp_stream peer) {
+    std::array<std::byte, 4096> buffer;
+    while (const auto count = co_await with_timeout(peer.read_some(buffer), 1h)) {
+        const const_buffer answer{buffer.data(), *count};
+        if (!co_await with_timeout(async_write_all(peer, answer), 1h)) co_return;
+    }
+}
+
+/// What 100 000 round trips of 64 bytes with a server that runs `echo` allocate, after a warm-up.
+task<std::size_t> allocations_of(task<> (*echo)(tcp_stream)) {
+    auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+    auto client = or_throw(co_await async_connect(or_throw(listener.local_endpoint())));
+    auto server = spawn(echo(or_throw(co_await listener.accept())));
+
+    std::array<std::byte, 64> message{};
+    std::size_t before = 0;
+    for (int round = 0; round < warm_up + round_trips; ++round) {
+        if (round == warm_up) before = allocations;
+        or_throw(co_await async_write_all(client, message));
+        or_throw(co_await async_read_exact(client, message));
+    }
+    const std::size_t during = allocations - before;
+
+    client.close();
+    co_await server;
+    co_return during;
+}
+
+class allocation_test : public backend_test {
+protected:
+    void expect_none(task<> (*echo)(tcp_stream)) {
+        if (!detail::recycles_frames) GTEST_SKIP() << "frames are not recycled under ASan";
+        run([&]() -> task<> { EXPECT_EQ(co_await allocations_of(echo), 0u); }, 10 * test_limit);
+    }
+};
+
+TEST_P(allocation_test, the_counter_counts) {
+    const std::size_t before = allocations;
+    ::operator delete(::operator new(1));
+    EXPECT_EQ(allocations - before, 1u);
+}
+
+TEST_P(allocation_test, echo_by_read_some_allocates_nothing) {
+    expect_none(echo_by_read_some);
+}
+
+TEST_P(allocation_test, echo_by_receive_allocates_nothing) {
+    expect_none(echo_by_receive);
+}
+
+TEST_P(allocation_test, echo_with_limits_allocates_nothing) {
+    expect_none(echo_with_limits);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, allocation_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::testing

@@ -1,0 +1,181 @@
+#include <simplenet/socket/datagram_socket.hpp>
+
+#include "support/error_of.hpp"
+#include "support/flavours.hpp"
+#include "support/signal_storm.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <net/if.h>
+
+namespace {
+
+using namespace simplenet;
+using namespace simplenet::testing;
+
+template <class Socket>
+class datagram_socket_test : public ::testing::Test {
+protected:
+    static Socket bound() { return or_throw(Socket::bind(endpoint::loopback(0))); }
+    static endpoint address_of(const Socket& socket) { return or_throw(socket.local_endpoint()); }
+
+    static result<udp_datagram> receive(Socket& socket, mutable_buffer into) {
+        return eventually(socket.native_handle(), POLLIN, [&] { return socket.receive(into); });
+    }
+
+    /// A port at which nobody is.
+    static endpoint nobody() { return address_of(bound()); }
+
+    Socket one_ = bound();
+    Socket two_ = bound();
+    std::array<char, 16> buffer_{};
+};
+
+using udp_sockets = ::testing::Types<blocking::udp_socket, nonblocking::udp_socket>;
+TYPED_TEST_SUITE(datagram_socket_test, udp_sockets);
+
+TYPED_TEST(datagram_socket_test, a_datagram_arrives_with_its_sender) {
+    EXPECT_EQ(this->one_.send_to("hello", this->address_of(this->two_)), 5U);
+
+    EXPECT_EQ(this->receive(this->two_, this->buffer_),
+              (udp_datagram{.size = 5, .from = this->address_of(this->one_), .truncated = false}));
+    EXPECT_EQ(std::string_view(this->buffer_.data(), 5), "hello");
+}
+
+TYPED_TEST(datagram_socket_test, an_empty_datagram_is_a_success_of_size_0) {
+    EXPECT_EQ(this->one_.send_to(const_buffer{}, this->address_of(this->two_)), 0U);
+
+    EXPECT_EQ(this->receive(this->two_, this->buffer_),
+              (udp_datagram{.size = 0, .from = this->address_of(this->one_), .truncated = false}));
+}
+
+TYPED_TEST(datagram_socket_test, a_datagram_longer_than_the_buffer_is_marked_truncated) {
+    EXPECT_TRUE(this->one_.send_to(std::string(17, 'x'), this->address_of(this->two_)));
+    EXPECT_TRUE(this->one_.send_to(std::string(16, 'y'), this->address_of(this->two_)));
+
+    EXPECT_EQ(this->receive(this->two_, this->buffer_),
+              (udp_datagram{.size = 16, .from = this->address_of(this->one_), .truncated = true}));
+    EXPECT_EQ(this->receive(this->two_, this->buffer_),
+              (udp_datagram{.size = 16, .from = this->address_of(this->one_), .truncated = false}));
+    EXPECT_EQ(this->buffer_[0], 'y') << "the rest of the first is lost";
+}
+
+TYPED_TEST(datagram_socket_test, receiving_into_an_empty_buffer_is_a_contract_violation) {
+    EXPECT_DEATH((void)this->one_.receive_from(mutable_buffer{}), "contract violation");
+    EXPECT_DEATH((void)this->one_.receive(mutable_buffer{}), "contract violation");
+}
+
+TYPED_TEST(datagram_socket_test, more_than_a_datagram_can_carry_is_refused) {
+    const std::vector<std::byte> huge(70'000);
+
+    EXPECT_EQ(error_of(this->one_.send_to(huge, this->address_of(this->two_))),
+              std::errc::message_size);
+}
+
+TYPED_TEST(datagram_socket_test, a_broadcast_address_needs_the_option) {
+    const endpoint everybody{or_throw(ip_address::parse("255.255.255.255")), 9};
+
+    EXPECT_EQ(error_of(this->one_.send_to("x", everybody)), std::errc::permission_denied);
+    EXPECT_EQ(error_of(this->one_.connect_to(everybody)), std::errc::permission_denied);
+}
+
+TYPED_TEST(datagram_socket_test, an_ipv4_socket_has_no_way_to_an_ipv6_peer) {
+    const endpoint peer{ip_address::loopback_v6(), 9};
+
+    EXPECT_EQ(error_of(this->one_.send_to("x", peer)), std::errc::address_family_not_supported);
+    EXPECT_EQ(error_of(this->one_.connect_to(peer)), std::errc::address_family_not_supported);
+}
+
+TYPED_TEST(datagram_socket_test, an_ipv6_socket_reaches_ipv4_peers_unless_it_is_of_ipv6_only) {
+    auto both = or_throw(TypeParam::bind(endpoint{ip_address::any_v6(), 0}));
+    auto six = or_throw(TypeParam::bind(endpoint{ip_address::any_v6(), 0}, {.v6_only = true}));
+
+    EXPECT_EQ(both.send_to("x", this->address_of(this->one_)), 1U);
+    EXPECT_EQ(this->receive(this->one_, this->buffer_)->from.port(), this->address_of(both).port());
+    EXPECT_EQ(error_of(six.send_to("x", this->address_of(this->one_))),
+              std::errc::network_unreachable);
+}
+
+TYPED_TEST(datagram_socket_test, send_without_a_peer_is_refused) {
+    EXPECT_EQ(error_of(this->one_.send("x")), std::errc::destination_address_required);
+}
+
+TYPED_TEST(datagram_socket_test, a_connected_socket_sends_to_its_peer_and_hears_nobody_else) {
+    auto stranger = this->bound();
+    EXPECT_TRUE(this->one_.connect_to(this->address_of(this->two_)));
+    EXPECT_EQ(this->one_.remote_endpoint(), this->address_of(this->two_));
+
+    EXPECT_EQ(this->one_.send("question"), 8U);
+    EXPECT_EQ(this->receive(this->two_, this->buffer_)->size, 8U);
+    EXPECT_TRUE(stranger.send_to("noise", this->address_of(this->one_)));
+    EXPECT_TRUE(this->two_.send_to("answer", this->address_of(this->one_)));
+
+    EXPECT_EQ(this->receive(this->one_, this->buffer_)->from, this->address_of(this->two_));
+    EXPECT_EQ(std::string_view(this->buffer_.data(), 6), "answer");
+}
+
+TYPED_TEST(datagram_socket_test, a_disconnected_socket_hears_everybody_again) {
+    const endpoint by_number = this->nobody();
+    auto socket = or_throw(TypeParam::bind(by_number));
+    EXPECT_TRUE(socket.connect_to(this->address_of(this->one_)));
+    EXPECT_TRUE(socket.disconnect());
+
+    EXPECT_EQ(error_of(socket.remote_endpoint()), std::errc::not_connected);
+    EXPECT_TRUE(this->two_.send_to("hi", by_number));
+    EXPECT_EQ(this->receive(socket, this->buffer_)->from, this->address_of(this->two_));
+}
+
+TYPED_TEST(datagram_socket_test, that_nobody_is_there_shows_later_and_does_not_harm_the_socket) {
+    EXPECT_TRUE(this->one_.connect_to(this->nobody()));
+    EXPECT_EQ(this->one_.send("is anybody there"), 16U);
+
+    // Loopback: the answer is there when send returns.
+    EXPECT_EQ(error_of(this->receive(this->one_, this->buffer_)), std::errc::connection_refused);
+    EXPECT_EQ(this->one_.send("again"), 5U);
+    EXPECT_EQ(error_of(this->one_.send("and again")), std::errc::connection_refused);
+
+    EXPECT_TRUE(this->one_.connect_to(this->address_of(this->two_)));
+    EXPECT_EQ(this->one_.send("hello"), 5U);
+    EXPECT_EQ(this->receive(this->two_, this->buffer_)->size, 5U);
+}
+
+TYPED_TEST(datagram_socket_test, receive_waits_only_if_the_socket_is_blocking) {
+    if constexpr (std::is_same_v<TypeParam, blocking::udp_socket>) {
+        const signal_storm storm{
+            [this] { EXPECT_TRUE(this->two_.send_to("!", this->address_of(this->one_))); }};
+        EXPECT_EQ(this->one_.receive_from(this->buffer_)->size, 1U);
+    } else {
+        EXPECT_EQ(error_of(this->one_.receive_from(this->buffer_)),
+                  std::errc::operation_would_block);
+        EXPECT_EQ(error_of(this->one_.receive(this->buffer_)), std::errc::operation_would_block);
+    }
+}
+
+TYPED_TEST(datagram_socket_test, a_group_hears_what_is_sent_to_it) {
+    const unsigned loopback = ::if_nametoindex("lo");
+    const auto group = or_throw(ip_address::parse("239.255.7.9"));
+    auto member = or_throw(TypeParam::bind(endpoint::any(0), {.reuse_address = true}));
+    EXPECT_TRUE(member.join_group(group, loopback));
+    EXPECT_TRUE(this->one_.set_multicast_interface(loopback));
+    EXPECT_TRUE(this->one_.set_multicast_hops(0));
+
+    EXPECT_EQ(this->one_.send_to("all", {group, this->address_of(member).port()}), 3U);
+
+    EXPECT_EQ(this->receive(member, this->buffer_)->size, 3U);
+}
+
+TYPED_TEST(datagram_socket_test, operations_on_a_closed_socket_fail_with_bad_file_descriptor) {
+    const auto expected = std::errc::bad_file_descriptor;
+    this->one_.close();
+
+    EXPECT_EQ(error_of(this->one_.send_to("x", endpoint::loopback(9))), expected);
+    EXPECT_EQ(error_of(this->one_.send("x")), expected);
+    EXPECT_EQ(error_of(this->one_.receive_from(this->buffer_)), expected);
+    EXPECT_EQ(error_of(this->one_.receive(this->buffer_)), expected);
+    EXPECT_EQ(error_of(this->one_.connect_to(endpoint::loopback(9))), expected);
+    EXPECT_EQ(error_of(this->one_.disconnect()), expected);
+}
+
+} // namespace

@@ -1,0 +1,29 @@
+#pragma once
+// witness: tells when it is destroyed, so that a test can see what lives how long.
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace simplenet::testing {
+
+/// Move-only. Appends its mark to a log, which outlives it, when it is destroyed unmoved.
+class witness {
+public:
+    explicit witness(std::vector<int>& log, int mark = 0) noexcept
+        : log_{&log}
+        , mark_{mark} {}
+    witness(witness&& other) noexcept
+        : log_{std::exchange(other.log_, nullptr)}
+        , mark_{other.mark_} {}
+    witness& operator=(witness&&) = delete;
+    ~witness() {
+        if (log_ != nullptr) log_->push_back(mark_);
+    }
+
+private:
+    std::vector<int>* log_;
+    int mark_;
+};
+
+} // namespace simplenet::testing
