@@ -64,7 +64,8 @@ public:
 make_epoll_backend(loop& owner, const loop_options& options);
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_uring_backend(loop& owner, const loop_options& options);
-/// Whether io_uring works here, by a real round trip; the reason if not. Asked once per process.
+/// Whether io_uring works here, by a real round trip; the reason if not. Found out once per
+/// process.
 [[nodiscard]] result<> probe_uring() noexcept;
 
 } // namespace simplenet::detail

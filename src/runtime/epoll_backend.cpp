@@ -88,7 +88,6 @@ public:
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
-        static_cast<list_hook<starved_tag>&>(*op.record).unlink();
         // The last attempt before a deadline counts: bytes may be there and their event may not.
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
         loop_.complete(op, ECANCELED);
@@ -265,14 +264,14 @@ private:
 
     bool attempt_receive(operation& op) noexcept {
         io_record& record = *op.record;
+        auto& place = static_cast<list_hook<starved_tag>&>(record);
         // Claimed only when there is something to put into it: an idle stream holds no memory.
         const std::uint32_t buffer = pool_->claim();
-        record.starved = buffer == receive_pool::none;
-        static_cast<list_hook<starved_tag>&>(record).unlink();
-        if (record.starved) {
-            starved_.push_back(record);
+        if (buffer == receive_pool::none) {
+            if (!place.linked()) starved_.push_back(record);
             return false;
         }
+        place.unlink();
         const ssize_t count = read(record, pool_->memory(buffer), receive_pool::buffer_size);
         if (count <= 0) {
             pool_->give_back(buffer);
@@ -288,10 +287,9 @@ private:
     // First come first served.
     void buffer_returned() noexcept override {
         while (!starved_.empty()) {
-            io_record& record = starved_.pop_front();
-            record.starved = false;
-            // One whose reader was stopped meanwhile passes its turn on.
-            if (record.reader != nullptr) return notify(record.reader);
+            operation* const reader = starved_.pop_front().reader;
+            // One whose receive has ended meanwhile passes its turn on.
+            if (reader != nullptr && reader->kind == request::receive) return notify(reader);
         }
     }
 

@@ -25,6 +25,12 @@ result<backend> chosen_by_environment() noexcept {
     return choice;
 }
 
+/// Which epoll would suffer from as well: no reason to do without io_uring from now on.
+[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system;
+}
+
 /// The backend to use, and whether epoll will do instead.
 struct decision {
     backend which;
@@ -37,14 +43,11 @@ result<decision> decide(backend wanted) noexcept {
     if (!environment) return fail(environment);
     if (*environment != backend::automatic) return decision{*environment, false};
 #if SIMPLENET_HAS_IO_URING
-    if (probe_uring()) return decision{backend::io_uring, true};
+    const auto works = probe_uring();
+    if (works) return decision{backend::io_uring, true};
+    if (is_shortage_of_descriptors(works.error())) return fail(works);
 #endif
     return decision{backend::epoll, false};
-}
-
-[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
-    return error == std::errc::too_many_files_open ||
-           error == std::errc::too_many_files_open_in_system;
 }
 
 result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_options& options) {

@@ -93,6 +93,11 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
 
+    /// All receive buffers are held: what is readable cannot be received yet.
+    [[nodiscard]] bool waits_for_buffer() const noexcept {
+        return static_cast<const list_hook<starved_tag>&>(*this).linked();
+    }
+
     /// As if constructed again, for a record that was finished and is held by nobody.
     void reset(int descriptor) noexcept;
 

@@ -18,12 +18,6 @@ int error_number(stop_reason reason) noexcept {
     return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
 }
 
-/// An empty exact read or an empty write: a success, whatever the socket has or has room for.
-bool moves_nothing(operation& op) noexcept {
-    return (op.kind == request::read_exact && op.size == 0) ||
-           (is_write(op.kind) && next_bytes(op).empty());
-}
-
 } // namespace
 
 // Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
@@ -49,12 +43,12 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.starved) [[unlikely]] {
+        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
             queue_up(of.reader, within);
             return true;
         }
     }
-    if (moves_nothing(*this)) return false;
+    if (kind == request::read_exact && size == 0) return false; // whatever is there
     wait(of.reader, within);
     of.home->touch(of);
     if (!of.receiving) of.driver->submit(*this);
@@ -86,7 +80,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             return true;
         }
     }
-    if (moves_nothing(*this)) return false;
+    if (next_bytes(*this).empty()) return false; // whatever there is room for
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;
@@ -140,7 +134,8 @@ inline void operation::attempt_in_turn() noexcept {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
-    } else if (reads ? of.readable && !of.starved : of.writable && kind != request::connect) {
+    } else if (reads ? of.readable && !of.waits_for_buffer()
+                     : of.writable && kind != request::connect) {
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {

@@ -184,6 +184,20 @@ TEST_P(io_object_test, closing_while_a_write_is_stuck_says_what_the_peer_will_ge
     EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
 }
 
+TEST_P(io_object_test, a_write_that_found_no_room_is_canceled_by_close) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 2ms)); // full now
+        auto writing = spawn(
+            [&]() -> task<> { EXPECT_EQ(error_of(co_await ours.write_some("x")), canceled); });
+        co_await turns(3);
+        ours.close();
+        co_await writing;
+        EXPECT_TRUE(co_await ours.closed());
+    });
+}
+
 TEST_P(io_object_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {

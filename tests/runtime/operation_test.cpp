@@ -577,7 +577,6 @@ TEST_P(operation_test, an_operation_on_a_socket_that_was_moved_from_is_a_violati
     EXPECT_DEATH(run(moved_from), "an operation on a socket that was moved from");
 }
 
-#ifndef NDEBUG
 TEST_P(operation_test, a_socket_that_one_loop_used_is_a_violation_on_another) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto [ours, theirs] = connect_raw();
@@ -590,7 +589,6 @@ TEST_P(operation_test, a_socket_that_one_loop_used_is_a_violation_on_another) {
 
     EXPECT_DEATH(elsewhere(), "a socket belongs to the loop that used it first");
 }
-#endif
 
 // --- nobody starves ------------------------------------------------------------------------------
 

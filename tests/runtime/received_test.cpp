@@ -338,6 +338,27 @@ TEST_P(received_test, a_read_without_a_buffer_that_is_stopped_leaves_its_memory_
     });
 }
 
+TEST_P(received_test, a_read_without_a_buffer_is_canceled_by_close) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        std::array<std::byte, 8> buffer;
+        theirs.send("x");
+        EXPECT_TRUE(co_await ours.read_some(buffer));
+        auto reading = spawn(
+            [&]() -> task<> { EXPECT_EQ(error_of(co_await ours.read_some(buffer)), canceled); });
+        auto closing = spawn([&]() -> task<> {
+            co_await turns(5);
+            ours.close();
+        });
+        co_await reading;
+        co_await closing;
+        EXPECT_TRUE(co_await ours.closed());
+        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
+    });
+}
+
 TEST_P(received_test, many_streams_share_two_buffers_and_lose_nothing) {
     remake_with_smallest_pool();
     constexpr int count = 40;

@@ -1,0 +1,235 @@
+// Which backend a loop gets, above all where the kernel or a sandbox refuses io_uring. Every case
+// is a process of its own: whether io_uring works is found out once in each.
+
+#include <simplenet/runtime/loop_options.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/descriptor_limit.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+#include "support/refuse_system_calls.hpp"
+
+#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace simplenet {
+namespace {
+
+constexpr int as_expected = 0;
+
+/// Ends the process, and says what `made` is unless it is `expected`.
+[[noreturn]] void judge(const result<event_loop>& made, const result<backend>& expected) {
+    const bool same = made && expected ? made->selected_backend() == *expected
+                                       : error_of(made) == error_of(expected);
+    if (!same) {
+        std::fprintf(stderr, "got %s\n",
+                     made ? to_string(made->selected_backend()) : made.error().message().c_str());
+    }
+    std::_Exit(same ? as_expected : 1);
+}
+
+bool echoes(event_loop& loop) {
+    auto [ours, theirs] = testing::connect_raw();
+    bool same = false;
+    loop.spawn([&]() -> task<> {
+        std::string got(4, '\0');
+        theirs.send("ping");
+        same = co_await async_read_exact(ours, got) && co_await async_write_all(ours, got) &&
+               theirs.receive(4) == "ping";
+    });
+    loop.run();
+    return same;
+}
+
+class backend_choice_test : public ::testing::Test {
+protected:
+    backend_choice_test() {
+        // A new process, and not a copy of one that knows already whether there is io_uring.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        ::unsetenv("SIMPLENET_BACKEND");
+    }
+    static bool kernel_has_io_uring() {
+        char parameters[120] = {};
+        const long fd = ::syscall(SYS_io_uring_setup, 8, parameters);
+        if (fd >= 0) ::close(static_cast<int>(fd));
+        return fd >= 0 && SIMPLENET_HAS_IO_URING;
+    }
+};
+
+/// The system calls that are refused, and with what.
+using refusal = std::tuple<std::vector<long>, int>;
+
+class refused_io_uring_test : public backend_choice_test,
+                              public ::testing::WithParamInterface<refusal> {
+protected:
+    static void refuse() {
+        const auto& [calls, error] = GetParam();
+        if (!testing::refuse_system_calls(calls, error)) std::_Exit(as_expected);
+    }
+};
+
+TEST_P(refused_io_uring_test, automatic_falls_back_to_epoll_and_works) {
+    EXPECT_EXIT(
+        {
+            refuse();
+            auto made = event_loop::create();
+            if (made && !echoes(*made)) std::_Exit(2);
+            judge(made, backend::epoll);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_P(refused_io_uring_test, an_explicit_choice_says_that_it_is_unavailable) {
+    EXPECT_EXIT(
+        {
+            refuse();
+            judge(event_loop::create({.backend = backend::io_uring}),
+                  fail(errc::backend_unavailable));
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_P(refused_io_uring_test, an_explicit_choice_by_the_environment_says_so_too) {
+    EXPECT_EXIT(
+        {
+            refuse();
+            ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
+            judge(event_loop::create(), fail(errc::backend_unavailable));
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_P(refused_io_uring_test, epoll_does_not_care) {
+    EXPECT_EXIT(
+        {
+            refuse();
+            auto made = event_loop::create({.backend = backend::epoll});
+            if (made && !echoes(*made)) std::_Exit(2);
+            judge(made, backend::epoll);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+const std::vector<long> all_of_it{SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register};
+
+std::string name_of(const ::testing::TestParamInfo<refusal>& tested) {
+    const auto& [calls, error] = tested.param;
+    const std::string what = calls.size() == 3                     ? "everything"
+                             : calls.front() == SYS_io_uring_enter ? "enter"
+                                                                   : "register";
+    return what + "_with_errno_" + std::to_string(error);
+}
+
+INSTANTIATE_TEST_SUITE_P(refusals, refused_io_uring_test,
+                         ::testing::Values(refusal{all_of_it, EPERM}, refusal{all_of_it, ENOSYS},
+                                           refusal{all_of_it, EOPNOTSUPP},
+                                           refusal{all_of_it, ENOMEM}, refusal{all_of_it, EINVAL},
+                                           refusal{{SYS_io_uring_enter}, EPERM},
+                                           refusal{{SYS_io_uring_register}, EPERM},
+                                           refusal{{SYS_io_uring_register}, EINVAL}),
+                         name_of);
+
+TEST_F(backend_choice_test, automatic_takes_io_uring_where_the_kernel_has_it) {
+    if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
+    EXPECT_EXIT(judge(event_loop::create(), backend::io_uring),
+                ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, the_environment_chooses_for_automatic_loops) {
+    EXPECT_EXIT(
+        {
+            ::setenv("SIMPLENET_BACKEND", "epoll", 1);
+            judge(event_loop::create(), backend::epoll);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, an_explicit_choice_beats_the_environment) {
+    if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
+    EXPECT_EXIT(
+        {
+            ::setenv("SIMPLENET_BACKEND", "epoll", 1);
+            judge(event_loop::create({.backend = backend::io_uring}), backend::io_uring);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, an_environment_that_names_no_backend_is_an_error) {
+    EXPECT_EXIT(
+        {
+            ::setenv("SIMPLENET_BACKEND", "kqueue", 1);
+            judge(event_loop::create(), fail(std::errc::invalid_argument));
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, an_empty_environment_chooses_nothing) {
+    EXPECT_EXIT(
+        {
+            ::setenv("SIMPLENET_BACKEND", "", 1);
+            const auto made = event_loop::create();
+            std::_Exit(made ? as_expected : 1);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+// It used to be taken for a kernel without io_uring, once and for all.
+TEST_F(backend_choice_test, running_out_of_descriptors_is_reported_and_not_remembered) {
+    if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
+    EXPECT_EXIT(
+        {
+            for (int spare = 0; spare < 3; ++spare) {
+                for (const auto which : {backend::automatic, backend::io_uring, backend::epoll}) {
+                    const testing::descriptor_limit limit{spare};
+                    const auto made = event_loop::create({.backend = which});
+                    if (!made && error_of(made) != std::errc::too_many_files_open) {
+                        judge(made, fail(std::errc::too_many_files_open));
+                    }
+                }
+            }
+            judge(event_loop::create(), backend::io_uring);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, without_locked_memory_there_is_a_loop_all_the_same) {
+    EXPECT_EXIT(
+        {
+            const rlimit none{};
+            ::setrlimit(RLIMIT_MEMLOCK, &none);
+            if (::geteuid() == 0 && ::setuid(65534) != 0) std::_Exit(as_expected);
+            auto made = event_loop::create();
+            std::_Exit(made && echoes(*made) ? as_expected : 1);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, every_queue_depth_is_brought_into_range) {
+    for (const auto which : {backend::epoll, backend::io_uring}) {
+        for (const unsigned depth : {0U, 1U, 7U, 100U, 1U << 20, ~0U}) {
+            auto made = event_loop::create({.backend = which, .queue_depth = depth});
+            if (!made && made.error() == errc::backend_unavailable) continue;
+            ASSERT_TRUE(made) << made.error().message();
+            EXPECT_TRUE(echoes(*made));
+        }
+    }
+}
+
+TEST_F(backend_choice_test, backends_have_the_names_of_the_environment_variable) {
+    EXPECT_STREQ(to_string(backend::automatic), "automatic");
+    EXPECT_STREQ(to_string(backend::epoll), "epoll");
+    EXPECT_STREQ(to_string(backend::io_uring), "io_uring");
+}
+
+} // namespace
+} // namespace simplenet

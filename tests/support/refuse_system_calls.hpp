@@ -1,0 +1,32 @@
+#pragma once
+// refuse_system_calls: what a sandbox does to a process (seccomp(2)), without a library for it.
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+namespace simplenet::testing {
+
+/// From here on each of `calls` fails with `error` in this thread and all that it starts; there is
+/// no way back, so only for child processes. False: not even this is allowed.
+inline bool refuse_system_calls(const std::vector<long>& calls, int error) {
+    std::vector<sock_filter> program;
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+    for (const long call : calls) {
+        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+        program.push_back(
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)));
+    }
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
+                            .filter = program.data()};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+} // namespace simplenet::testing
