@@ -48,8 +48,7 @@ struct idle_state final : timer_node {
 ///
 /// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
 /// operation, and after the loop's end. Freed when the handle is gone, the descriptor closed and
-/// the kernel has forgotten it. Its memory stays readable while its loop lives, so that an event
-/// for a descriptor that a duplicate keeps alive can do no harm.
+/// the kernel has forgotten it.
 ///
 /// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
 struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_tag> {

@@ -137,7 +137,7 @@ private:
     std::size_t closing_ = 0; // records whose close is under way
 
     intrusive_list<io_record> records_;             // bound to this loop
-    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld; kept readable
+    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
     std::vector<idle_state*> touched_;              // get their clock reading before the poll
     intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
 };
