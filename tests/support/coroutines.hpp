@@ -45,7 +45,7 @@ inline void pass(std::chrono::steady_clock::time_point moment) {
 }
 
 inline std::string_view text_of(const received& lease) {
-    return {reinterpret_cast<const char*>(lease.data()), lease.size()};
+    return lease.text();
 }
 
 /// `size` bytes of which no two stretches look alike; the same for the same seed.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace simplenet {
@@ -52,6 +53,10 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+    /// The same bytes as characters.
+    [[nodiscard]] std::string_view text() const noexcept {
+        return {reinterpret_cast<const char*>(data_), size_};
+    }
 
     // NOLINTNEXTLINE(google-explicit-constructor): it is a buffer to write from.
     [[nodiscard]] operator const_buffer() const noexcept { return {data_, size_}; }
