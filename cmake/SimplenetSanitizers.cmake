@@ -11,8 +11,8 @@ if(SIMPLENET_SANITIZE)
     -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${SIMPLENET_SANITIZE})
   if(SIMPLENET_SANITIZE MATCHES "undefined")
-    # It asks the kernel whether an object is readable memory, by way of a pipe, and takes a full
-    # descriptor table for a no. Some tests fill the table.
+    # The check of vptrs opens a pipe to see whether memory can be read. Where a test has filled the
+    # descriptor table it cannot, and calls every object invalid.
     add_compile_options(-fno-sanitize=vptr)
   endif()
   if(SIMPLENET_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -144,7 +144,8 @@ inline int run_server(int argc, char** argv, std::string_view name,
     try {
         const auto ended =
             simplenet::run(announce_and(serve, *std::move(listener)), {.backend = options.backend});
-        return ended ? 0 : failed("cannot accept connections", ended.error());
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        return failed("cannot accept connections", ended.error());
     } catch (const std::system_error& error) {
         return failed("cannot use " + std::string{to_string(options.backend)}, error.code());
     }

@@ -54,7 +54,9 @@ int main(int argc, char** argv) {
     try {
         // Makes a loop, runs listen() on it to its end, and hands its result back.
         const auto ended = run(listen(*std::move(listener)), {.backend = options.backend});
-        if (!ended) return example::failed("cannot accept connections", ended.error());
+        if (!ended && ended.error() != std::errc::operation_canceled) { // a stop is a good end
+            return example::failed("cannot accept connections", ended.error());
+        }
     } catch (const std::system_error& error) { // no loop could be made
         return example::failed("cannot use " + std::string{to_string(options.backend)},
                                error.code());

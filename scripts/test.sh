@@ -87,6 +87,7 @@ done
 presets=("${kept[@]}")
 want_build_tools
 want libgmock-dev have_header gmock/gmock.h
+want python3 have python3
 install_wanted
 choose_compiler
 say "$(compiler_name "$CXX")"

@@ -120,6 +120,7 @@ void run_queue::destroy_chains() noexcept {
         chain& newest = chains_.back();
         newest.unlink();
         newest.abandon();
+        ready_.clear(); // what destructors of locals have pushed may be the next to go
     }
     ready_.clear(); // what destructors of locals have pushed is gone too
     top.end();

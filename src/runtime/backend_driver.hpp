@@ -43,6 +43,9 @@ public:
     /// Waits at most so long (zero: not at all) and hands what finished to the loop. Returns how
     /// many events there were.
     virtual std::size_t poll(std::chrono::nanoseconds timeout) noexcept = 0;
+    /// Hands over what finished meanwhile, before operations whose deadline has passed are
+    /// attempted for the last time. No system call unless there is something.
+    virtual std::size_t catch_up() noexcept = 0;
     /// Any thread. Ends the poll() in progress, or the next one.
     virtual void wake() noexcept = 0;
 

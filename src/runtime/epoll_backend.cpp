@@ -15,6 +15,7 @@
 #include <climits>
 #include <cstdint>
 #include <ctime>
+#include <vector>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -42,7 +43,7 @@ public:
         wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!wake_) return fail(last_error());
         // Edge-triggered and never read: every write is a new edge.
-        epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.ptr = nullptr}};
+        epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
             return fail(last_error());
         }
@@ -94,20 +95,28 @@ public:
 
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
-        // It may have been next for a buffer, and will not take it.
-        if (pool_->has_free()) buffer_returned();
+        if (!record.registered) return;
+        record.registered = record.receiving = false;
+        watched& slot = slots_[record.watch];
+        slot.record = nullptr;
+        ++slot.generation;
+        free_slots_.push_back(record.watch);
         // close(2) takes the registration along; a descriptor that stays open has to leave.
-        if (record.registered && record.keep_descriptor) {
-            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
-            record.registered = false;
-        }
+        if (record.keep_descriptor) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
     }
 
     void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
 
+    // An attempt asks the socket itself, so nothing is gained by asking epoll first.
+    std::size_t catch_up() noexcept override { return 0; }
+
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
         const int count = wait(timeout);
-        if (count <= 0) return 0;
+        if (count <= 0) {
+            SIMPLENET_EXPECTS(count == 0 || errno == EINTR,
+                              "somebody closed the loop's descriptor");
+            return 0;
+        }
         for (int at = 0; at < count; ++at)
             dispatch(events_[static_cast<std::size_t>(at)]);
         const auto total = static_cast<std::size_t>(count);
@@ -128,12 +137,40 @@ public:
 
 private:
     static constexpr int most_rounds = 16;
+    static constexpr std::uint64_t wake_up = ~std::uint64_t{0};
+
+    /// What an event is about: its data is the slot's number and generation. A record may be gone
+    /// while events for its descriptor still come.
+    struct watched {
+        io_record* record = nullptr;
+        std::uint32_t generation = 0;
+    };
+
+    std::uint32_t take_slot() {
+        if (free_slots_.empty()) {
+            slots_.emplace_back();
+            // Here and not where it is given back, which must not fail.
+            free_slots_.reserve(slots_.capacity());
+            return static_cast<std::uint32_t>(slots_.size() - 1);
+        }
+        const std::uint32_t slot = free_slots_.back();
+        free_slots_.pop_back();
+        return slot;
+    }
 
     bool add(io_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
-        epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET,
-                          .data = {.ptr = &record}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) return false;
+        constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+        const std::uint32_t slot = take_slot();
+        watched& at = slots_[slot];
+        epoll_event event{.events = all,
+                          .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
+        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) {
+            free_slots_.push_back(slot);
+            return false;
+        }
+        at.record = &record;
+        record.watch = slot;
         record.registered = record.receiving = true;
         return true;
     }
@@ -171,8 +208,11 @@ private:
 
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
     void dispatch(const epoll_event& event) noexcept {
-        if (event.data.ptr == nullptr) return; // a wake-up
-        io_record& record = *static_cast<io_record*>(event.data.ptr);
+        if (event.data.u64 == wake_up) return;
+        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
+        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports.
+        if (slot.generation != event.data.u64 >> 32U || slot.record == nullptr) return;
+        io_record& record = *slot.record;
         constexpr unsigned hang_up = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
         // Urgent data (tcp(7)): a read ends where it was, with more behind it.
         if ((event.events & EPOLLPRI) != 0) record.stops_short = true;
@@ -213,13 +253,13 @@ private:
 
     static bool attempt_read_exact(operation& op) noexcept {
         io_record& record = *op.record;
-        while (op.moved != op.size) {
+        for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
             const ssize_t count = read(record, op.data + op.moved, op.size - op.moved);
             if (count <= 0) return read_failed(op, count);
             op.moved += static_cast<std::size_t>(count);
-            if (!record.readable) return op.moved == op.size;
+            if (!record.readable) break;
         }
-        return true;
+        return op.moved == op.size;
     }
 
     bool attempt_receive(operation& op) noexcept {
@@ -255,7 +295,10 @@ private:
 
     bool attempt_accept(operation& op) noexcept {
         io_record& record = *op.record;
-        if (record.accepting->pausing) return false;
+        if (record.accepting->pausing) {
+            record.readable = false; // it ends with an attempt
+            return false;
+        }
         for (;;) {
             const int accepted = sys::accept(record.fd, sys::mode::nonblocking);
             if (accepted >= 0) {
@@ -311,6 +354,8 @@ private:
     receive_pool* pool_ = nullptr;
     bool nanosecond_waits_ = true;
     intrusive_list<io_record, starved_tag> starved_;
+    std::vector<watched> slots_; // one for each registered descriptor, and free ones
+    std::vector<std::uint32_t> free_slots_;
     std::array<epoll_event, 256> events_;
 };
 

@@ -173,6 +173,10 @@ detail::run_queue& event_loop::queue() noexcept {
     return *inner_;
 }
 
+detail::run_queue& event_loop::own_queue() noexcept {
+    return inner_->spawning_queue();
+}
+
 void event_loop::post_item(detail::posted& item) noexcept {
     inner_->post(item);
 }

@@ -33,6 +33,10 @@ void io_object::expect_short_reads() noexcept {
     record_->stops_short = true;
 }
 
+void io_object::abort_on_close(bool abort) noexcept {
+    if (record_ != nullptr) record_->aborts = abort;
+}
+
 void io_object::drop() noexcept {
     if (record_ == nullptr) return;
     io_record& gone = *std::exchange(record_, nullptr);
@@ -57,7 +61,6 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
     }
     if (record_->home == nullptr) current_loop().bind(*record_);
     suspend(caller, within);
-    waiting_ = true;
     record_->closed_waiters.push_back(*this);
     return true;
 }
@@ -70,7 +73,6 @@ result<> closed_operation::await_resume() noexcept {
 void closed_operation::on_stop(stop_reason reason) noexcept {
     if (!linked()) return; // it is on the ready list
     unlink();
-    waiting_ = false;
     stopped_ = reason;
     if (record_->home != nullptr) record_->home->free_if_unused(*record_);
     within_->queue->push(*this);
@@ -85,8 +87,8 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor = false;
-    finished = listening = false;
+    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor =
+        finished = listening = aborts = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;

@@ -48,8 +48,7 @@ struct idle_state final : timer_node {
 ///
 /// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
 /// operation, and after the loop's end. Freed when the handle is gone, the descriptor closed and
-/// the kernel has forgotten it. Its memory stays readable while its loop lives, so that an event
-/// for a descriptor that a duplicate keeps alive can do no harm.
+/// the kernel has forgotten it.
 ///
 /// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
 struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_tag> {
@@ -69,12 +68,14 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     bool receiving = false;       // the backend watches for reads already: no need to submit one
     bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
     bool stops_short = false;     // a short read does not mean that nothing is left
+    std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists
     bool closing = false;         // close() was called
     bool keep_descriptor = false; // release(): closing ends without close(2)
     bool finished = false;        // closing is over: the kernel knows nothing of it any more
     bool listening = false;
+    bool aborts = false; // set_linger(0): close() resets the connection
 
     // io_uring.
     bool armed = false;     // a multishot receive or accept is in the kernel
@@ -90,6 +91,11 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     std::unique_ptr<accept_state> accepting;
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
+
+    /// All receive buffers are held: what is readable cannot be received yet.
+    [[nodiscard]] bool waits_for_buffer() const noexcept {
+        return static_cast<const list_hook<starved_tag>&>(*this).linked();
+    }
 
     /// As if constructed again, for a record that was finished and is held by nobody.
     void reset(int descriptor) noexcept;

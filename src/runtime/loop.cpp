@@ -62,7 +62,11 @@ std::size_t loop::turn(nanoseconds limit) {
         events = driver_->poll(sleeps ? wait : no_wait);
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
-        if (events == 0 && timed) count += timers.fire(clock::now());
+        if (events == 0 && timed) {
+            const std::size_t fired = timers.fire(clock::now());
+            count += fired;
+            if (fired != 0) events += driver_->catch_up();
+        }
     }
     completions_ += events;
     return count + events;
@@ -139,17 +143,25 @@ std::size_t loop::poll() {
     return count;
 }
 
+run_queue& loop::spawning_queue() noexcept {
+    debug_check_thread();
+    if (embedded_ && run_queue::current() != this) driver_->announce();
+    return *this;
+}
+
 // Whoever watches the descriptor is to come again for what is ready, and for every post.
 void loop::announce_work() noexcept {
     if (has_ready() || !inbox_.park()) driver_->announce();
 }
 
 void loop::stop() noexcept {
+    const caller inside{callers_};
     stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) driver_->wake();
 }
 
 void loop::post(posted& item) noexcept {
+    const caller inside{callers_};
     if (!inbox_.push(item)) return;
     wake_ups_.fetch_add(1, std::memory_order_relaxed);
     driver_->wake();
@@ -216,8 +228,11 @@ void loop::close(io_record& record) noexcept {
     // nothing until then.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    if (in_flight && !record.keep_descriptor)
-        static_cast<void>(sys::shutdown(record.fd, SHUT_RDWR));
+    // A listener has no peer, and shutdown(2) would end it for every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening) {
+        static_cast<void>(record.aborts ? sys::disconnect(record.fd)
+                                        : sys::shutdown(record.fd, SHUT_RDWR));
+    }
     driver_->retire(record);
     for (operation* op : {record.reader, record.writer}) {
         if (op != nullptr) op->on_stop(stop_reason::canceled);
@@ -321,6 +336,9 @@ void loop::tear_down() noexcept {
         drain_kernel();
         orphan_records();
     }
+    // What made this loop end may have been a stop() or post() that has not returned yet.
+    while (callers_.load(std::memory_order_acquire) != 0)
+        std::this_thread::yield();
     driver_.reset();
 }
 

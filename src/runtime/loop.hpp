@@ -84,9 +84,25 @@ public:
     void pause_accepting(io_record& listener) noexcept;
     void resume_accepting(io_record& listener) noexcept;
 
-    void set_idle_timeout(io_record& record, nanoseconds limit);
+    /// For a spawn on this thread.
+    [[nodiscard]] run_queue& spawning_queue() noexcept;
 
 private:
+    /// Another thread is in here: the destructor waits for it.
+    class caller {
+    public:
+        explicit caller(std::atomic<unsigned>& count) noexcept
+            : count_{count} {
+            count_.fetch_add(1, std::memory_order_relaxed);
+        }
+        caller(const caller&) = delete;
+        caller& operator=(const caller&) = delete;
+        ~caller() { count_.fetch_sub(1, std::memory_order_release); }
+
+    private:
+        std::atomic<unsigned>& count_;
+    };
+
     std::size_t turn(nanoseconds limit);
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
@@ -105,11 +121,11 @@ private:
     loop_options options_;
     std::unique_ptr<backend_driver> driver_;
     inbox inbox_;
+    std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
     std::thread::id thread_; // of the first run
     bool embedded_ = false;  // native_handle() was asked for
-    bool running_ = false;
 
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
@@ -121,7 +137,7 @@ private:
     std::size_t closing_ = 0; // records whose close is under way
 
     intrusive_list<io_record> records_;             // bound to this loop
-    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld; kept readable
+    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
     std::vector<idle_state*> touched_;              // get their clock reading before the poll
     intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
 };

@@ -43,6 +43,10 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
+        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
+            queue_up(of.reader, within);
+            return true;
+        }
     }
     if (kind == request::read_exact && size == 0) return false; // whatever is there
     wait(of.reader, within);
@@ -71,6 +75,10 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             of.home->touch(of);
             return false;
         }
+        if (of.writable && kind != request::connect) [[unlikely]] {
+            queue_up(of.writer, within);
+            return true;
+        }
     }
     if (next_bytes(*this).empty()) return false; // whatever there is room for
     wait(of.writer, within);
@@ -98,7 +106,7 @@ bool operation::cannot_start(scope& within) noexcept {
     return true;
 }
 
-/// This coroutine had its share of the turn: it queues like everybody else.
+/// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this;
@@ -124,12 +132,16 @@ inline void operation::attempt_in_turn() noexcept {
         error = ECANCELED;
     } else if (reads ? of.driver->attempt_read(*this) : of.driver->attempt_write(*this)) {
         of.home->touch(of);
-    } else if (stopped == stop_reason::none) {
+    } else if (stopped != stop_reason::none) {
+        error = error_number(stopped);
+    } else if (reads ? of.readable && !of.waits_for_buffer()
+                     : of.writable && kind != request::connect) {
+        within_->queue->push(*this); // it moved as much as one turn allows
+        return;
+    } else {
         phase = state::waiting;
         of.driver->submit(*this);
         return;
-    } else {
-        error = error_number(stopped);
     }
     (reads ? of.reader : of.writer) = nullptr;
     phase = state::finished;

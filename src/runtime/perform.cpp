@@ -51,9 +51,10 @@ ssize_t send_vector(const operation& op) noexcept {
 } // namespace
 
 bool go_on_sending(operation& op, ssize_t count) noexcept {
-    for (;;) {
+    for (int round = 1;; ++round) {
         if (count < 0) return send_failed(op, count);
         if (op.moved == op.size || op.kind == request::write_some) return true;
+        if (round == most_tries) return false;
         // It was short: the next one says whether there is room again.
         count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
         if (count > 0) op.moved += static_cast<std::size_t>(count);
@@ -62,12 +63,13 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
 
 bool attempt_send_vector(operation& op) noexcept {
     if (advance_write(op, 0)) return true; // nothing but empty buffers
-    for (;;) {
+    for (int round = 0; round < most_tries; ++round) {
         const ssize_t count = send_vector(op);
         if (count < 0) return send_failed(op, count);
         if (advance_write(op, static_cast<std::size_t>(count))) return true;
         if (op.kind == request::write_some) return true;
     }
+    return false;
 }
 
 } // namespace simplenet::detail

@@ -8,6 +8,10 @@
 
 namespace simplenet::detail {
 
+/// System calls in one attempt at a transfer of everything: a fast peer must not hold the loop. An
+/// attempt that stops for this leaves the socket marked as ready, and is repeated in the next turn.
+inline constexpr int most_tries = 16;
+
 /// Books `count` bytes that a write moved. True: nothing is left to write.
 [[nodiscard]] bool advance_write(operation& op, std::size_t count) noexcept;
 

@@ -91,6 +91,12 @@ int connect(int fd, const sockaddr* to, socklen_t size) noexcept {
     return once([&] { return ::connect(fd, to, size); });
 }
 
+int disconnect(int fd) noexcept {
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    return sys::connect(fd, &nobody, sizeof nobody);
+}
+
 int pending_error(int fd) noexcept {
     int error = 0;
     const int outcome = get_option(fd, SOL_SOCKET, SO_ERROR, error);

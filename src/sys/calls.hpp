@@ -133,6 +133,10 @@ enum class mode { blocking, nonblocking };
 //         TCP: no free local port.
 [[nodiscard]] int connect(int fd, const sockaddr* to, socklen_t size) noexcept;
 
+/// Ends a TCP connection with a reset, at once, whoever still uses the descriptor (connect(2),
+/// AF_UNSPEC; RFC 9293, 3.10.5). Operations that wait on it end.
+int disconnect(int fd) noexcept;
+
 /// SO_ERROR as a negated errno, 0 if there is none. Reading it clears it.
 [[nodiscard]] int pending_error(int fd) noexcept;
 

@@ -119,12 +119,14 @@ class Server:
         self.host = found[1].strip("[]")
         self.port = int(found[2])
         self.backend = found[3]
-        self.pid = self._process.pid
+        self._clients = []
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
+        for each in self._clients:
+            each.close()
         status = self._end()
         # 0: a server that handles the signal. Anything else is a crash that nobody saw.
         if kind is None and status not in (0, -signal.SIGTERM):
@@ -142,8 +144,10 @@ class Server:
             self._process.stdout.close()
 
     def connect(self):
+        """A client that lives no longer than the server."""
         client = socket.create_connection((self.host, self.port), WAIT)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._clients.append(client)
         return client
 
 

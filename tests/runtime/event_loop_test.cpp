@@ -1,6 +1,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/descriptor_limit.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 
@@ -95,7 +96,7 @@ TEST_P(event_loop_test, a_failed_create_leaks_no_descriptor) {
     const auto before = open_descriptors();
 
     for (const int spare : {0, 1, 2}) {
-        const descriptor_limit few{static_cast<rlim_t>(before - 1 + spare)};
+        const descriptor_limit few{spare};
         if (auto made = event_loop::create({.backend = GetParam()})) break;
     }
 
@@ -229,6 +230,29 @@ TEST_P(event_loop_test, a_stop_from_another_thread_ends_a_run_that_sleeps) {
     EXPECT_EQ(loop().metrics().live_tasks, 1U);
 }
 
+// Used to be a race: the loop was gone before the stop() that ended it had returned.
+TEST_P(event_loop_test, a_loop_may_be_destroyed_as_soon_as_a_stop_or_a_post_ends_its_run) {
+    destroy_loop();
+    for (int round = 0; round < 200; ++round) {
+        std::atomic<event_loop*> published = nullptr;
+        std::jthread runs{[&, chosen = loop_options{.backend = GetParam()}] {
+            event_loop local = or_throw(event_loop::create(chosen));
+            auto for_ever = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+            local.spawn(for_ever());
+            published.store(&local);
+            local.run();
+        }};
+        while (published.load() == nullptr)
+            std::this_thread::yield();
+        event_loop* const other = published.load();
+        if (round % 2 == 0) {
+            other->stop();
+        } else {
+            other->post([other] { other->stop(); });
+        }
+    }
+}
+
 TEST_P(event_loop_test, run_for_says_whether_the_time_ran_out) {
     auto sleeper = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
     EXPECT_TRUE(loop().run_for(1h)) << "nothing to wait for";
@@ -336,6 +360,17 @@ TEST_P(event_loop_test, a_remote_spawn_makes_the_native_handle_readable) {
     poll_until_idle();
 
     EXPECT_EQ(handle->get(), 42);
+}
+
+TEST_P(event_loop_test, a_spawn_from_outside_makes_the_native_handle_readable) {
+    poll_until_idle();
+    auto answer = []() -> task<int> { co_return 42; };
+    auto handle = loop().spawn(answer());
+    EXPECT_TRUE(readable());
+
+    poll_until_idle();
+
+    EXPECT_TRUE(handle.done());
 }
 
 TEST_P(event_loop_test, a_completion_makes_the_native_handle_readable) {

@@ -9,7 +9,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 namespace simplenet::testing {
@@ -32,21 +31,5 @@ inline bool refuse_io_uring(int error) {
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
-
-/// No descriptor beyond the first `count` can be opened, while this lives.
-class descriptor_limit {
-public:
-    explicit descriptor_limit(rlim_t count) {
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const rlimit less{.rlim_cur = count, .rlim_max = before_.rlim_max};
-        ::setrlimit(RLIMIT_NOFILE, &less);
-    }
-    descriptor_limit(const descriptor_limit&) = delete;
-    descriptor_limit& operator=(const descriptor_limit&) = delete;
-    ~descriptor_limit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
-private:
-    rlimit before_{};
-};
 
 } // namespace simplenet::testing

@@ -71,15 +71,6 @@ public:
         return node;
     }
 
-    /// Moves everything of `other` in front of what is here.
-    void prepend(ready_list& other) noexcept {
-        if (other.empty()) return;
-        other.last_->next_ready_ = first_;
-        if (first_ == nullptr) last_ = other.last_;
-        first_ = other.first_;
-        other.first_ = nullptr;
-    }
-
     void clear() noexcept { first_ = nullptr; }
 
     [[nodiscard]] ready_list take() noexcept {

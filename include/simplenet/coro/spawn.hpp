@@ -220,7 +220,7 @@ inline namespace runtime {
 /// @par Cancellation
 /// A stop that reaches the await is passed to the child, which is then joined: the await returns
 /// what the child returned. shield() around it prevents that.
-template <class T>
+template <class T = void>
 class join_handle {
 public:
     class awaiter;

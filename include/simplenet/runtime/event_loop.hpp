@@ -102,8 +102,10 @@ public:
     ///         readable or next_timer() passes.
     std::size_t poll();
 
-    /// A descriptor that is readable when a completion or a post waits for poll(): to embed this
-    /// loop in another one. Owned by the loop; only to be polled. The same each time.
+    /// A descriptor that is readable when a completion, a post or a spawn waits for poll(): to
+    /// embed this loop in another one. Owned by the loop; only to be polled. The same each time.
+    /// What else is done to the loop's tasks and sockets from outside, such as request_stop() or
+    /// close(), is to be followed by a poll().
     [[nodiscard]] int native_handle() const noexcept;
 
     /// When to call poll() at the latest, for the timers; none if there are none.
@@ -143,10 +145,7 @@ private:
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
-    [[nodiscard]] detail::run_queue& own_queue() noexcept {
-        queue().debug_check_thread();
-        return queue();
-    }
+    [[nodiscard]] detail::run_queue& own_queue() noexcept; // to spawn on
     void post_item(detail::posted& item) noexcept;
     bool run_for_ns(std::chrono::nanoseconds limit);
 

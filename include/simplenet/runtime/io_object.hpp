@@ -50,7 +50,6 @@ private:
     bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 
     io_record* record_;
-    bool waiting_ = false; // in the record's list
     stop_reason stopped_ = stop_reason::none;
 };
 
@@ -98,6 +97,7 @@ protected:
 
     [[nodiscard]] io_record* record() const noexcept { return record_; }
     void set_idle_timeout(std::chrono::nanoseconds limit) noexcept;
+    void abort_on_close(bool abort) noexcept;
     /// Reads may stop short with more behind them.
     void expect_short_reads() noexcept;
 

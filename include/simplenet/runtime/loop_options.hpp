@@ -46,13 +46,15 @@ struct loop_options {
     /// fit are submitted early, at the price of a system call.
     unsigned queue_depth = 256;
     /// Spin at most so long for new completions before sleeping. 0: never.
+    /// Reserved: not implemented yet, a loop never spins.
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1.
     std::size_t read_ahead = 64 * 1024;
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When all of them are held, receive() waits for one to come back.
     std::size_t receive_pool = 16 * 1024 * 1024;
-    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills.
+    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. Reserved: not
+    /// implemented yet, a signal has its default effect.
     bool handle_signals = true;
     /// Called with an exception of a detached task. Null: std::terminate.
     void (*on_unhandled)(std::exception_ptr) = nullptr;

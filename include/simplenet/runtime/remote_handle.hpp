@@ -122,13 +122,16 @@ inline namespace runtime {
 ///
 /// @par Cancellation
 /// A stop that reaches the await goes to the task, which is then joined.
-template <class T>
+template <class T = void>
 class remote_handle {
 public:
     class awaiter;
 
     explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
         : state_{std::move(state)} {}
+    remote_handle(remote_handle&&) noexcept = default;
+    remote_handle& operator=(remote_handle&&) noexcept = default;
+    ~remote_handle() = default;
 
     /// Waits for the task's end and returns its value or rethrows its exception. Throws
     /// `std::system_error` with operation_canceled if its loop was destroyed before it ended.

@@ -77,7 +77,7 @@ public:
     /// buffer of the loop's pool, and the bytes are copied.
     ///
     /// @par Example
-    /// @snippet echo_server.cpp serve
+    /// @snippet errors.cpp read all
     [[nodiscard]] detail::read_some_operation read_some(mutable_buffer into) noexcept {
         return {this->record(), into};
     }
@@ -92,6 +92,8 @@ public:
     /// As of read_some(). A pool whose buffers are all held is no error: it waits for one.
     /// @par Cancellation
     /// As of read_some().
+    /// @par Example
+    /// @snippet echo_server.cpp serve
     [[nodiscard]] receive_operation receive() noexcept { return receive_operation{this->record()}; }
 
     /// Writes at least one byte of `from`, and as many as the kernel takes at once; 0 of an empty

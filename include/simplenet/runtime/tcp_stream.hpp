@@ -61,7 +61,9 @@ public:
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
         if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
-        return with_tcp_options::set_linger(limit);
+        const auto set = with_tcp_options::set_linger(limit);
+        if (set) abort_on_close(limit.has_value());
+        return set;
     }
 };
 

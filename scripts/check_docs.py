@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Holds the pages for users to code that compiles.
+
+Every block of C++ in README.md and docs/usage/*.md has a comment before it,
+
+    <!-- snippet: docs/snippets/errors.cpp compare -->
+
+and says, but for its indentation, what stands between the two lines `//! [compare]` of that file.
+Links to files of this tree lead somewhere. With --fix the blocks are rewritten from the files.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md"))]
+
+BLOCK = re.compile(r"(?:^<!-- snippet: (?P<file>\S+) (?P<name>.+?) -->\n+)?"
+                   r"^```cpp\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+MARK = re.compile(r"^\s*//! \[.+\]\n", re.MULTILINE)
+
+
+def region(file, name):
+    """The text between the marks, without marks inside it; None if there is no such region."""
+    if not (ROOT / file).is_file():
+        return None
+    parts = re.split(rf"^\s*//! \[{re.escape(name)}\]\n", (ROOT / file).read_text(), flags=re.M)
+    if len(parts) != 3:
+        return None
+    return textwrap.dedent(MARK.sub("", parts[1])).strip("\n") + "\n"
+
+
+def check(page, fix):
+    text = page.read_text()
+    problems = []
+
+    def where(match):
+        return f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+
+    def visit(match):
+        if not match["file"]:
+            problems.append(f"{where(match)}: a block of C++ without <!-- snippet: FILE NAME -->")
+            return match[0]
+        wanted = region(match["file"], match["name"])
+        if wanted is None:
+            problems.append(f"{where(match)}: no //! [{match['name']}] twice in {match['file']}")
+            return match[0]
+        if match["code"] != wanted and not fix:
+            problems.append(f"{where(match)}: differs from {match['file']} [{match['name']}]; "
+                            "scripts/check_docs.py --fix rewrites it")
+        return match[0].replace(f"```cpp\n{match['code']}```", f"```cpp\n{wanted}```")
+
+    fixed = BLOCK.sub(visit, text)
+    if fix and fixed != text:
+        page.write_text(fixed)
+        print(f"rewrote blocks of {page.relative_to(ROOT)}")
+    for match in LINK.finditer(text):
+        if not (page.parent / match[1]).exists():
+            problems.append(f"{where(match)}: the link to {match[1]} leads nowhere")
+    return problems, len(BLOCK.findall(text))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fix", action="store_true", help="rewrite blocks that differ")
+    fix = parser.parse_args().fix
+
+    problems = []
+    blocks = 0
+    for page in PAGES:
+        found, count = check(page, fix)
+        problems += found
+        blocks += count
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(PAGES)} pages, {blocks} blocks of C++, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
