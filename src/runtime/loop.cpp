@@ -270,6 +270,8 @@ void loop::drop(io_record& record) noexcept {
 
 void loop::free_if_unused(io_record& record) noexcept {
     if (record.held || !record.finished || !record.closed_waiters.empty()) return;
+    // A release() whose coroutine was destroyed before it took the descriptor.
+    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (record.idle && record.idle->touched) std::erase(touched_, record.idle.get());
     record.unlink_all();
     spare_.emplace_back(&record);

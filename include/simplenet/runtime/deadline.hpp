@@ -74,7 +74,8 @@ private:
 
 /// An operation that suspends at one place, its own, so that it needs no scope to be stopped.
 template <class Awaitable>
-concept leaf = std::derived_from<Awaitable, suspension> && requires { typename Awaitable::is_leaf; };
+concept leaf =
+    std::derived_from<Awaitable, suspension> && requires { typename Awaitable::is_leaf; };
 
 /// Awaits a leaf with a limit: the timer stops the operation itself.
 // Most awaits with a limit are reads and writes: this saves them entering and leaving a scope, four
