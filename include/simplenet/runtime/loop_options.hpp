@@ -49,7 +49,7 @@ struct loop_options {
     /// Reserved: not implemented yet, a loop never spins.
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1. On io_uring
-    /// the kernel learns of it after a pass of at most 32 buffers, so up to 512 KiB may come on top.
+    /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
     std::size_t read_ahead = 64 * 1024;
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When all of them are held, receive() waits for one to come back.
