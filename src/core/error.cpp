@@ -49,6 +49,10 @@ void throw_system_error(std::error_code code) {
     throw std::system_error{code};
 }
 
+void throw_system_error(std::error_code code, const char* what) {
+    throw std::system_error{code, what};
+}
+
 } // namespace detail
 
 } // namespace simplenet

@@ -51,6 +51,7 @@ std::size_t run_queue::run_ready() noexcept {
     for (ready_list batch = ready_.take(); !batch.empty(); ++count) {
         inline_turns_ = inline_turns_per_resume;
         batch.pop_front().run();
+        inline_count_ += inline_turns_per_resume - inline_turns_;
     }
     return count;
 }

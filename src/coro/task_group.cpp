@@ -65,6 +65,7 @@ void group_core::add(group_child_base& child, bool counted) noexcept {
     child.inner.begin(*within_, reason_);
     queue.add(child);
     ++size_;
+    if (!counted) ++bodies_;
     const bool starts = queue.may_start(child, *queue.here);
     if (counted && limit_ != 0 && running_ == limit_) {
         queued_.push_back(child);
@@ -130,6 +131,7 @@ void group_core::note_outcome(const group_child_base& child) noexcept {
 void group_core::forget(group_child_base& child) noexcept {
     static_cast<list_hook<in_group>&>(child).unlink();
     --size_;
+    if (!child.counted_) --bodies_;
 }
 
 void group_core::start_next() noexcept {
@@ -151,7 +153,7 @@ result<> group_core::outcome() {
 }
 
 bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
-    if (group_->size() == 0) return false;
+    if (group_->ended()) return false;
     SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
     suspend(caller, within);
     if (!within.queue->tolerate_refusal(within)) return true;
@@ -163,7 +165,7 @@ bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
 
 void group_join::run() noexcept {
     // Otherwise somebody has spawned since: the end of that child tells again.
-    if (group_->size() == 0) resume();
+    if (group_->ended()) resume();
 }
 
 result<> group_join::await_resume() {

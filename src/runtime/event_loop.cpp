@@ -63,7 +63,7 @@ result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_opti
     if (made || is_shortage_of_descriptors(made.error())) return made;
     // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
-    return made;
+    return fail(errc::backend_unavailable);
 #else
     return fail(errc::backend_unavailable);
 #endif

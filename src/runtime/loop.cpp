@@ -31,7 +31,7 @@ std::size_t loop::turn(nanoseconds limit) {
 
     // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
     // turn of a few resumptions costs less than the system call.
-    unpolled_ += count;
+    unpolled_ += count + take_inline_count(); // an operation costs a system call as well
     if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
         if (busy_turns_ == busy_turns_polled) return count;
         ++busy_turns_;

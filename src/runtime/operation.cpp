@@ -9,6 +9,8 @@ namespace simplenet::detail {
 
 std::error_code operation::code() const noexcept {
     if (error < 0) return make_error_code(static_cast<errc>(-error));
+    // Ours and not the kernel's: the same code as of a stopped sleep.
+    if (error == ECANCELED) return error_of(stop_reason::canceled);
     return {error, std::system_category()};
 }
 

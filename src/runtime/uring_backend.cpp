@@ -339,6 +339,7 @@ public:
         unstarve(record);
         drop_ahead(record);
         disarm(record);
+        if (record.listening) finish_accepting(record);
     }
 
     void take_ahead(io_record& record, std::vector<std::byte>& unread) override {
@@ -850,6 +851,15 @@ private:
             }
         }
         if (!more) released(record);
+    }
+
+    /// An accept in the kernel keeps the socket listening, so its end is not left for later: nobody
+    /// is to connect any more once close() has returned, and the address is free.
+    void finish_accepting(io_record& record) noexcept {
+        for (int round = 0; record.armed && round < 4; ++round) {
+            enter(0, nullptr);
+            reap();
+        }
     }
 
     bool take_connection(operation& op) noexcept {

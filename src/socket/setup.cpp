@@ -46,7 +46,7 @@ result<> bind_to(int fd, const native_address& at) noexcept {
 }
 
 result<> start_listening(int fd, int backlog) noexcept {
-    SIMPLENET_EXPECTS(backlog > 0, "a listener's backlog is at least 1");
+    SIMPLENET_EXPECTS(backlog >= 0, "a listener's backlog is not negative");
     return sys::to_result(sys::listen(fd, backlog));
 }
 

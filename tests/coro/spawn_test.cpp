@@ -57,6 +57,47 @@ task<> thrower() {
     co_return;
 }
 
+task<std::string> repeat(const std::string& text) {
+    co_await yield();
+    co_return text;
+}
+
+struct speaker {
+    std::string name;
+    task<std::string> say(const std::string& text) {
+        co_await yield();
+        co_return name + text;
+    }
+};
+
+// What an argument was converted to used to be gone when the coroutine went on.
+TEST_F(spawn_test, keeps_what_arguments_are_converted_to) {
+    const char* const text = "long enough not to fit into a string's own buffer";
+    auto generic = [](const std::string& given, auto) -> task<std::string> {
+        co_await yield();
+        co_return given;
+    };
+    speaker named{"she said: "};
+
+    auto function = queue.spawn(repeat, text);
+    auto member = queue.spawn(&speaker::say, &named, text);
+    auto overloaded = queue.spawn(generic, text, 0);
+
+    queue.run([&]() -> task<> {
+        EXPECT_EQ(co_await function, text);
+        EXPECT_EQ(co_await member, named.name + text);
+        EXPECT_EQ(co_await overloaded, text);
+    }());
+}
+
+TEST_F(spawn_test, a_handle_can_be_made_before_its_task) {
+    join_handle<int> handle;
+    handle.detach();
+    handle = queue.spawn(value(3));
+
+    EXPECT_EQ(queue.run([&]() -> task<int> { co_return co_await handle; }()), 3);
+}
+
 TEST_F(spawn_test, starts_the_child_in_the_next_turn) {
     std::vector<int> log;
     auto child = [&]() -> task<> {

@@ -384,6 +384,20 @@ TEST_P(tcp_listener_test, an_accept_that_waits_for_descriptors_can_be_stopped_an
     });
 }
 
+// On io_uring an armed accept used to keep the socket listening until the next turn.
+TEST_P(tcp_listener_test, nobody_connects_and_the_address_is_free_once_it_is_closed) {
+    run([&]() -> task<> {
+        auto listener = listen();
+        const endpoint at = or_throw(listener.local_endpoint());
+        EXPECT_EQ(error_of(co_await with_timeout(listener.accept(), 1ms)), errc::deadline_exceeded);
+
+        listener.close();
+
+        EXPECT_EQ(error_of(co_await async_connect(at)), std::errc::connection_refused);
+        EXPECT_TRUE(tcp_listener::bind(at));
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, tcp_listener_test, all_backends, backend_name);
 
 } // namespace

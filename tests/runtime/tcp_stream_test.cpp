@@ -1,4 +1,6 @@
+#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/runtime/with_stop.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -18,6 +20,7 @@
 #include <atomic>
 #include <csignal>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -673,6 +676,32 @@ TEST_P(tcp_stream_test, a_thousand_connections_at_once_are_all_served) {
         },
         4 * testing::test_limit);
     EXPECT_EQ(answered, 3 * connections);
+}
+
+TEST_P(tcp_stream_test, shutdown_write_may_be_awaited_like_everything_else) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.shutdown_write());
+        EXPECT_TRUE(co_await with_timeout(ours.shutdown_write(), 1s));
+        ours.close();
+        const auto refused = ours.shutdown_write();
+        const result<> passed_on = fail(refused);
+        EXPECT_EQ(error_of(passed_on), std::errc::bad_file_descriptor);
+    });
+}
+
+TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 8> buffer;
+        const auto stopped = std::make_error_code(std::errc::operation_canceled);
+        std::stop_source source;
+        source.request_stop();
+        auto read = co_await with_stop(source.get_token(), ours.read_some(buffer));
+        auto slept = co_await with_stop(source.get_token(), async_sleep(1h));
+        EXPECT_EQ(error_of(read), stopped);
+        EXPECT_EQ(error_of(slept), stopped);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_test, all_backends, backend_name);

@@ -112,8 +112,14 @@ TYPED_TEST(listener_test, running_out_of_descriptors_is_reported_and_loses_no_co
     EXPECT_TRUE(listener.accept());
 }
 
-TYPED_TEST(listener_test, a_backlog_of_nothing_is_a_contract_violation) {
-    EXPECT_DEATH((void)TypeParam::listen({.backlog = 0}), "contract violation");
+TYPED_TEST(listener_test, a_backlog_below_zero_is_a_contract_violation) {
+    EXPECT_DEATH((void)TypeParam::listen({.backlog = -1}), "contract violation");
+}
+
+TYPED_TEST(listener_test, a_backlog_of_zero_still_lets_one_in) {
+    auto listener = TypeParam::listen({.backlog = 0});
+
+    EXPECT_TRUE(TypeParam::stream::connect(TypeParam::address_of(listener)));
 }
 
 template <class Flavour>

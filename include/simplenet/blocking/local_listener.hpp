@@ -27,7 +27,7 @@ public:
     /// write to it may connect. Unnamed, the kernel picks an abstract name, which
     /// `local_endpoint()` tells; abstract names have no permissions.
     ///
-    /// @pre `options.backlog` is at least 1.
+    /// @pre `options.backlog` is not negative.
     ///
     /// @par Errors
     /// - `std::errc::address_in_use`: the path exists, even if only as the leftover of a server

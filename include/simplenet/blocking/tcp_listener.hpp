@@ -25,7 +25,7 @@ public:
 
     /// Listens at `at`; with port 0 on a free one, which `local_endpoint()` tells.
     ///
-    /// @pre `options.backlog` is at least 1.
+    /// @pre `options.backlog` is not negative.
     ///
     /// @par Errors
     /// - `std::errc::address_in_use`: somebody listens there.

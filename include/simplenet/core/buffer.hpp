@@ -99,6 +99,12 @@ public:
         SIMPLENET_EXPECTS(offset <= size_, "subspan() starts past the buffer");
         return {data() + offset, size_ - offset};
     }
+    /// `count` bytes after the first `offset`.
+    ///
+    /// @pre `offset + count <= size()`.
+    [[nodiscard]] const_buffer subspan(std::size_t offset, std::size_t count) const noexcept {
+        return subspan(offset).first(count);
+    }
 
 private:
     const void* data_ = nullptr; // void: a literal becomes one at compile time
@@ -151,6 +157,12 @@ public:
     [[nodiscard]] mutable_buffer subspan(std::size_t offset) const noexcept {
         SIMPLENET_EXPECTS(offset <= size_, "subspan() starts past the buffer");
         return {data() + offset, size_ - offset};
+    }
+    /// `count` bytes after the first `offset`.
+    ///
+    /// @pre `offset + count <= size()`.
+    [[nodiscard]] mutable_buffer subspan(std::size_t offset, std::size_t count) const noexcept {
+        return subspan(offset).first(count);
     }
 
 private:

@@ -76,14 +76,18 @@ inline constexpr bool is_expected = false;
 template <class T, class E>
 inline constexpr bool is_expected<std::expected<T, E>> = true;
 
-/// Any `expected<T, E>` whose error tells a std::error_code.
+template <class T, class E>
+void check_expected(const std::expected<T, E>&);
+
+/// Any `expected<T, E>`, or class derived from one, whose error tells a std::error_code.
 template <class T>
-concept failable =
-    is_expected<std::remove_cvref_t<T>> &&
-    std::convertible_to<typename std::remove_cvref_t<T>::error_type, std::error_code>;
+concept failable = requires(const std::remove_cvref_t<T>& outcome) {
+    check_expected(outcome);
+} && std::convertible_to<typename std::remove_cvref_t<T>::error_type, std::error_code>;
 
 /// Out of line so that or_throw() costs its callers one call on the cold path.
 [[noreturn]] void throw_system_error(std::error_code code);
+[[noreturn]] void throw_system_error(std::error_code code, const char* what);
 
 } // namespace detail
 

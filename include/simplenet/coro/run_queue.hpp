@@ -281,6 +281,10 @@ protected:
         ~activation();
     };
 
+    /// Operations that finished at their start since the last call.
+    [[nodiscard]] std::size_t take_inline_count() noexcept {
+        return std::exchange(inline_count_, 0);
+    }
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
     /// Stops every chain, shields or not; from here on refusals are counted.
@@ -299,6 +303,7 @@ private:
     std::coroutine_handle<> next_;
     bool continues_ = false; // resume() is on the stack, and will see next_
     unsigned inline_turns_ = 0;
+    std::size_t inline_count_ = 0;
     std::size_t live_chains_ = 0;
     intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
 };

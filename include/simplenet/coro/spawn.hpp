@@ -186,6 +186,80 @@ struct kept_call {
 template <class Function, class... Args>
 using task_of_call = std::invoke_result_t<std::decay_t<Function>, std::decay_t<Args>...>;
 
+template <class... Params>
+struct parameters {};
+
+/// The parameters of a callable, or nothing where they cannot be told: it is overloaded or generic.
+template <class Function>
+struct parameters_of {};
+template <class Function>
+    requires requires { &Function::operator(); }
+struct parameters_of<Function> : parameters_of<decltype(&Function::operator())> {};
+template <class R, class... Params>
+struct parameters_of<R (*)(Params...)> {
+    using type = parameters<Params...>;
+};
+template <class R, class... Params>
+struct parameters_of<R (*)(Params...) noexcept> : parameters_of<R (*)(Params...)> {};
+template <class R, class C, class... Params>
+struct parameters_of<R (C::*)(Params...)> : parameters_of<R (*)(Params...)> {};
+template <class R, class C, class... Params>
+struct parameters_of<R (C::*)(Params...) noexcept> : parameters_of<R (*)(Params...)> {};
+template <class R, class C, class... Params>
+struct parameters_of<R (C::*)(Params...) const> : parameters_of<R (*)(Params...)> {};
+template <class R, class C, class... Params>
+struct parameters_of<R (C::*)(Params...) const noexcept> : parameters_of<R (*)(Params...)> {};
+
+template <class T>
+inline constexpr bool is_reference_wrapper = false;
+template <class T>
+inline constexpr bool is_reference_wrapper<std::reference_wrapper<T>> = true;
+
+/// Whether `Param` takes a kept `Arg` without a temporary in between, which would be gone when the
+/// coroutine goes on.
+template <class Param, class Arg>
+inline constexpr bool binds_directly =
+    !std::is_reference_v<Param> || is_reference_wrapper<Arg> ||
+    std::is_convertible_v<Arg*, std::add_pointer_t<std::remove_reference_t<Param>>>;
+
+template <class Parameters, class... Args>
+inline constexpr bool all_bind_directly = false;
+template <class... Params, class... Args>
+    requires(sizeof...(Params) == sizeof...(Args))
+inline constexpr bool all_bind_directly<parameters<Params...>, Args...> =
+    (binds_directly<Params, Args> && ...);
+
+template <class Function, class... Args>
+consteval bool needs_no_temporaries() {
+    if constexpr (sizeof...(Args) == 0) {
+        return true;
+    } else if constexpr (std::is_member_pointer_v<Function> ||
+                         !requires { typename parameters_of<Function>::type; }) {
+        return false;
+    } else {
+        return all_bind_directly<typename parameters_of<Function>::type, Args...>;
+    }
+}
+
+/// Makes the call in an expression that lasts as long as its task, and with it what the arguments
+/// were converted to.
+// Not std::invoke: its temporaries die when it returns.
+template <class T, class Function, class... Args>
+task<T> call_and_wait(Function function, Args... arguments) {
+    co_return co_await std::move(function)(std::move(arguments)...);
+}
+template <class T, class Function, class Object, class... Args>
+    requires std::is_member_function_pointer_v<Function>
+task<T> call_and_wait(Function function, Object object, Args... arguments) {
+    if constexpr (is_reference_wrapper<Object>) {
+        co_return co_await (object.get().*function)(std::move(arguments)...);
+    } else if constexpr (requires { (object.*function)(std::move(arguments)...); }) {
+        co_return co_await (object.*function)(std::move(arguments)...);
+    } else {
+        co_return co_await ((*object).*function)(std::move(arguments)...);
+    }
+}
+
 template <class Function, class... Args>
 concept task_function = !is_task<std::remove_cvref_t<Function>> &&
                         std::invocable<std::decay_t<Function>, std::decay_t<Args>...> &&
@@ -225,6 +299,8 @@ class join_handle {
 public:
     class awaiter;
 
+    /// No task.
+    join_handle() noexcept = default;
     join_handle(join_handle&& other) noexcept
         : root_{std::exchange(other.root_, nullptr)} {}
     join_handle& operator=(join_handle&& other) noexcept {
@@ -266,7 +342,7 @@ private:
         return *root_;
     }
 
-    detail::root<T>* root_;
+    detail::root<T>* root_ = nullptr;
 };
 
 /// Awaitable of join_handle; the contract is documented there.
@@ -335,11 +411,17 @@ public:
 template <class Function, class... Args>
     requires task_function<Function, Args...>
 auto spawn_on(run_queue& queue, Function&& function, Args&&... arguments) {
-    using call = kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
     using value = typename task_of_call<Function, Args...>::value_type;
-    root<value>* child = new calling_root<value, call>{queue, std::forward<Function>(function),
-                                                       std::forward<Args>(arguments)...};
-    return spawn_access::start(queue, *child);
+    if constexpr (needs_no_temporaries<std::decay_t<Function>, std::decay_t<Args>...>()) {
+        using call = kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+        root<value>* child = new calling_root<value, call>{queue, std::forward<Function>(function),
+                                                           std::forward<Args>(arguments)...};
+        return spawn_access::start(queue, *child);
+    } else {
+        return spawn_on(queue,
+                        call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
+                            std::forward<Function>(function), std::forward<Args>(arguments)...));
+    }
 }
 
 } // namespace detail

@@ -74,7 +74,9 @@ public:
     void on_move(scope& enclosing) noexcept override;
     void on_queue_end() noexcept override;
 
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// The body of a with_group() is not counted.
+    [[nodiscard]] std::size_t size() const noexcept { return size_ - bodies_; }
+    [[nodiscard]] bool ended() const noexcept { return size_ == 0; }
     [[nodiscard]] bool failed() const noexcept { return exception_ || error_; }
 
     /// What join() returns once no child is left.
@@ -95,6 +97,7 @@ private:
     scope* within_; // null once the loop is gone
     std::size_t limit_;
     std::size_t size_ = 0;                    // children that have not ended
+    std::size_t bodies_ = 0;                  // of these, bodies of a with_group()
     std::size_t running_ = 0;                 // of these, started and counted
     stop_reason reason_ = stop_reason::none;  // of the children, those to come included
     stop_reason outside_ = stop_reason::none; // the part of it that came from around the group
@@ -206,14 +209,20 @@ public:
         requires(!detail::is_task<std::remove_cvref_t<Function>>)
     void spawn(Function&& function, Args&&... arguments) {
         if constexpr (detail::checked_task_function<Function, Args...>()) {
-            using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
             using value = typename detail::task_of_call<Function, Args...>::value_type;
             static_assert(detail::group_result<value>, "a child of a group returns task<> or "
                                                        "task<result<>>: it has no other result");
-            core_.add(
-                *new detail::calling_group_child<value, call>{
-                    core_, std::forward<Function>(function), std::forward<Args>(arguments)...},
-                true);
+            if constexpr (detail::needs_no_temporaries<std::decay_t<Function>,
+                                                       std::decay_t<Args>...>()) {
+                using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+                core_.add(
+                    *new detail::calling_group_child<value, call>{
+                        core_, std::forward<Function>(function), std::forward<Args>(arguments)...},
+                    true);
+            } else {
+                spawn(detail::call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
+                    std::forward<Function>(function), std::forward<Args>(arguments)...));
+            }
         }
     }
 
@@ -324,7 +333,8 @@ template <class Function>
 [[nodiscard]] task<result<>> with_group(group_options options, Function&& body) {
     static_assert(detail::safe_in_co_await<Function>,
                   "GCC 12 destroys the captures of this closure twice inside a co_await "
-                  "expression: name it first (auto body = [...] {...}; co_await "
+                  "expression: name it, and pass the name without std::move (auto body = [...] "
+                  "{...}; co_await "
                   "with_group(body))");
     return detail::run_group<detail::kept<Function>>(options, std::forward<Function>(body));
 }

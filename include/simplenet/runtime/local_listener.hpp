@@ -23,7 +23,7 @@ public:
 
     /// Listens at `at`; a path becomes a file.
     ///
-    /// @pre `options.backlog` is at least 1.
+    /// @pre `options.backlog` is not negative.
     ///
     /// @par Errors
     /// - `std::errc::address_in_use`: something is at the path, if only what a dead server left;

@@ -50,7 +50,12 @@ T run(task<T> main, loop_options options = {}) {
                       "run() inside a running loop: await the task instead");
     std::optional<detail::result_slot<T>> outcome;
     {
-        event_loop loop = or_throw(event_loop::create(options));
+        auto made = event_loop::create(options);
+        if (!made) {
+            detail::throw_system_error(
+                made.error(), "no event loop (see loop_options::backend and SIMPLENET_BACKEND)");
+        }
+        event_loop loop = *std::move(made);
         loop.spawn(detail::run_main(std::move(main), outcome, loop));
         loop.run();
     } // joins the rest, and main itself if it was not main that stopped the loop

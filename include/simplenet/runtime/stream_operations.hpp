@@ -9,6 +9,7 @@
 #include <simplenet/runtime/sleep.hpp>
 
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -41,6 +42,19 @@ public:
         moved = 0;
         return lease;
     }
+};
+
+/// A result that is there at once, and may be awaited like everything else.
+class ready_result : public result<> {
+public:
+    using result<>::result;
+    // NOLINTNEXTLINE(google-explicit-constructor): it is one.
+    ready_result(result<> outcome) noexcept
+        : result<>{outcome} {}
+
+    static bool await_ready() noexcept { return true; }
+    static bool await_suspend(std::coroutine_handle<>) noexcept { return false; }
+    [[nodiscard]] result<> await_resume() const noexcept { return *this; }
 };
 
 [[nodiscard]] result<> shutdown_write(const io_object& socket) noexcept;
@@ -128,12 +142,13 @@ public:
         return {this->record(), from};
     }
 
-    /// Tells the peer that nothing more will come; reading goes on. Never waits.
+    /// Tells the peer that nothing more will come; reading goes on. Never waits, so `co_await` is
+    /// allowed and not needed.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: the connection is gone.
     /// - `std::errc::bad_file_descriptor`: closed before.
-    [[nodiscard]] result<> shutdown_write() noexcept { return detail::shutdown_write(*this); }
+    [[nodiscard]] ready_result shutdown_write() noexcept { return detail::shutdown_write(*this); }
 
     /// Lets reads fail with `errc::deadline_exceeded` when they have waited so long and nothing
     /// moved in either direction meanwhile. Zero or less: no limit.

@@ -36,7 +36,7 @@ public:
     void close() noexcept { fd_.reset(); }
 
     /// Gives the descriptor to the caller, in the mode it is in.
-    [[nodiscard]] unique_fd release() && noexcept { return std::move(fd_); }
+    [[nodiscard]] unique_fd release() noexcept { return std::move(fd_); }
 
 protected:
     explicit socket_handle(known_socket socket) noexcept

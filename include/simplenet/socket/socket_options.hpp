@@ -16,8 +16,8 @@ namespace simplenet {
 
 /// How a TCP listener is made.
 struct listen_options {
-    /// Connections that may wait for `accept()`, at least 1. The kernel lowers it to the sysctl
-    /// net.core.somaxconn.
+    /// Connections that may wait for `accept()`; with 0 still one. The kernel lowers it to the
+    /// sysctl net.core.somaxconn.
     int backlog = 4096;
     /// Several sockets may bind the same endpoint, all with this option and of one user; the
     /// kernel spreads connections over them (SO_REUSEPORT, socket(7)).
@@ -37,8 +37,8 @@ struct listen_options {
 
 /// How a Unix domain listener is made.
 struct local_listen_options {
-    /// Connections that may wait for `accept()`, at least 1. The kernel lowers it to the sysctl
-    /// net.core.somaxconn.
+    /// Connections that may wait for `accept()`; with 0 still one. The kernel lowers it to the
+    /// sysctl net.core.somaxconn.
     int backlog = 4096;
     /// Removes a socket that is in the way at the path, whether or not somebody listens on it: a
     /// server that died leaves one. Anything else at the path, a file say, still fails with
