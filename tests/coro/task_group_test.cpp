@@ -72,6 +72,19 @@ TEST(task_group_test, join_waits_until_every_child_has_ended) {
     EXPECT_TRUE(queue.run([&]() -> task<result<>> { co_return co_await handle; }));
 }
 
+TEST(task_group_test, size_does_not_count_the_body_of_with_group) {
+    manual_queue queue;
+    auto body = [](task_group& group) -> task<> {
+        EXPECT_EQ(group.size(), 0U);
+        group.spawn([]() -> task<> { co_return; });
+        group.spawn([]() -> task<> { co_return; });
+        EXPECT_EQ(group.size(), 2U);
+        co_return;
+    };
+
+    EXPECT_TRUE(queue.run(with_group(body)));
+}
+
 TEST(task_group_test, join_of_no_children_is_over_at_once) {
     manual_queue queue;
     queue.spawn([]() -> task<> {

@@ -42,7 +42,8 @@ public:
     ///
     /// @par Errors
     /// - `errc::backend_unavailable`: an explicit choice, by the options or by SIMPLENET_BACKEND,
-    ///   that kernel, sandbox or build does not offer.
+    ///   that kernel, sandbox or build does not offer, or that the limit of locked memory
+    ///   (RLIMIT_MEMLOCK) leaves no room for.
     /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend.
     /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.
     [[nodiscard]] static result<event_loop> create(loop_options options = {});
