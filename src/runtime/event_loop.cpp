@@ -76,6 +76,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
     auto driver = make_driver(*made, options);
     if (!driver) return fail(driver);
     made->driver_ = *std::move(driver);
+    made->reads_directly_ = made->driver_->kind() == backend::epoll;
     return made;
 }
 

@@ -30,7 +30,7 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
 }
 
 void io_object::expect_short_reads() noexcept {
-    record_->stops_short = true;
+    record_->reads_to_the_end = true;
 }
 
 void io_object::abort_on_close(bool abort) noexcept {
@@ -87,8 +87,8 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor =
-        finished = listening = aborts = false;
+    receiving = readable = reads_to_the_end = reads_directly = registered = closing =
+        keep_descriptor = finished = listening = aborts = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;

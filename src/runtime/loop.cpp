@@ -24,45 +24,36 @@ loop::~loop() {
 // --- running
 // --------------------------------------------------------------------------------------
 
-std::size_t loop::turn(nanoseconds limit) {
+// Straight-line for the turn of a busy server without timers; inline in run(), which is where
+// servers are.
+inline std::size_t loop::make_turn(nanoseconds limit) {
     ++turns_;
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
-
-    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
-    // turn of a few resumptions costs less than the system call.
-    unpolled_ += count + take_inline_count(); // an operation costs a system call as well
-    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
-        if (busy_turns_ == busy_turns_polled) return count;
-        ++busy_turns_;
+    if (has_ready()) {
+        if (puts_off_poll(count, limit)) return count;
+        limit = no_wait;
     }
     unpolled_ = 0;
+    inline_seen_ = inline_taken();
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
-    nanoseconds wait = limit;
     const bool timed = !timers.quiet() || !touched_.empty();
-    if (timed) {
-        const auto now = clock::now();
-        settle_timers(now);
-        count += timers.fire(now);
-        if (const auto next = timers.next()) {
-            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
-        }
-    }
-    if (has_ready() || !has_work()) wait = no_wait;
+    if (timed) count += tend_timers(limit);
+    if (!has_work()) limit = no_wait;
 
     std::size_t events = 0;
-    if (wait == no_wait) {
+    if (limit == no_wait) {
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
         // stop() publishes its wish before it looks whether we are parked: ask after parking.
         const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-        events = driver_->poll(sleeps ? wait : no_wait);
+        events = driver_->poll(sleeps ? limit : no_wait);
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
-        if (events == 0 && timed) {
+        if (timed && events == 0) {
             const std::size_t fired = timers.fire(clock::now());
             count += fired;
             if (fired != 0) events += driver_->catch_up();
@@ -70,6 +61,37 @@ std::size_t loop::turn(nanoseconds limit) {
     }
     completions_ += events;
     return count + events;
+}
+
+std::size_t loop::turn(nanoseconds limit) {
+    return make_turn(limit);
+}
+
+/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a turn
+/// of a few resumptions costs less than the system call.
+bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
+    unpolled_ += count;
+    // An operation costs a system call as well.
+    if (unpolled_ + (inline_taken() - inline_seen_) >= resumptions_per_poll || limit == no_wait) {
+        return false;
+    }
+    if (busy_turns_ == busy_turns_polled) return true;
+    ++busy_turns_;
+    return false;
+}
+
+/// Fires what is due, and cuts `wait` down to the next timer. Returns how many fired.
+std::size_t loop::tend_timers(nanoseconds& wait) noexcept {
+    const auto now = clock::now();
+    if (!touched_.empty()) settle_touched(now);
+    timers.settle(now);
+    const std::size_t fired = timers.fire(now);
+    if (has_ready()) {
+        wait = no_wait;
+    } else if (const auto next = timers.next()) {
+        wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
+    }
+    return fired;
 }
 
 std::size_t loop::take_posted() noexcept {
@@ -81,7 +103,7 @@ std::size_t loop::take_posted() noexcept {
     return count;
 }
 
-void loop::settle_timers(clock::time_point now) noexcept {
+void loop::settle_touched(clock::time_point now) noexcept {
     for (idle_state* idle : touched_) {
         idle->touched = false;
         idle->last = now;
@@ -90,7 +112,6 @@ void loop::settle_timers(clock::time_point now) noexcept {
         }
     }
     touched_.clear();
-    timers.settle(now);
 }
 
 bool loop::has_work() const noexcept {
@@ -113,7 +134,7 @@ void loop::run() {
     const activation active{*this};
     if (embedded_) inbox_.unpark();
     while (!consume_stop() && has_work())
-        turn(forever);
+        make_turn(forever);
     if (embedded_) announce_work();
 }
 
@@ -215,6 +236,7 @@ io_record& loop::new_record(int descriptor) {
 void loop::bind(io_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
+    record.reads_directly = reads_directly_;
     records_.push_back(record);
 }
 
@@ -223,6 +245,7 @@ void loop::close(io_record& record) noexcept {
     if (record.closing) return;
     record.closing = true;
     record.open_on = nullptr;
+    record.reads_directly = false;
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.

@@ -71,7 +71,10 @@ public:
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
     /// There may be something for a waiting `op`: attempts it when its turn comes.
-    void attempt_later(operation& op) noexcept;
+    void attempt_later(operation& op) noexcept {
+        op.phase = operation::state::queued;
+        push(op);
+    }
     /// Something moved on `record`, or a read began to wait.
     void touch(io_record& record) noexcept {
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
@@ -103,9 +106,12 @@ private:
         std::atomic<unsigned>& count_;
     };
 
+    std::size_t make_turn(nanoseconds limit);
     std::size_t turn(nanoseconds limit);
+    bool puts_off_poll(std::size_t count, nanoseconds limit) noexcept;
+    std::size_t tend_timers(nanoseconds& wait) noexcept;
     std::size_t take_posted() noexcept;
-    void settle_timers(clock::time_point now) noexcept;
+    void settle_touched(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
@@ -124,14 +130,16 @@ private:
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
-    std::thread::id thread_; // of the first run
-    bool embedded_ = false;  // native_handle() was asked for
+    std::thread::id thread_;      // of the first run
+    bool embedded_ = false;       // native_handle() was asked for
+    bool reads_directly_ = false; // see io_record
 
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0;   // resumptions since the last poll
-    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
+    std::size_t unpolled_ = 0;    // resumptions since the last poll
+    std::size_t inline_seen_ = 0; // inline_taken() at the last poll
+    std::size_t busy_turns_ = 0;  // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

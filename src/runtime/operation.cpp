@@ -22,8 +22,26 @@ int error_number(stop_reason reason) noexcept {
 
 } // namespace
 
-// Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
-// One function with the direction as a value costs a fifth more instructions an operation.
+// Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
+// same wherever it is a system call: the backend is not asked.
+
+inline bool operation::attempt_read(io_record& of) noexcept {
+    if (kind == request::read_some && of.reads_directly) [[likely]] {
+        return receive_some(*this);
+    }
+    return of.driver->attempt_read(*this);
+}
+
+inline bool operation::attempt_write(io_record& of) noexcept {
+    if (buffers == nullptr && is_write(kind)) [[likely]] {
+        return attempt_send(*this);
+    }
+    return of.driver->attempt_write(*this);
+}
+
+// Two functions, and straight-line for the cases that matter: a read of what is not there yet, and
+// a write that is done at once. One function with the direction as a value costs a fifth more
+// instructions an operation; the other cases in the same function cost it the registers they need.
 
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
@@ -36,12 +54,22 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
+    if (of.readable || !of.receiving) return start_read_by_attempt(of);
+    if (kind == request::read_exact && size == 0) [[unlikely]]
+        return false;
+    wait(of.reader, within);
+    of.home->touch(of);
+    return true;
+}
+
+bool operation::start_read_by_attempt(io_record& of) noexcept {
+    scope& within = *within_;
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
             return true;
         }
-        if (of.driver->attempt_read(*this)) {
+        if (attempt_read(of)) {
             of.home->touch(of);
             return false;
         }
@@ -68,19 +96,24 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
-    if (of.writable) {
-        if (!within.queue->take_inline_turn()) {
+    if (of.writable) [[likely]] {
+        if (!within.queue->take_inline_turn()) [[unlikely]] {
             queue_up(of.writer, within);
             return true;
         }
-        if (of.driver->attempt_write(*this)) {
+        if (attempt_write(of)) [[likely]] {
             of.home->touch(of);
             return false;
         }
-        if (of.writable && kind != request::connect) [[unlikely]] {
-            queue_up(of.writer, within);
-            return true;
-        }
+    }
+    return start_write_by_waiting(of);
+}
+
+bool operation::start_write_by_waiting(io_record& of) noexcept {
+    scope& within = *within_;
+    if (of.writable && kind != request::connect) [[unlikely]] {
+        queue_up(of.writer, within);
+        return true;
     }
     if (next_bytes(*this).empty()) return false; // whatever there is room for
     wait(of.writer, within);
@@ -123,16 +156,26 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 }
 
 void operation::run() noexcept {
-    if (phase == state::queued) return attempt_in_turn();
-    resume();
+    if (phase != state::queued) return resume();
+    io_record& of = *record;
+    // What nearly every queued operation is; reads_directly ends with close().
+    if (kind == request::read_some && of.reads_directly) [[likely]] {
+        if (!receive_some(*this)) [[unlikely]]
+            return attempted(of, false);
+        of.home->touch(of);
+        of.reader = nullptr;
+        phase = state::finished;
+        return resume();
+    }
+    attempted(of, of.closing || (is_read(kind) ? attempt_read(of) : attempt_write(of)));
 }
 
-inline void operation::attempt_in_turn() noexcept {
-    io_record& of = *record;
+/// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
+void operation::attempted(io_record& of, bool over) noexcept {
     const bool reads = is_read(kind);
     if (of.closing) [[unlikely]] {
         error = ECANCELED;
-    } else if (reads ? of.driver->attempt_read(*this) : of.driver->attempt_write(*this)) {
+    } else if (over) {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
@@ -180,11 +223,6 @@ void loop::complete(operation& op, int error) noexcept {
     if (error == 0) touch(of);
     push(op);
     settle(of);
-}
-
-void loop::attempt_later(operation& op) noexcept {
-    op.phase = operation::state::queued;
-    push(op);
 }
 
 } // namespace simplenet::detail

@@ -113,9 +113,13 @@ protected:
 
 private:
     bool cannot_start(scope& within) noexcept;
+    bool start_read_by_attempt(io_record& of) noexcept;
+    bool start_write_by_waiting(io_record& of) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(operation*& slot, scope& within) noexcept;
-    void attempt_in_turn() noexcept;
+    bool attempt_read(io_record& of) noexcept;
+    bool attempt_write(io_record& of) noexcept;
+    void attempted(io_record& of, bool over) noexcept;
 };
 
 /// The await_ready and await_suspend of an operation.
