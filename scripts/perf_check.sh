@@ -100,8 +100,6 @@ by_callgrind() {
 by_steps() {
     local connections=$1
     shift
-    # A step takes 20 us where a hypervisor sees each of them.
-    stepped=$((connections < 100 ? 300 : 1000))
     run_once "--connections $connections --warm-up $((connections * 50)) --round-trips $stepped --mark" \
         "$tools/count_instructions" ${profile:+--profile "$work/steps"} "$server" "$@"
     awk -F= -v n="$stepped" '/^instructions=/ { print $2 / n }' "$work/log"
@@ -162,6 +160,8 @@ for each in "${cases[@]}"; do
         # shellcheck disable=SC2086 # options are words
         figure=$(by_callgrind "$connections" $options)
     else
+        # A step takes 20 us where a hypervisor sees each of them.
+        stepped=$((connections < 100 ? 300 : 1000))
         # shellcheck disable=SC2086
         figure=$(by_steps "$connections" $options)
     fi

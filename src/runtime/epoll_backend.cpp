@@ -107,17 +107,12 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = timeout == forever || timeout.count() == 0
-                              ? wait_in_ms(timeout == forever ? -1 : 0)
-                              : wait(timeout);
-        if (count <= 0) [[unlikely]] {
-            SIMPLENET_EXPECTS(count == 0 || errno == EINTR,
-                              "somebody closed the loop's descriptor");
-            return 0;
-        }
-        const auto total = static_cast<std::size_t>(count);
-        dispatch(total);
-        return total < events_.size() ? total : total + poll_the_rest();
+        const int count = timeout == forever     ? wait_in_ms(-1)
+                          : timeout.count() == 0 ? wait_in_ms(0)
+                                                 : wait(timeout);
+        if (count <= 0) [[unlikely]]
+            return no_events(count);
+        return dispatch(events_.data(), events_.data() + count);
     }
 
     void wake() noexcept override {
@@ -177,7 +172,8 @@ private:
         return ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
                             timeout_ms);
     }
-    int wait(std::chrono::nanoseconds timeout) noexcept {
+    // Apart, as poll() would save registers for it.
+    [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
         if (nanosecond_waits_) {
             const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
             const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
@@ -191,45 +187,74 @@ private:
         return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
     }
 
+    [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
+        SIMPLENET_EXPECTS(outcome == 0 || errno == EINTR, "somebody closed the loop's descriptor");
+        return 0;
+    }
+
     // The batch was full: everything that is there is to be seen before timers expire. Bounded, so
     // that they do.
-    std::size_t poll_the_rest() noexcept {
-        std::size_t total = 0;
+    [[gnu::noinline, gnu::cold]] std::size_t poll_the_rest() noexcept {
+        std::size_t total = events_.size();
         for (int round = 1; round < most_rounds; ++round) {
             const int count = wait_in_ms(0);
             if (count <= 0) break;
-            dispatch(static_cast<std::size_t>(count));
+            const epoll_event* const end = events_.data() + count;
+            for (const epoll_event* event = events_.data(); event != end; ++event)
+                note_any(*event);
             total += static_cast<std::size_t>(count);
             if (static_cast<std::size_t>(count) < events_.size()) break;
         }
         return total;
     }
 
-    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
-    void dispatch(std::size_t count) noexcept {
-        const watched* const slots = slots_.data();
-        const epoll_event* const end = events_.data() + count;
-        for (const epoll_event* event = events_.data(); event != end; ++event) {
-            const watched& slot = slots[static_cast<std::uint32_t>(event->data.u64)];
-            // A closed descriptor of which somebody has a duplicate, after a fork say, still
-            // reports; its slot has another generation.
-            if (slot.generation != event->data.u64 >> 32U) continue;
-            io_record& record = *slot.record;
-            const unsigned what = event->events;
-            if ((what & ~unsigned{EPOLLIN | EPOLLOUT}) != 0) [[unlikely]] {
-                note_unusual(record, what);
-            }
-            if ((what & EPOLLIN) != 0) {
-                record.readable = true;
-                notify(record.reader);
-            }
-            if ((what & EPOLLOUT) != 0) {
-                record.writable = true;
-                notify(record.writer);
-            }
+    /// The record that `event` is about, or null.
+    [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
+        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
+        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
+        // its slot has another generation.
+        return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
+    }
+
+    static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
+
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked. Returns
+    // how many events there were, with those that did not fit into the first batch.
+    std::size_t dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
+        for (; event != end; ++event) {
+            // Leaves for good, so that the loop of the usual events calls nothing.
+            if ((event->events & ~usual_events) != 0) [[unlikely]]
+                return dispatch_any(event, end);
+            if (io_record* const record = record_of(*event)) note(*record, event->events);
+        }
+        const auto total = static_cast<std::size_t>(end - events_.data());
+        if (total == events_.size()) [[unlikely]]
+            return poll_the_rest();
+        return total;
+    }
+    [[gnu::noinline, gnu::cold]] std::size_t dispatch_any(const epoll_event* event,
+                                                          const epoll_event* end) noexcept {
+        for (; event != end; ++event)
+            note_any(*event);
+        return dispatch(end, end);
+    }
+    void note_any(const epoll_event& event) noexcept {
+        io_record* const record = record_of(event);
+        if (record == nullptr) return;
+        note(*record, event.events);
+        if ((event.events & ~usual_events) != 0) note_unusual(*record, event.events);
+    }
+    void note(io_record& record, unsigned what) noexcept {
+        if ((what & EPOLLIN) != 0) {
+            record.readable = true;
+            notify(record.reader);
+        }
+        if ((what & EPOLLOUT) != 0) {
+            record.writable = true;
+            notify(record.writer);
         }
     }
-    [[gnu::noinline, gnu::cold]] void note_unusual(io_record& record, unsigned what) noexcept {
+    void note_unusual(io_record& record, unsigned what) noexcept {
         // Urgent data (tcp(7)): a read ends where it was, with more behind it. A hang-up: reads go
         // on until they see the end or the error.
         record.reads_to_the_end = true;

@@ -3,6 +3,7 @@
 #include "sys/calls.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <sys/socket.h>
@@ -14,6 +15,16 @@ namespace {
 constexpr std::chrono::nanoseconds no_wait{0};
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
+
+/// For a loop around memory that others write: less power, and more room for the other thread of
+/// the core.
+void relax_processor() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
 
 } // namespace
 
@@ -39,8 +50,12 @@ inline std::size_t loop::make_turn(nanoseconds limit) {
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
-    const bool timed = !timers.quiet() || !touched_.empty();
-    if (timed) count += tend_timers(limit);
+    const bool timed = !timers.quiet();
+    if (timed) {
+        const tended now = tend_timers(limit);
+        count += now.fired;
+        limit = now.wait;
+    }
     if (!has_work()) limit = no_wait;
 
     std::size_t events = 0;
@@ -48,10 +63,7 @@ inline std::size_t loop::make_turn(nanoseconds limit) {
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
-        // stop() publishes its wish before it looks whether we are parked: ask after parking.
-        const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-        events = driver_->poll(sleeps ? limit : no_wait);
-        inbox_.unpark();
+        events = options_.busy_poll > no_wait ? wait_busily(limit) : sleep(limit);
         // The wait ended for a timer: no need for another poll before it fires.
         if (timed && events == 0) {
             const std::size_t fired = timers.fire(clock::now());
@@ -67,6 +79,40 @@ std::size_t loop::turn(nanoseconds limit) {
     return make_turn(limit);
 }
 
+inline std::size_t loop::sleep(nanoseconds limit) noexcept {
+    // stop() publishes its wish before it looks whether we are parked: ask after parking.
+    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
+    inbox_.unpark();
+    return events;
+}
+
+/// Looks again and again for as long as loop_options::busy_poll says before it sleeps, if at least
+/// half of the last eight waits were not longer than that.
+// The loop is not parked meanwhile, so that a post makes no system call.
+std::size_t loop::wait_busily(nanoseconds limit) noexcept {
+    const auto start = clock::now();
+    nanoseconds passed = no_wait;
+    std::size_t events = 0;
+    if (std::popcount(short_waits_) >= 4) {
+        const nanoseconds most = std::min(options_.busy_poll, limit);
+        do {
+            events = driver_->poll(no_wait);
+            if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
+                break;
+            }
+            relax_processor();
+            passed = clock::now() - start;
+        } while (passed < most);
+    }
+    if (events == 0) {
+        events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
+        passed = clock::now() - start;
+    }
+    short_waits_ = static_cast<std::uint8_t>(short_waits_ << 1U | (passed <= options_.busy_poll));
+    return events;
+}
+
 /// When tasks have kept each other busy for a while, the kernel is asked only now and then: a turn
 /// of a few resumptions costs less than the system call.
 bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
@@ -80,18 +126,19 @@ bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
     return false;
 }
 
-/// Fires what is due, and cuts `wait` down to the next timer. Returns how many fired.
-std::size_t loop::tend_timers(nanoseconds& wait) noexcept {
+/// Fires what is due; how long the loop may wait then, `limit` at most.
+loop::tended loop::tend_timers(nanoseconds limit) noexcept {
     const auto now = clock::now();
     if (!touched_.empty()) settle_touched(now);
     timers.settle(now);
     const std::size_t fired = timers.fire(now);
-    if (has_ready()) {
-        wait = no_wait;
-    } else if (const auto next = timers.next()) {
-        wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
+    if (has_ready()) return {no_wait, fired};
+    timers.calm_down();
+    const auto next = timers.soonest();
+    if (next != clock::time_point::max()) {
+        limit = std::min(limit, next > now ? nanoseconds{next - now} : no_wait);
     }
-    return fired;
+    return {limit, fired};
 }
 
 std::size_t loop::take_posted() noexcept {
@@ -302,6 +349,7 @@ void loop::free_if_unused(io_record& record) noexcept {
 
 void loop::note_touched(idle_state& idle) noexcept {
     idle.touched = true;
+    timers.attend();
     touched_.push_back(&idle);
 }
 

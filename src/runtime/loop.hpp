@@ -109,7 +109,13 @@ private:
     std::size_t make_turn(nanoseconds limit);
     std::size_t turn(nanoseconds limit);
     bool puts_off_poll(std::size_t count, nanoseconds limit) noexcept;
-    std::size_t tend_timers(nanoseconds& wait) noexcept;
+    struct tended {
+        nanoseconds wait;
+        std::size_t fired;
+    };
+    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    std::size_t sleep(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     std::size_t take_posted() noexcept;
     void settle_touched(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
@@ -137,9 +143,10 @@ private:
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0;    // resumptions since the last poll
-    std::size_t inline_seen_ = 0; // inline_taken() at the last poll
-    std::size_t busy_turns_ = 0;  // since the loop slept, up to busy_turns_polled
+    std::size_t unpolled_ = 0;     // resumptions since the last poll
+    std::size_t inline_seen_ = 0;  // inline_taken() at the last poll
+    std::size_t busy_turns_ = 0;   // since the loop slept, up to busy_turns_polled
+    std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0; // records whose close is under way

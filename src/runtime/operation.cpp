@@ -39,31 +39,35 @@ inline bool operation::attempt_write(io_record& of) noexcept {
     return of.driver->attempt_write(*this);
 }
 
-// Two functions, and straight-line for the cases that matter: a read of what is not there yet, and
-// a write that is done at once. One function with the direction as a value costs a fifth more
-// instructions an operation; the other cases in the same function cost it the registers they need.
+// Each start is two functions. The first has what nearly every operation is, and nothing else, so
+// that it needs neither branches nor saved registers for the rest: a read of what is not there yet,
+// and a write of one buffer that is over with its send(2). The second can do everything.
 
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || of.readable || !of.receiving || of.idle ||
+        of.reader != nullptr) {
+        return start_any_read(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    moved = 0;
+    wait(of.reader, within);
+    return true;
+}
+
+bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) noexcept {
     io_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
     moved = 0;
-    if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
+    if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
-    if (of.readable || !of.receiving) return start_read_by_attempt(of);
-    if (kind == request::read_exact && size == 0) [[unlikely]]
-        return false;
-    wait(of.reader, within);
-    of.home->touch(of);
-    return true;
-}
-
-bool operation::start_read_by_attempt(io_record& of) noexcept {
-    scope& within = *within_;
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
@@ -73,7 +77,7 @@ bool operation::start_read_by_attempt(io_record& of) noexcept {
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
+        if (of.readable && !of.waits_for_buffer()) {
             queue_up(of.reader, within);
             return true;
         }
@@ -88,30 +92,57 @@ bool operation::start_read_by_attempt(io_record& of) noexcept {
 bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
     io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
+        buffers != nullptr || !is_write(kind) || size == 0 || !within.queue->take_inline_turn()) {
+        return start_any_write(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    const ssize_t count = sys::send_once(of.fd, data, size);
+    if (static_cast<std::size_t>(count) != size) [[unlikely]]
+        return go_on_writing(count);
+    moved = size;
+    if (of.idle) [[unlikely]]
+        of.home->touch(of);
+    return false;
+}
+
+bool operation::go_on_writing(ssize_t count) noexcept {
+    io_record& of = *record;
+    moved = count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (!go_on_sending(*this, count)) return wait_for_room(of);
+    of.home->touch(of);
+    return false;
+}
+
+bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
+    io_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
     moved = 0;
-    if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
+    if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
-    if (of.writable) [[likely]] {
-        if (!within.queue->take_inline_turn()) [[unlikely]] {
+    if (of.writable) {
+        if (!within.queue->take_inline_turn()) {
             queue_up(of.writer, within);
             return true;
         }
-        if (attempt_write(of)) [[likely]] {
+        if (attempt_write(of)) {
             of.home->touch(of);
             return false;
         }
     }
-    return start_write_by_waiting(of);
+    return wait_for_room(of);
 }
 
-bool operation::start_write_by_waiting(io_record& of) noexcept {
+/// After an attempt to write that did not end it.
+bool operation::wait_for_room(io_record& of) noexcept {
     scope& within = *within_;
-    if (of.writable && kind != request::connect) [[unlikely]] {
+    if (of.writable && kind != request::connect) {
         queue_up(of.writer, within);
         return true;
     }
@@ -158,16 +189,18 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 void operation::run() noexcept {
     if (phase != state::queued) return resume();
     io_record& of = *record;
-    // What nearly every queued operation is; reads_directly ends with close().
-    if (kind == request::read_some && of.reads_directly) [[likely]] {
+    if (kind == request::read_some && of.reads_directly) [[likely]] { // not after close()
         if (!receive_some(*this)) [[unlikely]]
             return attempted(of, false);
-        of.home->touch(of);
-        of.reader = nullptr;
-        phase = state::finished;
-        return resume();
+    } else if (!is_read(kind) || of.closing) [[unlikely]] {
+        return attempted(of, of.closing || attempt_write(of));
+    } else if (!of.driver->attempt_read(*this)) [[unlikely]] {
+        return attempted(of, false);
     }
-    attempted(of, of.closing || (is_read(kind) ? attempt_read(of) : attempt_write(of)));
+    of.home->touch(of);
+    of.reader = nullptr;
+    phase = state::finished;
+    resume();
 }
 
 /// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.

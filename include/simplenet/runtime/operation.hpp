@@ -109,12 +109,14 @@ protected:
 
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
     bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
 private:
     bool cannot_start(scope& within) noexcept;
-    bool start_read_by_attempt(io_record& of) noexcept;
-    bool start_write_by_waiting(io_record& of) noexcept;
+    [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
+    bool wait_for_room(io_record& of) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(operation*& slot, scope& within) noexcept;
     bool attempt_read(io_record& of) noexcept;
@@ -193,6 +195,13 @@ class [[nodiscard]] read_exact_operation final : public whole_operation<true> {
 public:
     read_exact_operation(io_record* of, mutable_buffer into) noexcept
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        // Of nothing: that has to be refused where it stands as well, and must not wait.
+        if (this->size == 0) return start_any_read(caller, scope_of(caller));
+        return start_read(caller, scope_of(caller));
+    }
 };
 
 /// Awaitable of async_write_all() on a stream of the runtime.
