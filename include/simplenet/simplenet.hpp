@@ -34,7 +34,9 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/read_until.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>

@@ -127,10 +127,14 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+    /// The same for a caller whose type is not known.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         if constexpr (reads) {
-            return start_read(caller, scope_of(caller));
+            return start_read(caller, within);
         } else {
-            return start_write(caller, scope_of(caller));
+            return start_write(caller, within);
         }
     }
 
