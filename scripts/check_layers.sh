@@ -15,6 +15,7 @@ declare -A may_include=(
     [coro]="core coro"
     [runtime]="core ip sys socket nonblocking coro runtime"
     [stream]="core ip sys socket nonblocking coro runtime stream"
+    [testing]="core ip sys socket nonblocking coro runtime stream testing"
 )
 
 failures=0
