@@ -28,6 +28,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_listener.hpp>
 #include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/sleep.hpp>
