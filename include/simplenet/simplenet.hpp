@@ -35,4 +35,5 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/transfer.hpp>
