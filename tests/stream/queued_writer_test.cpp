@@ -440,11 +440,6 @@ TEST_P(queued_writer_test, a_stopped_scope_may_enqueue_and_not_wait) {
     script peer;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}};
-        auto stopped = spawn([&]() -> task<> {
-            co_await until([] { return false; });
-            co_return;
-        });
-        stopped.detach();
         auto child = spawn([&]() -> task<result<>> {
             while (!co_await this_task::stop_requested())
                 co_await yield();
@@ -455,7 +450,6 @@ TEST_P(queued_writer_test, a_stopped_scope_may_enqueue_and_not_wait) {
         EXPECT_EQ(error_of(co_await child), std::errc::operation_canceled);
         EXPECT_TRUE(co_await writer.flush());
         EXPECT_EQ(peer.written, "last words");
-        loop().stop();
     });
 }
 
@@ -776,7 +770,8 @@ TEST_P(queued_writer_test, a_writer_that_outlives_its_loop_has_been_closed_by_it
             const auto outcome = writer->enqueue("x");
             EXPECT_EQ(error_of(outcome),
                       parked ? std::errc::bad_file_descriptor : std::errc::operation_canceled);
-            EXPECT_EQ(error_of(co_await writer->flush()), error_of(outcome));
+            // All that was enqueued before did reach the kernel.
+            EXPECT_EQ((co_await writer->flush()).has_value(), parked);
         });
     }
 }
@@ -809,7 +804,7 @@ protected:
 
 TEST_P(queued_writer_death_test, marks_that_contradict_each_other_stop_the_program) {
     script seen;
-    EXPECT_DEATH((queued_writer{rich_stream{seen}, {.low = 0}}), "low watermark .* of 0 bytes");
+    EXPECT_DEATH((queued_writer{rich_stream{seen}, {.low = 0}}), "low watermark of 0 bytes");
     EXPECT_DEATH((queued_writer{rich_stream{seen}, {.low = 9, .high = 8}}), "above its high one");
     EXPECT_DEATH((queued_writer{rich_stream{seen}, {.low = 1, .high = 9, .limit = 8}}),
                  "high watermark .* above its limit");
