@@ -36,4 +36,5 @@
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/transfer.hpp>

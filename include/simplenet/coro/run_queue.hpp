@@ -266,6 +266,8 @@ public:
         SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
         --live_chains_;
     }
+    /// One that had counted as ended, waiting for no more than to be told, has something to do.
+    void chain_continues() noexcept { ++live_chains_; }
 
     void report_unhandled(std::exception_ptr exception) noexcept {
         report_unhandled(on_unhandled, std::move(exception));
