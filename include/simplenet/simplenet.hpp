@@ -10,6 +10,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/or_return.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
