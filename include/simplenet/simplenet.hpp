@@ -35,3 +35,9 @@
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_condition_variable.hpp>
+#include <simplenet/sync/async_event.hpp>
+#include <simplenet/sync/async_mutex.hpp>
+#include <simplenet/sync/async_semaphore.hpp>
+#include <simplenet/sync/channel.hpp>
+#include <simplenet/sync/oneshot.hpp>
