@@ -39,3 +39,9 @@
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_condition_variable.hpp>
+#include <simplenet/sync/async_event.hpp>
+#include <simplenet/sync/async_mutex.hpp>
+#include <simplenet/sync/async_semaphore.hpp>
+#include <simplenet/sync/channel.hpp>
+#include <simplenet/sync/oneshot.hpp>
