@@ -13,9 +13,10 @@ declare -A may_include=(
     [blocking]="core ip sys socket blocking"
     [nonblocking]="core ip sys socket nonblocking"
     [coro]="core coro"
-    [runtime]="core ip sys socket nonblocking coro runtime"
-    [stream]="core ip sys socket nonblocking coro runtime stream"
-    [testing]="core ip sys socket nonblocking coro runtime stream testing"
+    [sync]="core coro sync"
+    [runtime]="core ip sys socket nonblocking coro sync runtime"
+    [stream]="core ip sys socket nonblocking coro sync runtime stream"
+    [testing]="core ip sys socket nonblocking coro sync runtime stream testing"
 )
 
 failures=0
