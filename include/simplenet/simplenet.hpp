@@ -25,6 +25,7 @@
 #include <simplenet/nonblocking/tcp_stream.hpp>
 #include <simplenet/nonblocking/udp_socket.hpp>
 #include <simplenet/runtime/connect.hpp>
+#include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_listener.hpp>
