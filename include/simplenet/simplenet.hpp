@@ -38,6 +38,7 @@
 #include <simplenet/runtime/with_stop.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>
