@@ -43,6 +43,7 @@
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>
