@@ -16,6 +16,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/ip/address_family.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/ip_address.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
@@ -32,6 +33,7 @@
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
+#include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
