@@ -34,5 +34,6 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/transfer.hpp>
