@@ -41,6 +41,7 @@
 #include <simplenet/runtime/with_stop.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
+#include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/split.hpp>
