@@ -24,8 +24,20 @@ task<result<std::string>> ask(endpoint server, std::string question) {
 }
 //! [task]
 
+//! [or_return]
+task<result<std::string>> ask_briefly(endpoint server, std::string question) {
+    tcp_stream stream = co_await or_return(async_connect(server));
+    co_await or_return(async_write_all(stream, question));
+
+    std::string answer(4, '\0');
+    co_await or_return(with_timeout(async_read_exact(stream, answer), 5s));
+    co_return answer;
+}
+//! [or_return]
+
 task<result<>> refresh(endpoint server);
 task<> heartbeat();
+void poll_once();
 task<int> measure();
 
 //! [group]
@@ -103,6 +115,17 @@ task<result<>> refresh_one(std::string host, std::vector<endpoint> addresses) {
     co_return co_await with_group(body); // named first: inside this line it is destroyed twice
 }
 //! [gcc12]
+
+//! [gcc12 loop]
+task<> keep_polling() {
+    while (true) {
+        co_await yield();
+        poll_once();
+        const bool stop = co_await this_task::stop_requested(); // named first
+        if (stop) co_return;
+    }
+}
+//! [gcc12 loop]
 
 //! [yield]
 task<long> sum_of_squares(long count) {

@@ -2,6 +2,7 @@
 // may succeed. Only this file knows epoll. Layer runtime.
 
 #include "runtime/backend_driver.hpp"
+#include "runtime/epoll_backend_waits.hpp"
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
@@ -32,7 +33,8 @@ std::error_code last_error() noexcept {
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
     explicit epoll_backend(loop& owner) noexcept
-        : loop_{owner} {}
+        : loop_{owner}
+        , waits_{owner} {}
     ~epoll_backend() override {
         if (pool_ != nullptr) pool_->abandon();
     }
@@ -42,8 +44,8 @@ public:
         if (!epoll_) return fail(last_error());
         wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!wake_) return fail(last_error());
-        // Edge-triggered and never read: every write is a new edge.
         slots_.emplace_back(); // 0, of no generation that an event has
+        // Edge-triggered and never read: every write is a new edge.
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
             return fail(last_error());
@@ -62,15 +64,19 @@ public:
             return attempt_read_exact(op);
         case request::receive:
             return attempt_receive(op);
+        case request::receive_descriptors:
+            return attempt_receive_descriptors(op);
         default:
             return attempt_accept(op);
         }
     }
 
     bool attempt_write(operation& op) noexcept override {
-        if (op.kind == request::connect) [[unlikely]]
-            return attempt_connect(op);
-        return attempt_send(op);
+        if (op.kind <= request::write_all) [[likely]] {
+            return attempt_send(op);
+        }
+        if (op.kind == request::connect) return attempt_connect(op);
+        return attempt_rare_write(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -88,6 +94,12 @@ public:
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
         loop_.complete(op, ECANCELED);
     }
+
+    void watch(readiness_operation& op) noexcept override {
+        if (!waits_.is_open() && !open_waits()) return loop_.complete(op, errno);
+        waits_.watch(op);
+    }
+    void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
 
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
@@ -129,8 +141,9 @@ public:
 
 private:
     static constexpr int most_rounds = 16;
-    // Slot 0 with a generation that it does not have: dispatch() drops the event as a stale one.
+    // Slot 0 with generations that it does not have: dispatch() drops the events as stale ones.
     static constexpr std::uint64_t wake_up = std::uint64_t{0xffffffff} << 32U;
+    static constexpr std::uint64_t foreign = wake_up - (std::uint64_t{1} << 32U);
 
     /// What an event is about: its data is the slot's number and generation. A record may be gone
     /// while events for its descriptor still come.
@@ -138,6 +151,18 @@ private:
         io_record* record = nullptr;
         std::uint32_t generation = 0;
     };
+
+    /// At the first wait: most loops never see one.
+    bool open_waits() noexcept {
+        const int inner = waits_.open();
+        if (inner < 0) return false;
+        epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
+        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, inner, &event) == 0) return true;
+        const int error = errno;
+        waits_.close();
+        errno = error;
+        return false;
+    }
 
     std::uint32_t take_slot() {
         if (free_slots_.empty()) {
@@ -210,7 +235,7 @@ private:
 
     /// The record that `event` is about, or null.
     [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
-        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
+        const watched& slot = slots_.data()[static_cast<std::uint32_t>(event.data.u64)];
         // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
         // its slot has another generation.
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
@@ -222,10 +247,11 @@ private:
     // how many events there were, with those that did not fit into the first batch.
     std::size_t dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
+            io_record* const record = record_of(*event);
             // Leaves for good, so that the loop of the usual events calls nothing.
-            if ((event->events & ~usual_events) != 0) [[unlikely]]
+            if ((event->events & ~usual_events) != 0 || record == nullptr) [[unlikely]]
                 return dispatch_any(event, end);
-            if (io_record* const record = record_of(*event)) note(*record, event->events);
+            note(*record, event->events);
         }
         const auto total = static_cast<std::size_t>(end - events_.data());
         if (total == events_.size()) [[unlikely]]
@@ -239,6 +265,7 @@ private:
         return dispatch(end, end);
     }
     void note_any(const epoll_event& event) noexcept {
+        if (event.data.u64 == foreign) return waits_.collect();
         io_record* const record = record_of(event);
         if (record == nullptr) return;
         note(*record, event.events);
@@ -372,6 +399,7 @@ private:
     }
 
     loop& loop_;
+    epoll_waits waits_;
     unique_fd epoll_;
     unique_fd wake_;
     receive_pool* pool_ = nullptr;

@@ -70,6 +70,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     // is no next edge, or reads stop short for other reasons.
     bool reads_to_the_end = false;
     bool reads_directly = false;  // bound to epoll and open: what is readable is read by recv(2)
+    bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists

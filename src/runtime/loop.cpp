@@ -50,23 +50,28 @@ inline std::size_t loop::make_turn(nanoseconds limit) {
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
+    nanoseconds wait = limit;
     const bool timed = !timers.quiet();
     if (timed) {
-        const tended now = tend_timers(limit);
-        count += now.fired;
-        limit = now.wait;
+        const tended tended = tend_timers(limit);
+        count += tended.fired;
+        wait = tended.wait;
     }
-    if (!has_work()) limit = no_wait;
+    if (!has_work()) wait = no_wait;
 
     std::size_t events = 0;
-    if (limit == no_wait) {
+    if (wait == no_wait) {
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
-        events = options_.busy_poll > no_wait ? wait_busily(limit) : sleep(limit);
+        if (sleeps_plainly_) [[likely]] {
+            events = sleep(wait);
+        } else {
+            events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
+        }
         // The wait ended for a timer: no need for another poll before it fires.
         if (timed && events == 0) {
-            const std::size_t fired = timers.fire(clock::now());
+            const std::size_t fired = timers.fire(now());
             count += fired;
             if (fired != 0) events += driver_->catch_up();
         }
@@ -128,17 +133,51 @@ bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
 
 /// Fires what is due; how long the loop may wait then, `limit` at most.
 loop::tended loop::tend_timers(nanoseconds limit) noexcept {
-    const auto now = clock::now();
-    if (!touched_.empty()) settle_touched(now);
-    timers.settle(now);
-    const std::size_t fired = timers.fire(now);
+    const auto present = now();
+    if (!touched_.empty()) settle_touched(present);
+    timers.settle(present);
+    const std::size_t fired = timers.fire(present);
     if (has_ready()) return {no_wait, fired};
     timers.calm_down();
     const auto next = timers.soonest();
     if (next != clock::time_point::max()) {
-        limit = std::min(limit, next > now ? nanoseconds{next - now} : no_wait);
+        limit = std::min(limit, next > present ? nanoseconds{next - present} : no_wait);
     }
     return {limit, fired};
+}
+
+std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
+    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    const std::size_t events = sleeps ? wait_in_virtual_time(limit) : driver_->poll(no_wait);
+    inbox_.unpark();
+    return events;
+}
+
+/// The wait of a turn in which nothing is ready.
+std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
+    // A slot of the wheel's last level begins further away: what is in it was never meant to come.
+    constexpr nanoseconds never{std::int64_t{1} << 61};
+    const auto next = timers.next();
+    if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
+
+    if (waits_for_io()) {
+        const auto start = clock::now();
+        const auto left = std::max<nanoseconds>(*next - now(), no_wait);
+        const std::size_t events = driver_->poll(std::min(limit, left));
+        time_->now_ += clock::now() - start;
+        return events;
+    }
+    const std::size_t events = driver_->poll(no_wait);
+    if (events == 0 && inbox_.empty()) time_->now_ = std::max(now(), *next);
+    return events;
+}
+
+bool loop::waits_for_io() const noexcept {
+    bool waits = live_waits_ != 0 || closing_ != 0;
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        waits = waits || record.reader != nullptr || record.writer != nullptr;
+    });
+    return waits;
 }
 
 std::size_t loop::take_posted() noexcept {
@@ -260,6 +299,7 @@ loop_metrics loop::metrics() const {
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
+    now.live_operations = live_waits_;
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);

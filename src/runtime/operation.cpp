@@ -33,7 +33,7 @@ inline bool operation::attempt_read(io_record& of) noexcept {
 }
 
 inline bool operation::attempt_write(io_record& of) noexcept {
-    if (buffers == nullptr && is_write(kind)) [[likely]] {
+    if (buffers == nullptr && is_send(kind)) [[likely]] {
         return attempt_send(*this);
     }
     return of.driver->attempt_write(*this);
@@ -93,7 +93,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
     io_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
-        buffers != nullptr || !is_write(kind) || size == 0 || !within.queue->take_inline_turn()) {
+        buffers != nullptr || !is_send(kind) || size == 0 || !within.queue->take_inline_turn()) {
         return start_any_write(caller, within);
     }
     caller_ = caller;
@@ -146,9 +146,20 @@ bool operation::wait_for_room(io_record& of) noexcept {
         queue_up(of.writer, within);
         return true;
     }
-    if (next_bytes(*this).empty()) return false; // whatever there is room for
+    if (nothing_left(*this)) return false; // whatever there is room for
     wait(of.writer, within);
     of.driver->submit(*this);
+    return true;
+}
+
+bool operation::read_ready() noexcept {
+    io_record& of = *record;
+    run_queue& queue = run_queue::require_current();
+    if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
+    error = 0;
+    moved = 0;
+    if (!queue.take_inline_turn() || !attempt_read(of)) return false;
+    of.home->touch(of);
     return true;
 }
 
@@ -168,6 +179,7 @@ bool operation::cannot_start(scope& within) noexcept {
     // Refused, but never inline: a task that ignores its stop must not spin on this thread.
     phase = state::finished;
     within.current = this;
+    within.tell_observer();
     within.queue->refuse(*this, within);
     return true;
 }
@@ -176,6 +188,7 @@ bool operation::cannot_start(scope& within) noexcept {
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this;
+    within.tell_observer();
     phase = state::queued;
     within.queue->push(*this);
 }
@@ -183,6 +196,7 @@ void operation::queue_up(operation*& slot, scope& within) noexcept {
 inline void operation::wait(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
     phase = state::waiting;
 }
 
