@@ -138,7 +138,7 @@ loop::tended loop::tend_timers(nanoseconds limit) noexcept {
     timers.settle(present);
     const std::size_t fired = timers.fire(present);
     if (has_ready()) return {no_wait, fired};
-    timers.calm_down();
+    if (touched_.empty()) timers.calm_down();
     const auto next = timers.soonest();
     if (next != clock::time_point::max()) {
         limit = std::min(limit, next > present ? nanoseconds{next - present} : no_wait);

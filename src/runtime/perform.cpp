@@ -73,8 +73,12 @@ bool receive_nothing(operation& op, ssize_t count) noexcept {
 }
 
 bool go_on_sending(operation& op, ssize_t count) noexcept {
+    if (count == -EINTR) {
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        if (count > 0) op.moved += static_cast<std::size_t>(count);
+    }
     for (int round = 1;; ++round) {
-        if (count < 0 && count != -EINTR) return send_failed(op, count);
+        if (count < 0) return send_failed(op, count);
         if (op.moved == op.size || op.kind == request::write_some) return true;
         if (round == most_tries) return false;
         // It was short: the next one says whether there is room again.
