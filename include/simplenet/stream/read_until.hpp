@@ -194,7 +194,8 @@ private:
                 verdict_.error = count.error();
                 co_return;
             }
-            SIMPLENET_EXPECTS(*count <= space.bytes.size(), "a stream read more than it could");
+            SIMPLENET_EXPECTS(*count != 0 && *count <= space.bytes.size(),
+                              "a stream read nothing, or more than it could");
             space.filled = *count;
         }
     }
