@@ -101,7 +101,7 @@ void idle_state::expired() noexcept {
     if (reader == nullptr) return; // armed again by the next read that waits
     loop& home = *record.home;
     const auto due = last + limit;
-    if (touched || due > timer_wheel::clock::now()) {
+    if (touched || due > home.now()) {
         home.timers.insert(*this, due);
     } else {
         reader->on_stop(stop_reason::deadline);

@@ -25,7 +25,8 @@ public:
 
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
     explicit loop(const loop_options& options) noexcept
-        : options_{options} {
+        : timed_queue{options.clock}
+        , options_{options} {
         on_unhandled = options.on_unhandled;
     }
     ~loop();
@@ -118,6 +119,8 @@ private:
     };
 
     std::size_t turn(nanoseconds limit);
+    std::size_t wait_in_virtual_time(nanoseconds limit);
+    [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;

@@ -88,6 +88,17 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
     return true;
 }
 
+bool operation::read_ready() noexcept {
+    io_record& of = *record;
+    run_queue& queue = run_queue::require_current();
+    if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
+    error = 0;
+    moved = 0;
+    if (!queue.take_inline_turn() || !of.driver->attempt_read(*this)) return false;
+    of.home->touch(of);
+    return true;
+}
+
 /// Something is unusual: true if that ends it. The first use of a socket does not.
 bool operation::cannot_start(scope& within) noexcept {
     io_record& of = *record;

@@ -110,6 +110,9 @@ protected:
                                 "a coroutine was destroyed while the kernel worked for it");
     }
 
+    // False: nothing is there as far as the loop knows, or its coroutine had its share of the turn.
+    bool read_ready() noexcept;
+
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
     bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
@@ -130,10 +133,14 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+    /// The same for a caller whose type is not known.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         if constexpr (reads) {
-            return start_read(caller, scope_of(caller));
+            return start_read(caller, within);
         } else {
-            return start_write(caller, scope_of(caller));
+            return start_write(caller, within);
         }
     }
 
@@ -174,6 +181,12 @@ public:
     read_some_operation(io_record* of, mutable_buffer into) noexcept
         : some_operation{of, request::read_some, into.data(), into.size()} {
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
+    }
+
+    /// Instead of awaiting it: what is there already, or operation_would_block.
+    result<std::size_t> if_ready() noexcept {
+        if (!read_ready()) return fail(std::errc::operation_would_block);
+        return await_resume();
     }
 };
 

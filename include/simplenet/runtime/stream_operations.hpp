@@ -161,6 +161,12 @@ public:
         io_object::set_idle_timeout(saturated(limit));
     }
 
+    // For async_copy(): what the loop knows to be there, without waiting; else
+    // operation_would_block.
+    [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
+        return read_some(into).if_ready();
+    }
+
     // async_read_exact(), async_write_all() and async_send_file() on a stream of the runtime are
     // one operation each.
     [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
