@@ -26,6 +26,7 @@
 #include <simplenet/nonblocking/tcp_stream.hpp>
 #include <simplenet/nonblocking/udp_socket.hpp>
 #include <simplenet/runtime/connect.hpp>
+#include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_listener.hpp>
@@ -38,8 +39,14 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/stream/buffered_reader.hpp>
+#include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/read_until.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>
