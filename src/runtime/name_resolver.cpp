@@ -170,7 +170,9 @@ void name_resolver::finish(lookup& answered) noexcept {
 }
 
 lookup_operation::~lookup_operation() {
-    if (waiting_) static_cast<void>(resolver_->forget(*this));
+    if (!waiting_) return;
+    static_cast<void>(resolver_->forget(*this));
+    loop_->lookup_ended();
 }
 
 bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
@@ -188,7 +190,11 @@ bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
         within.current = nullptr;
         throw;
     }
-    if (!waiting_) within.current = nullptr;
+    if (waiting_) {
+        loop_->lookup_began();
+    } else {
+        within.current = nullptr;
+    }
     return waiting_;
 }
 
@@ -200,13 +206,14 @@ result<std::shared_ptr<const sys::name_answer>> lookup_operation::await_resume()
 }
 
 void lookup_operation::run() noexcept {
-    waiting_ = false;
+    if (std::exchange(waiting_, false)) loop_->lookup_ended();
     resume();
 }
 
 void lookup_operation::on_stop(stop_reason reason) noexcept {
     if (!waiting_ || !resolver_->forget(*this)) return; // it has its answer
     waiting_ = false;
+    loop_->lookup_ended();
     stopped_ = reason;
     within_->queue->push(*this);
 }

@@ -13,6 +13,7 @@
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <array>
 #include <stop_token>
@@ -199,6 +200,41 @@ TEST_P(connect_by_name_test, ipv4_waits_for_ipv6_only_the_resolution_delay) {
         EXPECT_EQ(report.lookup_v6, canceled);
     });
     EXPECT_EQ(resolver->questions(), 1U); // left behind
+}
+
+TEST_P(connect_by_name_test, both_delays_go_by_the_clock_of_the_loop) {
+    testing::manual_clock clock;
+    clock.set_automatic(false);
+    remake_loop({.clock = &clock});
+    const testing::full_listener silent{endpoint{or_throw(ip_address::parse("127.0.0.2")), 0}};
+    auto listener = listen_at("127.0.0.3", silent.at().port());
+    run([&]() -> task<> {
+        connect_report report;
+        auto connecting = spawn([&]() -> task<> {
+            EXPECT_TRUE(co_await async_connect("host", silent.at().port(), {.report = &report}));
+        });
+        co_await until([&] { return resolver.begun() == 2; });
+        has(v4, {"127.0.0.2"});
+        co_await until([&] { return resolver->questions() == 1; });
+        co_await turns(3);
+        clock.advance(49ms);
+        co_await turns(3);
+        EXPECT_EQ(report.attempts.size(), 0U);
+        clock.advance(2ms);
+        co_await turns(3);
+        EXPECT_EQ(report.attempts.size(), 1U);
+
+        has(v6, {"127.0.0.3"});
+        co_await until([&] { return resolver->questions() == 0; });
+        clock.advance(249ms);
+        co_await turns(3);
+        EXPECT_EQ(report.attempts.size(), 1U);
+        clock.advance(2ms);
+        co_await connecting;
+        EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3"));
+        EXPECT_EQ(report.attempts[0].started, 51ms);
+        EXPECT_EQ(report.attempts[1].started, 302ms);
+    });
 }
 
 TEST_P(connect_by_name_test, ipv6_is_used_before_ipv4_has_answered) {

@@ -9,6 +9,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -349,6 +350,20 @@ TEST_P(resolve_test, a_limit_in_time_ends_a_lookup_that_is_never_answered) {
         source.request_stop();
         EXPECT_EQ(error_of(co_await with_stop(source.get_token(), async_resolve("host", 80))),
                   canceled);
+    });
+}
+
+// A clock that jumps when nothing is ready waits for resolver threads as it does for sockets.
+TEST_P(resolve_test, a_clock_that_jumps_does_not_jump_over_a_lookup) {
+    scripted_resolver resolver;
+    testing::manual_clock clock;
+    remake_loop({.clock = &clock});
+    resolver.answer("host", v4, {"192.0.2.1"});
+    resolver.answer("host", v6, {});
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await with_timeout(async_resolve("host", 80), 1h));
+        EXPECT_LT(clock.elapsed(), 1h);
+        EXPECT_EQ(loop().metrics().live_operations, 0U);
     });
 }
 
