@@ -17,13 +17,16 @@ namespace {
 
 constinit std::atomic<name_resolver*> current_resolver = nullptr;
 
-/// Signals are for the threads of the program: its handlers do not expect this one. A thread
-/// inherits the mask of the one that starts it.
+/// Signals are for the threads of the program: its handlers do not expect this one. Not those of a
+/// fault, whose handlers (of a sanitizer, or one that writes a report) run where it happens. A
+/// thread inherits the mask of the one that starts it.
 class signals_blocked {
 public:
     signals_blocked() noexcept {
         sigset_t all;
         sigfillset(&all);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+            sigdelset(&all, fault);
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     signals_blocked(const signals_blocked&) = delete;

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -39,6 +40,8 @@ constexpr auto canceled = std::errc::operation_canceled;
 constexpr auto refused = std::errc::connection_refused;
 constexpr auto v4 = address_family::v4;
 constexpr auto v6 = address_family::v6;
+
+static_assert(std::is_trivially_destructible_v<connect_options>); // GCC 12 and co_await
 
 /// The lookups of "host" are answered by the test. What it calls IPv6 are addresses of 127.0.0.0/8
 /// too, so that these tests need no IPv6 here; the real one is in connect_test and the DNS tests.
@@ -203,6 +206,7 @@ TEST_P(connect_by_name_test, ipv4_waits_for_ipv6_only_the_resolution_delay) {
 }
 
 TEST_P(connect_by_name_test, both_delays_go_by_the_clock_of_the_loop) {
+    constexpr int a_while = 300; // a loop that is kept busy looks at its clock now and then
     testing::manual_clock clock;
     clock.set_automatic(false);
     remake_loop({.clock = &clock});
@@ -216,18 +220,18 @@ TEST_P(connect_by_name_test, both_delays_go_by_the_clock_of_the_loop) {
         co_await until([&] { return resolver.begun() == 2; });
         has(v4, {"127.0.0.2"});
         co_await until([&] { return resolver->questions() == 1; });
-        co_await turns(3);
+        co_await turns(a_while);
         clock.advance(49ms);
-        co_await turns(3);
+        co_await turns(a_while);
         EXPECT_EQ(report.attempts.size(), 0U);
         clock.advance(2ms);
-        co_await turns(3);
+        co_await turns(a_while);
         EXPECT_EQ(report.attempts.size(), 1U);
 
         has(v6, {"127.0.0.3"});
         co_await until([&] { return resolver->questions() == 0; });
         clock.advance(249ms);
-        co_await turns(3);
+        co_await turns(a_while);
         EXPECT_EQ(report.attempts.size(), 1U);
         clock.advance(2ms);
         co_await connecting;
