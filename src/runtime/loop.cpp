@@ -96,7 +96,7 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
 }
 
 bool loop::waits_for_io() const noexcept {
-    bool waits = live_waits_ != 0 || closing_ != 0;
+    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         waits = waits || record.reader != nullptr || record.writer != nullptr;
     });
@@ -223,7 +223,7 @@ loop_metrics loop::metrics() const {
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
-    now.live_operations = live_waits_;
+    now.live_operations = live_waits_ + live_lookups_;
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);

@@ -99,6 +99,12 @@ public:
     /// Counts `op` until it is over.
     void started(readiness_operation& op) noexcept;
 
+    // --- names ---
+
+    /// A task waits for the answer to a question, or does no more.
+    void lookup_began() noexcept { ++live_lookups_; }
+    void lookup_ended() noexcept { --live_lookups_; }
+
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
 
@@ -151,8 +157,9 @@ private:
     std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
-    std::size_t closing_ = 0;    // records whose close is under way
-    std::size_t live_waits_ = 0; // for descriptors that belong to somebody else
+    std::size_t closing_ = 0;      // records whose close is under way
+    std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
+    std::size_t live_lookups_ = 0; // of names, by other threads
 
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
