@@ -66,15 +66,17 @@ public:
             return attempt_read_exact(op);
         case request::receive:
             return attempt_receive(op);
+        case request::perform_read:
+            return op.perform();
         default:
             return attempt_accept(op);
         }
     }
 
     bool attempt_write(operation& op) noexcept override {
-        if (op.kind == request::connect) [[unlikely]]
-            return attempt_connect(op);
-        return attempt_send(op);
+        if (is_write(op.kind)) [[likely]]
+            return attempt_send(op);
+        return op.kind == request::connect ? attempt_connect(op) : op.perform();
     }
 
     void submit(operation& op) noexcept override {
@@ -227,7 +229,8 @@ private:
         }
     }
     void notify(operation* waiting) noexcept {
-        if (waiting != nullptr && waiting->phase == operation::state::waiting) {
+        if (waiting != nullptr && waiting->phase == operation::state::waiting &&
+            !waiting->sleeps()) {
             loop_.attempt_later(*waiting);
         }
     }

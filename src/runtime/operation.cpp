@@ -22,6 +22,13 @@ int error_number(stop_reason reason) noexcept {
 
 } // namespace
 
+/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
+/// all there was.
+inline bool operation::can_go_on(const io_record& of) const noexcept {
+    if (is_read(kind)) return of.readable && !of.waits_for_buffer();
+    return of.writable && kind != request::connect && !sleeps();
+}
+
 // Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
 // One function with the direction as a value costs a fifth more instructions an operation.
 
@@ -35,7 +42,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
     if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
+    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a socket that has one in flight");
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
@@ -45,7 +52,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.reader, within);
             return true;
         }
@@ -67,7 +74,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
     if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
+    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a socket that has one in flight");
     if (of.writable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.writer, within);
@@ -77,12 +84,12 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             of.home->touch(of);
             return false;
         }
-        if (of.writable && kind != request::connect) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.writer, within);
             return true;
         }
     }
-    if (next_bytes(*this).empty()) return false; // whatever there is room for
+    if (is_write(kind) && next_bytes(*this).empty()) return false; // whatever there is room for
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;
@@ -105,6 +112,11 @@ bool operation::cannot_start(scope& within) noexcept {
     phase = state::finished;
     within.current = this;
     within.queue->refuse(*this, within);
+    return true;
+}
+
+bool operation::perform() noexcept {
+    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
     return true;
 }
 
@@ -136,8 +148,7 @@ inline void operation::attempt_in_turn() noexcept {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
-    } else if (reads ? of.readable && !of.waits_for_buffer()
-                     : of.writable && kind != request::connect) {
+    } else if (can_go_on(of)) {
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {

@@ -291,15 +291,19 @@ public:
             return take_buffer(op);
         case request::accept:
             return take_connection(op);
+        case request::perform_read:
+            return op.perform();
         default:
             return take_bytes(op);
         }
     }
 
     bool attempt_write(operation& op) noexcept override {
+        if (is_write(op.kind)) [[likely]]
+            return attempt_send(op);
         // A connect is not tried first: a second connect(2) for the same connection would say
         // EALREADY.
-        return op.kind != request::connect && attempt_send(op);
+        return op.kind != request::connect && op.perform();
     }
 
     void submit(operation& op) noexcept override {
@@ -319,6 +323,12 @@ public:
             return;
         case request::connect:
             submit_connect(op);
+            return;
+        case request::perform_read:
+            submit_poll(op, POLLIN);
+            return;
+        case request::perform_write:
+            if (!op.sleeps()) submit_poll(op, POLLOUT);
             return;
         }
     }
@@ -538,6 +548,14 @@ private:
         entry.user_data = tagged(&op, subject::operation);
     }
 
+    /// The call is made when the socket is ready, and not by the kernel beforehand: nothing is held
+    /// for a stop to lose, and a batch is one call (docs/development/decisions/0013).
+    void submit_poll(operation& op, unsigned events) noexcept {
+        io_uring_sqe& entry = entry_for(op);
+        io_uring_prep_poll_add(&entry, op.record->fd, events);
+        entry.user_data = tagged(&op, subject::operation);
+    }
+
     /// A receive into the caller's own memory, where the pool has none left.
     void submit_receive(operation& op) noexcept {
         io_uring_sqe& entry = entry_for(op);
@@ -567,6 +585,9 @@ private:
     }
 
     void finish(operation& op) noexcept {
+        if (op.kind == request::perform_read || op.kind == request::perform_write) {
+            return poll_finished(op);
+        }
         const int outcome = op.outcome;
         const bool wanted = op.stopped == stop_reason::none && !op.record->closing;
         if (outcome == -EAGAIN || outcome == -EINTR) {
@@ -594,13 +615,19 @@ private:
             op.moved += static_cast<std::size_t>(outcome);
             if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
             break;
-        case request::receive:
-        case request::accept:
+        default: // the others never have an entry of their own
             return loop_.complete(op, 0);
         }
         // Some of it moved, and there is more to do.
         if (!wanted) return loop_.complete(op, ECANCELED);
         loop_.attempt_later(op);
+    }
+
+    void poll_finished(operation& op) noexcept {
+        const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
+        if (canceled || op.record->closing) return loop_.complete(op, ECANCELED);
+        (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
+        loop_.attempt_later(op); // which decides: also about a stop that came meanwhile
     }
 
     void submit_again(operation& op) noexcept {
