@@ -122,7 +122,9 @@ bool perform_send(operation& op, const std::optional<local_endpoint>& to,
 bool perform_send(operation& op, std::span<const outgoing_datagram> from, send_retry&) noexcept {
     return send_all(
         op, from.size(),
-        [&] { return datagrams::send_some(op.record->fd, from.subspan(op.moved)); },
+        [&] {
+            return datagrams::send_some(op.record->fd, from.subspan(op.moved), op.record->segments);
+        },
         [&](ssize_t outcome) { return send_failed(op, outcome); });
 }
 

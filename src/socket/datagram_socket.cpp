@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>
@@ -266,12 +267,86 @@ ssize_t send_cut_by_the_kernel(int fd, const_buffer from, std::size_t segment_si
     return sys::sendmsg(fd, message);
 }
 
-/// All of a batch, by `send_some`, as long as the socket takes it.
-template <class Slot>
-transfer_result send_all(int fd, std::span<const Slot> from) noexcept {
+/// Whether a send of segments may succeed without them.
+// EIO: the device cannot. EMSGSIZE: a segment is longer than the route's packets.
+// EINVAL: the same before Linux 6.14; or the socket sends no checksums, or the kernel does not know
+// UDP_SEGMENT (before Linux 4.18).
+bool refuses_segments(ssize_t outcome) noexcept {
+    return outcome == -EIO || outcome == -EMSGSIZE || outcome == -EINVAL;
+}
+
+/// What `outcome` says about segments of that size, when sending without them went well.
+void lower(segment_limit& limit, ssize_t outcome, std::size_t segment_size) noexcept {
+    constexpr std::size_t always_fits = 1280 - 40 - 8; // RFC 8200, 5
+    const bool too_long =
+        outcome == -EMSGSIZE || (outcome == -EINVAL && segment_size > always_fits);
+    limit.set(too_long ? segment_size - 1 : 0);
+}
+
+/// What one call with UDP_SEGMENT may hold: the payload of the longest IPv4 datagram.
+constexpr std::size_t most_segmented_bytes = 65'507;
+
+/// How many datagrams `from` begins with that the kernel can be given as one to cut: of one
+/// destination and one size, the last one perhaps shorter. At least 1 unless it is empty.
+std::size_t run_length(std::span<const outgoing_datagram> from, std::size_t most_size) noexcept {
+    if (from.empty()) return 0;
+    const outgoing_datagram& first = from[0];
+    const std::size_t size = first.data.size();
+    if (size == 0 || size > most_size) return 1;
+    std::size_t bytes = size;
+    std::size_t length = 1;
+    for (; length != from.size() && length != most_at_once; ++length) {
+        const outgoing_datagram& next = from[length];
+        bytes += next.data.size();
+        if (next.data.empty() || next.data.size() > size || bytes > most_segmented_bytes) break;
+        if (next.to != first.to || next.options != first.options) break;
+        if (next.data.size() < size) return length + 1;
+    }
+    return length;
+}
+
+/// Datagrams sent of the first `most_at_once`. Runs go as one, which costs a fraction.
+ssize_t send_runs(int fd, std::span<const outgoing_datagram> from, std::size_t most_size) noexcept {
+    from = from.first(std::min(from.size(), most_at_once));
+    std::array<mmsghdr, most_at_once> messages;
+    std::array<departure<endpoint>, most_at_once> datagrams;
+    std::array<iovec, most_at_once> pieces;
+    std::array<control_writer, most_at_once> controls;
+    std::array<std::size_t, most_at_once> lengths; // datagrams of each message
+    std::size_t count = 0;
+    for (std::size_t at = 0; at != from.size(); ++count) {
+        const outgoing_datagram& first = from[at];
+        const std::size_t length = run_length(from.subspan(at), most_size);
+        msghdr& message = messages[count].msg_hdr;
+        datagrams[count].prepare(message, first.data, address_of(first.to));
+        if (has_options(first.options)) controls[count].add(first.options, address_of(first.to));
+        if (length > 1) {
+            for (std::size_t piece = at; piece != at + length; ++piece) {
+                const const_buffer data = from[piece].data;
+                pieces[piece] = {.iov_base = const_cast<std::byte*>(data.data()),
+                                 .iov_len = data.size()};
+            }
+            message.msg_iov = &pieces[at];
+            message.msg_iovlen = length;
+            controls[count].add(IPPROTO_UDP, UDP_SEGMENT,
+                                static_cast<std::uint16_t>(first.data.size()));
+        }
+        controls[count].attach_to(message);
+        lengths[count] = length;
+        at += length;
+    }
+    const int outcome = sys::sendmmsg(fd, std::span{messages}.first(count));
+    if (outcome < 0) return outcome;
+    const auto sent = std::span{lengths}.first(static_cast<std::size_t>(outcome));
+    return std::accumulate(sent.begin(), sent.end(), ssize_t{0});
+}
+
+/// All of a batch, by `attempt`, as long as the socket takes it.
+template <class Slot, class Attempt>
+transfer_result send_all(std::span<const Slot> from, Attempt attempt) noexcept {
     std::size_t done = 0;
     while (done != from.size()) {
-        const ssize_t outcome = send_some(fd, from.subspan(done));
+        const ssize_t outcome = attempt(from.subspan(done));
         if (outcome < 0) return std::unexpected{transfer_error{sys::error_from(outcome), done}};
         done += static_cast<std::size_t>(outcome);
     }
@@ -320,19 +395,15 @@ ssize_t receive_some(int fd, std::span<incoming_message> into) noexcept {
     return receive_datagrams<local_message>(fd, into);
 }
 
-ssize_t send_some(int fd, std::span<const outgoing_datagram> from) noexcept {
-    std::array<mmsghdr, most_at_once> messages;
-    std::array<departure<endpoint>, most_at_once> datagrams;
-    std::array<control_writer, most_at_once> controls;
-    const std::size_t count = std::min(from.size(), messages.size());
-    for (std::size_t at = 0; at < count; ++at) {
-        msghdr& message = messages[at].msg_hdr;
-        datagrams[at].prepare(message, from[at].data, address_of(from[at].to));
-        if (!has_options(from[at].options)) continue;
-        controls[at].add(from[at].options, address_of(from[at].to));
-        controls[at].attach_to(message);
-    }
-    return sys::sendmmsg(fd, std::span{messages}.first(count));
+ssize_t send_some(int fd, std::span<const outgoing_datagram> from, segment_limit& limit) noexcept {
+    const std::size_t before = limit.get();
+    const ssize_t outcome = send_runs(fd, from, before);
+    if (!refuses_segments(outcome) || run_length(from, before) <= 1) return outcome;
+    lower(limit, outcome, from[0].data.size());
+    const ssize_t apart = send_runs(fd, from, limit.get());
+    // If that fails too, for other reasons than room, segments are not what is wrong.
+    if (apart < 0 && apart != -EAGAIN) limit.set(before);
+    return apart;
 }
 
 ssize_t send_some(int fd, std::span<const outgoing_message> from) noexcept {
@@ -346,23 +417,17 @@ ssize_t send_some(int fd, std::span<const outgoing_message> from) noexcept {
 
 ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size, const endpoint* to,
                       const udp_send_options& options, segment_limit& limit) noexcept {
-    // What one call may hold: the payload of the longest IPv4 datagram, and UDP_MAX_SEGMENTS of
-    // Linux before 6.9.
-    constexpr std::size_t most_bytes = 65'507;
-    const std::size_t most =
-        std::max<std::size_t>(std::min(most_bytes / segment_size, most_at_once), 1) * segment_size;
+    // most_at_once is also UDP_MAX_SEGMENTS of Linux before 6.9.
+    const std::size_t whole = std::min(most_segmented_bytes / segment_size, most_at_once);
+    const std::size_t most = std::max<std::size_t>(whole, 1) * segment_size;
     const const_buffer part = from.first(std::min(from.size(), most));
     if (part.size() <= segment_size || segment_size > limit.get()) {
         return send_separately(fd, from, segment_size, to, options);
     }
     const ssize_t outcome = send_cut_by_the_kernel(fd, part, segment_size, to, options);
-    // EIO: the device, or a socket without checksums, cannot.
-    // EMSGSIZE, before Linux 6.14 EINVAL: a segment is longer than the route's packets.
-    // EINVAL: the kernel does not know UDP_SEGMENT (before Linux 4.18).
-    if (outcome != -EIO && outcome != -EMSGSIZE && outcome != -EINVAL) return outcome;
+    if (!refuses_segments(outcome)) return outcome;
     const ssize_t apart = send_separately(fd, from, segment_size, to, options);
-    // If that fails too, for other reasons than room, segments are not what is wrong.
-    if (apart >= 0 || apart == -EAGAIN) limit.set(outcome == -EIO ? 0 : segment_size - 1);
+    if (apart >= 0 || apart == -EAGAIN) lower(limit, outcome, segment_size);
     return apart;
 }
 
@@ -398,11 +463,12 @@ result<local_message> receive_message(int fd, mutable_buffer into) noexcept {
     return about;
 }
 
-transfer_result send_batch(int fd, std::span<const outgoing_datagram> from) noexcept {
-    return send_all(fd, from);
+transfer_result send_batch(int fd, std::span<const outgoing_datagram> from,
+                           segment_limit& limit) noexcept {
+    return send_all(from, [&](auto rest) { return send_some(fd, rest, limit); });
 }
 transfer_result send_batch(int fd, std::span<const outgoing_message> from) noexcept {
-    return send_all(fd, from);
+    return send_all(from, [&](auto rest) { return send_some(fd, rest); });
 }
 result<std::size_t> receive_batch(int fd, std::span<incoming_datagram> into) noexcept {
     return sys::to_count(receive_some(fd, into));

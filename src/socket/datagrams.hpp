@@ -26,7 +26,8 @@ inline constexpr std::size_t most_at_once = 64;
 [[nodiscard]] ssize_t receive_one(int fd, mutable_buffer into, local_message& about) noexcept;
 
 /// Datagrams sent of the first `most_at_once`, at least 1. Of an empty batch 0.
-[[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_datagram> from) noexcept;
+[[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_datagram> from,
+                                segment_limit& limit) noexcept;
 [[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_message> from) noexcept;
 
 /// Datagrams received into the first `most_at_once`, at least 1.

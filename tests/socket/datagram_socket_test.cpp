@@ -213,7 +213,7 @@ TYPED_TEST(datagram_socket_test, an_error_in_the_middle_of_a_batch_says_how_many
 TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_one) {
     const std::string text(250, 's');
     for (const bool kernel_can : {true, false}) {
-        const int no_checksums = !kernel_can; // then the kernel refuses with EIO
+        const int no_checksums = !kernel_can; // then the kernel refuses
         ASSERT_EQ(::setsockopt(this->one_.native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
                                sizeof no_checksums),
                   0);
@@ -249,7 +249,7 @@ TEST(send_segments_test, a_socket_does_not_ask_again_for_what_was_refused) {
     EXPECT_EQ(send(1000), 6000);
     EXPECT_EQ(limit.get(), 1999U);
 
-    const int on = 1; // IPv6 without checksums: the kernel or the device cannot
+    const int on = 1; // without checksums no segment is possible
     ASSERT_EQ(::setsockopt(sender.native_handle(), IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on),
               0);
     EXPECT_EQ(send(1000), 6000);

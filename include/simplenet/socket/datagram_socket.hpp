@@ -48,6 +48,8 @@ struct udp_send_options {
     unsigned interface = 0;
     /// The rest of the traffic class, the DSCP, is 0 in a datagram that has this.
     std::optional<simplenet::ecn> ecn;
+
+    friend bool operator==(const udp_send_options&, const udp_send_options&) noexcept = default;
 };
 
 /// A datagram of `send_batch()`. Everything in it is borrowed.
@@ -147,7 +149,8 @@ namespace datagrams {
 [[nodiscard]] result<std::size_t> send(int fd, const_buffer from,
                                        const udp_send_options& options) noexcept;
 [[nodiscard]] result<udp_datagram> receive_from(int fd, mutable_buffer into) noexcept;
-[[nodiscard]] transfer_result send_batch(int fd, std::span<const outgoing_datagram> from) noexcept;
+[[nodiscard]] transfer_result send_batch(int fd, std::span<const outgoing_datagram> from,
+                                         segment_limit& limit) noexcept;
 [[nodiscard]] result<std::size_t> receive_batch(int fd, std::span<incoming_datagram> into) noexcept;
 [[nodiscard]] transfer_result send_segmented(int fd, const_buffer from, std::size_t segment_size,
                                              const endpoint* to, const udp_send_options& options,
@@ -261,9 +264,10 @@ public:
     /// network answers to that is reported by the next operation.
     ///
     /// @par Cost
-    /// One system call for 64 datagrams.
+    /// One system call for 64 datagrams. Neighbours of one size to one destination are given to the
+    /// kernel as one to cut, as by `send_segmented()`, which costs a fraction.
     [[nodiscard]] transfer_result send_batch(std::span<const outgoing_datagram> from) noexcept {
-        return datagrams::send_batch(this->native_handle(), from);
+        return datagrams::send_batch(this->native_handle(), from, limit_);
     }
 
     /// Receives one datagram; if the socket is connected, only from its peer.
