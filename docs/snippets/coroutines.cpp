@@ -24,6 +24,17 @@ task<result<std::string>> ask(endpoint server, std::string question) {
 }
 //! [task]
 
+//! [or_return]
+task<result<std::string>> ask_briefly(endpoint server, std::string question) {
+    tcp_stream stream = co_await or_return(async_connect(server));
+    co_await or_return(async_write_all(stream, question));
+
+    std::string answer(4, '\0');
+    co_await or_return(with_timeout(async_read_exact(stream, answer), 5s));
+    co_return answer;
+}
+//! [or_return]
+
 task<result<>> refresh(endpoint server);
 task<> heartbeat();
 task<int> measure();

@@ -25,7 +25,8 @@ public:
 
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
     explicit loop(const loop_options& options) noexcept
-        : options_{options} {
+        : timed_queue{options.clock}
+        , options_{options} {
         on_unhandled = options.on_unhandled;
     }
     ~loop();
@@ -72,9 +73,20 @@ public:
     void complete(operation& op, int error) noexcept;
     /// There may be something for a waiting `op`: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept;
+    /// `op` is over: resumes its coroutine in a later turn.
+    void complete(readiness_operation& op, int error) noexcept;
+    /// `op` was stopped, and the backend has let go of it.
+    void give_up(readiness_operation& op) noexcept;
     /// Something moved on `record`, or a read began to wait.
     void touch(io_record& record) noexcept {
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
+    }
+
+    /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
+    /// start counts for more.
+    void worked_long() noexcept {
+        spend_inline_turns(inline_turns_per_resume / 4);
+        unpolled_ += resumptions_per_poll;
     }
 
     // --- accepting ---
@@ -83,6 +95,9 @@ public:
     /// this loop closes a descriptor.
     void pause_accepting(io_record& listener) noexcept;
     void resume_accepting(io_record& listener) noexcept;
+
+    /// Counts `op` until it is over.
+    void started(readiness_operation& op) noexcept;
 
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
@@ -104,6 +119,8 @@ private:
     };
 
     std::size_t turn(nanoseconds limit);
+    std::size_t wait_in_virtual_time(nanoseconds limit);
+    [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
@@ -134,7 +151,8 @@ private:
     std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
-    std::size_t closing_ = 0; // records whose close is under way
+    std::size_t closing_ = 0;    // records whose close is under way
+    std::size_t live_waits_ = 0; // for descriptors that belong to somebody else
 
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets

@@ -89,9 +89,21 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             return true;
         }
     }
-    if (is_write(kind) && next_bytes(*this).empty()) return false; // whatever there is room for
+    // Whatever there is room for; but an empty datagram needs some.
+    if (kind != request::perform_write && nothing_left(*this)) return false;
     wait(of.writer, within);
     of.driver->submit(*this);
+    return true;
+}
+
+bool operation::read_ready() noexcept {
+    io_record& of = *record;
+    run_queue& queue = run_queue::require_current();
+    if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
+    error = 0;
+    moved = 0;
+    if (!queue.take_inline_turn() || !of.driver->attempt_read(*this)) return false;
+    of.home->touch(of);
     return true;
 }
 
@@ -111,6 +123,7 @@ bool operation::cannot_start(scope& within) noexcept {
     // Refused, but never inline: a task that ignores its stop must not spin on this thread.
     phase = state::finished;
     within.current = this;
+    within.tell_observer();
     within.queue->refuse(*this, within);
     return true;
 }
@@ -124,6 +137,7 @@ bool operation::perform() noexcept {
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this;
+    within.tell_observer();
     phase = state::queued;
     within.queue->push(*this);
 }
@@ -131,6 +145,7 @@ void operation::queue_up(operation*& slot, scope& within) noexcept {
 inline void operation::wait(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
     phase = state::waiting;
 }
 

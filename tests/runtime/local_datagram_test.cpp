@@ -221,6 +221,8 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_can_be_stopped_and_closed) 
             };
             const int filled = co_await fill(send);
             EXPECT_GT(filled, 0);
+            EXPECT_EQ(error_of(co_await with_timeout(send({}), 1ms)), errc::deadline_exceeded)
+                << "an empty datagram needs room too";
             EXPECT_EQ(error_of(co_await with_timeout(send("x"), 3ms)), errc::deadline_exceeded);
 
             auto waiting =

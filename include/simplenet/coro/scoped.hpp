@@ -36,9 +36,13 @@ concept awaiter = requires(Awaiter& a) {
     a.await_resume();
 };
 
-/// What `co_await` accepts; combinators take it by value.
+/// or_return() ends the coroutine that awaits it, so it must be that coroutine's own await.
 template <class Awaitable>
-concept awaitable = requires(Awaitable&& a) {
+concept ends_its_task = requires { typename std::remove_cvref_t<Awaitable>::ends_its_task; };
+
+/// What `co_await` accepts, and combinators by value.
+template <class Awaitable>
+concept awaitable = !ends_its_task<Awaitable> && requires(Awaitable&& a) {
     { get_awaiter(std::forward<Awaitable>(a)) } -> awaiter;
 };
 
@@ -52,6 +56,44 @@ template <class Awaiter>
 inline constexpr bool resumes_later = std::derived_from<Awaiter, suspension>;
 template <class T>
 inline constexpr bool resumes_later<task_awaiter<T>> = true;
+
+/// An awaitable and the awaiter that comes of it. `Awaitable` may be a reference.
+template <class Awaitable>
+class held_awaiter {
+    // Most awaitables are their own awaiter; others make one, which is kept beside them.
+    static constexpr bool is_own_awaiter = std::is_reference_v<awaiter_of<Awaitable>>;
+    struct nothing {};
+
+public:
+    using type = std::remove_reference_t<awaiter_of<Awaitable>>;
+
+    explicit held_awaiter(Awaitable&& awaitable)
+        : awaitable_{std::forward<Awaitable>(awaitable)} {}
+    // Idle awaitables move.
+    held_awaiter(held_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Awaitable>)
+        : awaitable_{std::forward<Awaitable>(other.awaitable_)} {}
+    held_awaiter& operator=(held_awaiter&&) = delete;
+    ~held_awaiter() = default;
+
+    /// In await_suspend and not before: only then does nothing move any more.
+    type& make() {
+        if constexpr (!is_own_awaiter)
+            made_.emplace(get_awaiter(std::forward<Awaitable>(awaitable_)));
+        return get();
+    }
+    /// @pre made.
+    [[nodiscard]] type& get() noexcept {
+        if constexpr (is_own_awaiter) {
+            return awaitable_;
+        } else {
+            return *made_;
+        }
+    }
+
+private:
+    Awaitable awaitable_;
+    [[no_unique_address]] std::conditional_t<is_own_awaiter, nothing, std::optional<type>> made_;
+};
 
 /// The part of scoped_awaiter that does not know what it awaits.
 class scope_entry : public suspension {
@@ -88,15 +130,15 @@ protected:
 ///     R finish(resume)                          the result, from calling `resume()`
 template <class Awaitable, class Policy>
 class [[nodiscard]] scoped_awaiter final : public scope_entry {
-    using inner_awaiter = std::remove_reference_t<awaiter_of<Awaitable>>;
+    using inner_awaiter = typename held_awaiter<Awaitable>::type;
 
 public:
     template <class... Args>
     explicit scoped_awaiter(Awaitable&& awaitable, Args&&... policy)
-        : awaitable_{std::move(awaitable)}
+        : inner_awaiter_{std::move(awaitable)}
         , policy_{std::forward<Args>(policy)...} {}
     scoped_awaiter(scoped_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Awaitable>)
-        : awaitable_{std::move(other.awaitable_)}
+        : inner_awaiter_{std::move(other.inner_awaiter_)}
         , policy_{std::move(other.policy_)} {}
     ~scoped_awaiter() = default;
 
@@ -124,7 +166,8 @@ public:
                 self.leave();
             }
         } guard{*this};
-        return policy_.finish([this]() -> decltype(auto) { return inner().await_resume(); });
+        return policy_.finish(
+            [this]() -> decltype(auto) { return inner_awaiter_.get().await_resume(); });
     }
 
     void on_stop(stop_reason reason) noexcept override {
@@ -133,23 +176,9 @@ public:
     }
 
 private:
-    // Most awaitables are their own awaiter; others make one, which is kept beside them.
-    static constexpr bool is_own_awaiter = std::is_reference_v<awaiter_of<Awaitable>>;
-    struct nothing {};
-
-    [[nodiscard]] inner_awaiter& inner() noexcept {
-        if constexpr (is_own_awaiter) {
-            return awaitable_;
-        } else {
-            return *made_;
-        }
-    }
-
     template <class Promise>
     auto start(std::coroutine_handle<Promise> caller) {
-        // Made here and not in the constructor: only now does nothing move any more.
-        if constexpr (!is_own_awaiter) made_.emplace(get_awaiter(std::move(awaitable_)));
-        inner_awaiter& awaited = inner();
+        inner_awaiter& awaited = inner_awaiter_.make();
         using suspended = decltype(awaited.await_suspend(caller));
         constexpr bool transfers = !std::is_void_v<suspended> && !std::is_same_v<suspended, bool>;
         // Told first: after the start, somebody else's awaiter may be over and gone, and a transfer
@@ -180,8 +209,7 @@ private:
         }
     }
 
-    Awaitable awaitable_;
-    std::conditional_t<is_own_awaiter, nothing, std::optional<inner_awaiter>> made_;
+    held_awaiter<Awaitable> inner_awaiter_;
     Policy policy_;
 };
 

@@ -54,26 +54,32 @@ struct final_awaiter {
 #if SIMPLENET_SYMMETRIC_TRANSFER
     template <std::derived_from<promise_base> Promise>
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
-        promise_base& promise = self.promise();
-        promise.ended_ = true;
-        if (promise.nested_) return std::noop_coroutine(); // below a parent without tail calls
-        if (promise.continuation_) return promise.continuation_;
-        promise.chain_->finished();
-        return std::noop_coroutine();
+        const std::coroutine_handle<> next = successor(self.promise());
+        return next ? next : std::noop_coroutine();
     }
 #else
     template <std::derived_from<promise_base> Promise>
     static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-        promise_base& promise = self.promise();
-        promise.ended_ = true;
-        if (promise.nested_) return;
-        if (promise.continuation_) {
-            promise.scope_->queue->continue_with(promise.continuation_);
-        } else {
-            promise.chain_->finished();
-        }
+        end(self.promise());
     }
 #endif
+
+    /// Ends a suspended coroutine, wherever it is suspended. The last thing its await_suspend, or
+    /// whoever is resumed in its place, does.
+    static void end(promise_base& ended) noexcept {
+        run_queue& queue = *ended.scope_->queue;
+        if (const std::coroutine_handle<> next = successor(ended)) queue.continue_with(next);
+    }
+
+private:
+    /// Who goes on after `ended`; null where that is settled.
+    static std::coroutine_handle<> successor(promise_base& ended) noexcept {
+        ended.ended_ = true;
+        if (ended.nested_) return {}; // its parent's await_suspend goes on
+        if (ended.continuation_) return ended.continuation_;
+        ended.chain_->finished();
+        return {};
+    }
 };
 
 /// Whether `co_return` of a `U` makes a `T`. A reference has to outlive the coroutine's statement,
@@ -185,10 +191,16 @@ public:
 #else
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+#endif
+
+    /// await_suspend() without a tail call: below that of another awaiter, too.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         promise_base& promise = frame_.promise();
-        promise.scope_ = &scope_of(caller);
+        promise.scope_ = &within;
         promise.continuation_ = caller;
-        run_queue& queue = *promise.scope_->queue;
+        run_queue& queue = *within.queue;
         if (queue.depth == most_nested) {
             // Unwinds the whole stack; whoever resumed its first coroutine goes on with ours.
             queue.continue_with(frame_);
@@ -202,15 +214,12 @@ public:
         promise.nested_ = false;
         return true;
     }
-#endif
 
     T await_resume() { return frame_.promise().take(); }
 
 private:
-#if !SIMPLENET_SYMMETRIC_TRANSFER
     // Frames of a start are about 200 bytes at -O0: 64 of them are nothing on any stack.
     static constexpr unsigned most_nested = 64;
-#endif
     handle frame_;
 };
 
