@@ -42,7 +42,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
     if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a socket that has one in flight");
+    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
@@ -74,7 +74,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
     if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a socket that has one in flight");
+    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
     if (of.writable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.writer, within);
