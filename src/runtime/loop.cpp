@@ -260,8 +260,9 @@ void loop::close(io_record& record) noexcept {
     // nothing until then.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    // A listener has no peer, and shutdown(2) would end it for every process that shares it.
-    if (in_flight && !record.keep_descriptor && !record.listening) {
+    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
+    // every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
         static_cast<void>(record.aborts ? sys::disconnect(record.fd)
                                         : sys::shutdown(record.fd, SHUT_RDWR));
     }

@@ -22,6 +22,13 @@ int error_number(stop_reason reason) noexcept {
 
 } // namespace
 
+/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
+/// all there was.
+inline bool operation::can_go_on(const io_record& of) const noexcept {
+    if (is_read(kind)) return of.readable && !of.waits_for_buffer();
+    return of.writable && kind != request::connect && !sleeps();
+}
+
 // Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
 // One function with the direction as a value costs a fifth more instructions an operation.
 
@@ -45,7 +52,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.reader, within);
             return true;
         }
@@ -77,12 +84,13 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             of.home->touch(of);
             return false;
         }
-        if (of.writable && kind != request::connect) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.writer, within);
             return true;
         }
     }
-    if (nothing_left(*this)) return false; // whatever there is room for
+    // Whatever there is room for; but an empty datagram needs some.
+    if (kind != request::perform_write && nothing_left(*this)) return false;
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;
@@ -120,6 +128,11 @@ bool operation::cannot_start(scope& within) noexcept {
     return true;
 }
 
+bool operation::perform() noexcept {
+    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
+    return true;
+}
+
 /// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
@@ -150,8 +163,7 @@ inline void operation::attempt_in_turn() noexcept {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
-    } else if (reads ? of.readable && !of.waits_for_buffer()
-                     : of.writable && kind != request::connect) {
+    } else if (can_go_on(of)) {
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {
