@@ -43,11 +43,11 @@ std::size_t loop::turn(nanoseconds limit) {
     nanoseconds wait = limit;
     const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
-        const auto now = clock::now();
-        settle_timers(now);
-        count += timers.fire(now);
+        const auto present = now();
+        settle_timers(present);
+        count += timers.fire(present);
         if (const auto next = timers.next()) {
-            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
+            wait = std::min(wait, std::max<nanoseconds>(*next - present, no_wait));
         }
     }
     if (has_ready() || !has_work()) wait = no_wait;
@@ -59,17 +59,48 @@ std::size_t loop::turn(nanoseconds limit) {
         busy_turns_ = 0;
         // stop() publishes its wish before it looks whether we are parked: ask after parking.
         const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-        events = driver_->poll(sleeps ? wait : no_wait);
+        if (time_ == nullptr || !sleeps) [[likely]] {
+            events = driver_->poll(sleeps ? wait : no_wait);
+        } else {
+            events = wait_in_virtual_time(limit);
+        }
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
         if (events == 0 && timed) {
-            const std::size_t fired = timers.fire(clock::now());
+            const std::size_t fired = timers.fire(now());
             count += fired;
             if (fired != 0) events += driver_->catch_up();
         }
     }
     completions_ += events;
     return count + events;
+}
+
+/// The wait of a turn in which nothing is ready.
+std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
+    // A slot of the wheel's last level begins further away: what is in it was never meant to come.
+    constexpr nanoseconds never{std::int64_t{1} << 61};
+    const auto next = timers.next();
+    if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
+
+    if (waits_for_io()) {
+        const auto start = clock::now();
+        const auto left = std::max<nanoseconds>(*next - now(), no_wait);
+        const std::size_t events = driver_->poll(std::min(limit, left));
+        time_->now_ += clock::now() - start;
+        return events;
+    }
+    const std::size_t events = driver_->poll(no_wait);
+    if (events == 0 && inbox_.empty()) time_->now_ = std::max(now(), *next);
+    return events;
+}
+
+bool loop::waits_for_io() const noexcept {
+    bool waits = live_waits_ != 0 || closing_ != 0;
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        waits = waits || record.reader != nullptr || record.writer != nullptr;
+    });
+    return waits;
 }
 
 std::size_t loop::take_posted() noexcept {

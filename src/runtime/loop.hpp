@@ -25,7 +25,8 @@ public:
 
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
     explicit loop(const loop_options& options) noexcept
-        : options_{options} {
+        : timed_queue{options.clock}
+        , options_{options} {
         on_unhandled = options.on_unhandled;
     }
     ~loop();
@@ -81,6 +82,13 @@ public:
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
     }
 
+    /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
+    /// start counts for more.
+    void worked_long() noexcept {
+        spend_inline_turns(inline_turns_per_resume / 4);
+        unpolled_ += resumptions_per_poll;
+    }
+
     // --- accepting ---
 
     /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when
@@ -111,6 +119,8 @@ private:
     };
 
     std::size_t turn(nanoseconds limit);
+    std::size_t wait_in_virtual_time(nanoseconds limit);
+    [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;

@@ -82,7 +82,7 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             return true;
         }
     }
-    if (next_bytes(*this).empty()) return false; // whatever there is room for
+    if (nothing_left(*this)) return false; // whatever there is room for
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;

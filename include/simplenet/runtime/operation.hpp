@@ -19,20 +19,23 @@ struct io_record;
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
 enum class request : std::uint8_t {
-    read_some,  // at least 1 byte into the buffer
-    read_exact, // all of it
-    receive,    // a buffer of the pool with at least 1 byte
-    accept,     // a descriptor
-    write_some, // at least 1 byte of the buffers
-    write_all,  // all of them
-    connect,    // the end of connecting
+    read_some,           // at least 1 byte into the buffer
+    read_exact,          // all of it
+    receive,             // a buffer of the pool with at least 1 byte
+    receive_descriptors, // as read_some, with the descriptors that came along
+    accept,              // a descriptor
+    write_some,          // at least 1 byte of the buffers
+    write_all,           // all of them
+    send_file,           // bytes of a file
+    send_descriptors,    // as write_all, with descriptors before the first byte
+    connect,             // the end of connecting
 };
 
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
     return kind <= request::accept;
 }
 [[nodiscard]] constexpr bool is_write(request kind) noexcept {
-    return kind == request::write_some || kind == request::write_all;
+    return kind >= request::write_some && kind <= request::send_descriptors;
 }
 
 /// Base of every I/O awaitable.
@@ -130,10 +133,14 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+    /// The same for a caller whose type is not known.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         if constexpr (reads) {
-            return start_read(caller, scope_of(caller));
+            return start_read(caller, within);
         } else {
-            return start_write(caller, scope_of(caller));
+            return start_write(caller, within);
         }
     }
 
@@ -208,6 +215,18 @@ public:
                           from.size()} {}
     write_all_operation(io_record* of, std::span<const const_buffer> from) noexcept
         : whole_operation{of, request::write_all, from} {}
+};
+
+/// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
+class [[nodiscard]] send_file_operation final : public whole_operation<false> {
+public:
+    send_file_operation(io_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
+        : whole_operation{of, request::send_file, nullptr, count}
+        , file{from}
+        , offset{at} {}
+
+    int file;             // borrowed
+    std::uint64_t offset; // of the first byte in the file
 };
 
 } // namespace simplenet::detail
