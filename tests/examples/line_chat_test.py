@@ -110,11 +110,11 @@ class line_chat_test(support.TestCase):
                 self.assertEqual(heard, "Ann: " + line)
             self.assertEqual(heard, "* Slow left")
 
-    @unittest.skipUnless(shutil.which("nc") and shutil.which("socat"), "nc or socat is missing")
+    @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
     def test_nc_and_socat_take_part(self):
         with Server("line_chat") as server:
             ann, = self.enter(server, "Ann")
-            for command in (["nc", "-N", server.host, str(server.port)],
+            for command in (["nc.openbsd", "-N", server.host, str(server.port)],
                             ["socat", "-", f"TCP:{server.host}:{server.port}"]):
                 said = subprocess.run(command, input=b"Tool\nhi\n", stdout=subprocess.PIPE,
                                       timeout=support.WAIT, check=True).stdout
