@@ -88,7 +88,10 @@ presets=("${kept[@]}")
 want_build_tools
 want libgmock-dev have_header gmock/gmock.h
 want python3 have python3
-want socat have socat # a client that is not ours, in the tests of the examples
+# Peers of the examples.
+want curl have curl
+want netcat-openbsd have nc.openbsd
+want socat have socat
 install_wanted
 choose_compiler
 say "$(compiler_name "$CXX")"

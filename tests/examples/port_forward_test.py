@@ -118,7 +118,7 @@ class port_forward_test(support.TestCase):
                 server.shutdown()
             self.assertTrue(fetched == content)
 
-    @unittest.skipUnless(shutil.which("nc") and shutil.which("socat"), "nc or socat is missing")
+    @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
     def test_nc_talks_to_socat_through_it(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -132,7 +132,7 @@ class port_forward_test(support.TestCase):
                 pass
             with forwarding_to(port) as forward:
                 answer = subprocess.run(
-                    ["nc", "-N", "127.0.0.1", str(forward.port)], input=b"b\nc\na\n",
+                    ["nc.openbsd", "-N", "127.0.0.1", str(forward.port)], input=b"b\nc\na\n",
                     stdout=subprocess.PIPE, timeout=support.WAIT, check=True).stdout
             self.assertEqual(answer, b"a\nb\nc\n")
         finally:

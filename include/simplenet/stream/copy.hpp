@@ -3,6 +3,7 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <algorithm>
@@ -177,7 +178,7 @@ template <class Reader, class Writer>
 task<result<>> copy_and_end(Reader& from, Writer& to, std::size_t& moved) {
     const result<> copied = co_await copy_into(from, to, moved);
     if (!copied) co_return copied;
-    co_return co_await to.shutdown_write();
+    co_return co_await async_shutdown_write(to);
 }
 
 template <class A, class B>

@@ -5,6 +5,7 @@
 #include <simplenet/coro/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/stream/write_queue.hpp>
 
@@ -209,7 +210,9 @@ private:
                 wrote(*count);
             }
             if (is_ending()) {
-                if constexpr (half_closable<Stream>) ended(co_await stream.shutdown_write());
+                if constexpr (half_closable<Stream>) {
+                    ended(co_await async_shutdown_write(stream));
+                }
                 co_return;
             }
             co_await parking{*this};
