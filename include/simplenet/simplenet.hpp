@@ -33,6 +33,7 @@
 #include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
