@@ -17,6 +17,7 @@ declare -A may_include=(
     [runtime]="core ip sys socket nonblocking coro sync runtime"
     [testing]="core ip sys socket nonblocking coro sync runtime stream testing"
     [stream]="core ip sys socket nonblocking coro sync runtime stream"
+    [testing]="core ip sys socket nonblocking coro sync runtime stream testing"
 )
 
 failures=0

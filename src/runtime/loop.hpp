@@ -82,6 +82,13 @@ public:
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
     }
 
+    /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
+    /// start counts for more.
+    void worked_long() noexcept {
+        spend_inline_turns(inline_turns_per_resume / 4);
+        unpolled_ += resumptions_per_poll;
+    }
+
     // --- accepting ---
 
     /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when

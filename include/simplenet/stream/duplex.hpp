@@ -47,6 +47,7 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         return start(caller, scope_of(caller));
     }
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
@@ -73,7 +74,6 @@ private:
     // As of detail::operation.
     enum class state : std::uint8_t { idle, waiting, queued, finished };
 
-    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
     bool attempt() noexcept;
     bool attempt_read() noexcept;
     bool attempt_write() noexcept;
