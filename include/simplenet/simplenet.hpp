@@ -38,6 +38,7 @@
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>

@@ -18,6 +18,7 @@
 namespace simplenet {
 namespace detail {
 class loop;
+class main_signals;
 } // namespace detail
 
 inline namespace runtime {
@@ -146,7 +147,8 @@ public:
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:
-    friend class detail::loop;
+    friend detail::loop;
+    friend detail::main_signals;
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;

@@ -58,8 +58,8 @@ struct loop_options {
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When all of them are held, receive() waits for one to come back.
     std::size_t receive_pool = 16 * 1024 * 1024;
-    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. Reserved: not
-    /// implemented yet, a signal has its default effect.
+    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
+    /// the program has a handler for, ignores or blocks is left alone. See run().
     bool handle_signals = true;
     /// For tests: the address of a testing::manual_clock, which outlives the loop. Null: the
     /// monotonic clock.
