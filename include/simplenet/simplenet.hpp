@@ -31,6 +31,7 @@
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
