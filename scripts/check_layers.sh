@@ -13,8 +13,9 @@ declare -A may_include=(
     [blocking]="core ip sys socket blocking"
     [nonblocking]="core ip sys socket nonblocking"
     [coro]="core coro"
-    [runtime]="core ip sys socket nonblocking coro runtime"
-    [stream]="core ip sys socket nonblocking coro runtime stream"
+    [sync]="core coro sync"
+    [runtime]="core ip sys socket nonblocking coro sync runtime"
+    [stream]="core ip sys socket nonblocking coro sync runtime stream"
 )
 
 failures=0

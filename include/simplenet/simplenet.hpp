@@ -29,6 +29,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_listener.hpp>
 #include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/run_on.hpp>
@@ -36,4 +37,12 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_condition_variable.hpp>
+#include <simplenet/sync/async_event.hpp>
+#include <simplenet/sync/async_mutex.hpp>
+#include <simplenet/sync/async_semaphore.hpp>
+#include <simplenet/sync/channel.hpp>
+#include <simplenet/sync/oneshot.hpp>

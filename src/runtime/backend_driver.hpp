@@ -14,6 +14,7 @@ namespace simplenet::detail {
 
 class loop;
 class operation;
+class readiness_operation;
 class receive_pool;
 enum class stop_reason : std::uint8_t;
 struct io_record;
@@ -33,6 +34,12 @@ public:
     virtual void submit(operation& op) noexcept = 0;
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
+
+    /// Takes `op`, waiting, with a descriptor number that is not negative, until loop::complete()
+    /// or loop::give_up() is called with it.
+    virtual void watch(readiness_operation& op) noexcept = 0;
+    /// Asks for the end of an `op` that was stopped.
+    virtual void unwatch(readiness_operation& op) noexcept = 0;
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
     /// down to 0 over the next polls, and each of them calls loop::settle().

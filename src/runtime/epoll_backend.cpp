@@ -2,6 +2,7 @@
 // may succeed. Only this file knows epoll. Layer runtime.
 
 #include "runtime/backend_driver.hpp"
+#include "runtime/epoll_backend_waits.hpp"
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
@@ -32,7 +33,8 @@ std::error_code last_error() noexcept {
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
     explicit epoll_backend(loop& owner) noexcept
-        : loop_{owner} {}
+        : loop_{owner}
+        , waits_{owner} {}
     ~epoll_backend() override {
         if (pool_ != nullptr) pool_->abandon();
     }
@@ -93,6 +95,12 @@ public:
         loop_.complete(op, ECANCELED);
     }
 
+    void watch(readiness_operation& op) noexcept override {
+        if (!waits_.is_open() && !open_waits()) return loop_.complete(op, errno);
+        waits_.watch(op);
+    }
+    void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
+
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
         if (!record.registered) return;
@@ -137,7 +145,9 @@ public:
 
 private:
     static constexpr int most_rounds = 16;
+    // Not the data of any record: there are not so many slots.
     static constexpr std::uint64_t wake_up = ~std::uint64_t{0};
+    static constexpr std::uint64_t foreign = wake_up - 1;
 
     /// What an event is about: its data is the slot's number and generation. A record may be gone
     /// while events for its descriptor still come.
@@ -145,6 +155,18 @@ private:
         io_record* record = nullptr;
         std::uint32_t generation = 0;
     };
+
+    /// At the first wait: most loops never see one.
+    bool open_waits() noexcept {
+        const int inner = waits_.open();
+        if (inner < 0) return false;
+        epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
+        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, inner, &event) == 0) return true;
+        const int error = errno;
+        waits_.close();
+        errno = error;
+        return false;
+    }
 
     std::uint32_t take_slot() {
         if (free_slots_.empty()) {
@@ -209,6 +231,8 @@ private:
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
     void dispatch(const epoll_event& event) noexcept {
         if (event.data.u64 == wake_up) return;
+        if (event.data.u64 == foreign) [[unlikely]]
+            return waits_.collect();
         const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
         // A closed descriptor of which somebody has a duplicate, after a fork say, still reports.
         if (slot.generation != event.data.u64 >> 32U || slot.record == nullptr) return;
@@ -349,6 +373,7 @@ private:
     }
 
     loop& loop_;
+    epoll_waits waits_;
     unique_fd epoll_;
     unique_fd wake_;
     receive_pool* pool_ = nullptr;

@@ -192,6 +192,7 @@ loop_metrics loop::metrics() const {
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
+    now.live_operations = live_waits_;
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);

@@ -72,6 +72,10 @@ public:
     void complete(operation& op, int error) noexcept;
     /// There may be something for a waiting `op`: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept;
+    /// `op` is over: resumes its coroutine in a later turn.
+    void complete(readiness_operation& op, int error) noexcept;
+    /// `op` was stopped, and the backend has let go of it.
+    void give_up(readiness_operation& op) noexcept;
     /// Something moved on `record`, or a read began to wait.
     void touch(io_record& record) noexcept {
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
@@ -83,6 +87,9 @@ public:
     /// this loop closes a descriptor.
     void pause_accepting(io_record& listener) noexcept;
     void resume_accepting(io_record& listener) noexcept;
+
+    /// Counts `op` until it is over.
+    void started(readiness_operation& op) noexcept;
 
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
@@ -134,7 +141,8 @@ private:
     std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
-    std::size_t closing_ = 0; // records whose close is under way
+    std::size_t closing_ = 0;    // records whose close is under way
+    std::size_t live_waits_ = 0; // for descriptors that belong to somebody else
 
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets

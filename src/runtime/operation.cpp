@@ -104,6 +104,7 @@ bool operation::cannot_start(scope& within) noexcept {
     // Refused, but never inline: a task that ignores its stop must not spin on this thread.
     phase = state::finished;
     within.current = this;
+    within.tell_observer();
     within.queue->refuse(*this, within);
     return true;
 }
@@ -112,6 +113,7 @@ bool operation::cannot_start(scope& within) noexcept {
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this;
+    within.tell_observer();
     phase = state::queued;
     within.queue->push(*this);
 }
@@ -119,6 +121,7 @@ void operation::queue_up(operation*& slot, scope& within) noexcept {
 inline void operation::wait(operation*& slot, scope& within) noexcept {
     slot = this;
     within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
     phase = state::waiting;
 }
 

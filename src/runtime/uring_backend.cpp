@@ -9,6 +9,7 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/runtime/readiness.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -250,6 +251,7 @@ enum class subject : std::uintptr_t {
     accept,           // a record's multishot accept
     record_cancel,    // a cancel that names one of these
     wake_up,          // the eventfd
+    wait,             // a wait for readiness, or a cancel that names it
 };
 constexpr std::uintptr_t subject_mask = 7;
 
@@ -333,6 +335,17 @@ public:
         } else {
             loop_.complete(op, ECANCELED);
         }
+    }
+
+    void watch(readiness_operation& op) noexcept override {
+        io_uring_sqe& entry = entry_for(op);
+        io_uring_prep_poll_add(&entry, op.fd, op.waits_to == direction::read ? POLLIN : POLLOUT);
+        entry.user_data = tagged(&op, subject::wait);
+    }
+    void unwatch(readiness_operation& op) noexcept override {
+        io_uring_sqe& entry = entry_for(op);
+        io_uring_prep_cancel64(&entry, tagged(&op, subject::wait), 0);
+        entry.user_data = tagged(&op, subject::wait);
     }
 
     void retire(io_record& record) noexcept override {
@@ -496,6 +509,8 @@ private:
             return accept_completed(*static_cast<io_record*>(pointer), seen);
         case subject::record_cancel:
             return released(*static_cast<io_record*>(pointer));
+        case subject::wait:
+            return wait_completed(*static_cast<readiness_operation*>(pointer), seen.res);
         case subject::wake_up:
             if ((seen.flags & IORING_CQE_F_MORE) == 0) watch_wake_ups();
             return;
@@ -519,6 +534,23 @@ private:
         ++op.kernel_references;
         hold(*op.record);
         return entry;
+    }
+
+    io_uring_sqe& entry_for(readiness_operation& op) noexcept {
+        io_uring_sqe& entry = next_entry();
+        ++op.kernel_references;
+        ++references_;
+        return entry;
+    }
+
+    /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
+    void wait_completed(readiness_operation& op, int outcome) noexcept {
+        if (outcome != 0 && outcome != -ENOENT && outcome != -EALREADY) op.outcome = outcome;
+        --references_;
+        if (--op.kernel_references != 0) return;
+        if (op.outcome > 0) return loop_.complete(op, 0);
+        if (op.outcome == -ECANCELED) return loop_.give_up(op);
+        loop_.complete(op, -op.outcome);
     }
 
     void submit_send(operation& op) noexcept {

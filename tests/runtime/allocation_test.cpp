@@ -11,6 +11,9 @@
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace {
 
 // One thread allocates here.
@@ -112,6 +115,25 @@ TEST_P(allocation_test, echo_by_receive_allocates_nothing) {
 
 TEST_P(allocation_test, echo_with_limits_allocates_nothing) {
     expect_none(echo_with_limits);
+}
+
+TEST_P(allocation_test, waiting_for_a_foreign_descriptor_allocates_nothing) {
+    int fds[2];
+    ASSERT_EQ(::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    const unique_fd out{fds[0]};
+    const unique_fd in{fds[1]};
+    run([&]() -> task<> {
+        std::size_t before = 0;
+        char byte = 'x';
+        for (int round = 0; round < warm_up + 10'000; ++round) {
+            if (round == warm_up) before = allocations;
+            EXPECT_EQ(::write(in.get(), &byte, 1), 1);
+            or_throw(co_await with_timeout(async_wait_readable(out.get()), 1h));
+            or_throw(co_await async_wait_writable(in.get()));
+            EXPECT_EQ(::read(out.get(), &byte, 1), 1);
+        }
+        EXPECT_EQ(allocations - before, 0u);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, allocation_test, all_backends, backend_name);

@@ -110,6 +110,16 @@ protected:
     scope* within_ = nullptr; // borrowed: a scope outlives what waits in it
 };
 
+/// Told of every suspension in a debug build: how tests stop a task at each of them.
+class suspension_observer {
+public:
+    /// In the middle of an await_suspend: must neither resume nor stop anything.
+    virtual void on_suspend(const scope& within) noexcept = 0;
+
+protected:
+    ~suspension_observer() = default;
+};
+
 /// A set of child chains that a stop of its scope must reach.
 class child_set : public list_hook<> {
 public:
@@ -155,6 +165,9 @@ public:
 
     /// Level-triggered: every later operation here fails with the first reason. Resumes nothing.
     void stop(stop_reason why) noexcept;
+
+    /// After `current` was set.
+    inline void tell_observer() const noexcept;
 
     stop_reason reason = stop_reason::none; // of the stop that came first
     bool torn_down = false;                 // teardown came, perhaps after another stop
@@ -253,18 +266,21 @@ public:
         SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
         --live_chains_;
     }
+    /// One that had counted as ended, waiting for no more than to be told, has something to do.
+    void chain_continues() noexcept { ++live_chains_; }
 
     void report_unhandled(std::exception_ptr exception) noexcept {
         report_unhandled(on_unhandled, std::move(exception));
     }
     static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
 
-    scope top;                             // encloses every root; stopped only by teardown
-    scope* here;                           // of the coroutine that runs; else the top
-    unhandled_hook on_unhandled = nullptr; // null: std::terminate
-    bool dying = false;                    // teardown: refusals are counted
-    bool destroying = false;               // and what was left is being destroyed
-    unsigned depth = 0;                    // starts of tasks nested on the stack, see task.hpp
+    scope top;                               // encloses every root; stopped only by teardown
+    scope* here;                             // of the coroutine that runs; else the top
+    unhandled_hook on_unhandled = nullptr;   // null: std::terminate
+    bool dying = false;                      // teardown: refusals are counted
+    bool destroying = false;                 // and what was left is being destroyed
+    unsigned depth = 0;                      // starts of tasks nested on the stack, see task.hpp
+    suspension_observer* observer = nullptr; // of tests; the release build does not look
 
     static constexpr unsigned inline_turns_per_resume = 64;
     static constexpr unsigned refusals_tolerated = 1000;
@@ -334,6 +350,13 @@ inline void suspension::suspend(std::coroutine_handle<> caller, scope& within) n
     caller_ = caller;
     within_ = &within;
     within.current = this;
+    within.tell_observer();
+}
+
+inline void scope::tell_observer() const noexcept {
+#ifndef NDEBUG
+    if (queue->observer != nullptr) queue->observer->on_suspend(*this);
+#endif
 }
 
 inline void suspension::resume() noexcept {

@@ -1,0 +1,219 @@
+#pragma once
+// duplex(): two connected streams in memory, for tests and for parts of one program. Layer stream.
+// No descriptor, no system call, no timing: what one end writes the other one reads.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/runtime/operation.hpp>
+#include <simplenet/runtime/stream_operations.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+struct duplex_pipe;
+struct duplex_link;
+
+/// One read or write in progress at an end of a duplex. Lives in the awaitable.
+///
+/// Invariant: while waiting or queued it is the reader or writer of its pipe, and the `current` of
+/// its scope, so it may neither move nor die; its destructor leaves the pipe all the same, for
+/// frames that the end of a loop destroys.
+class duplex_operation : public suspension {
+public:
+    using is_leaf = void; // see with_timeout()
+
+    duplex_operation(duplex_pipe* at, request what, void* bytes, std::size_t count) noexcept
+        : pipe_{at}
+        , kind_{what}
+        , data_{static_cast<std::byte*>(bytes)}
+        , size_{count} {}
+    duplex_operation(duplex_pipe* at, request what, std::span<const const_buffer> from) noexcept
+        : pipe_{at}
+        , kind_{what}
+        , size_{from.size()}
+        , buffers_{from.data()}
+        , vectored_{true} {}
+    duplex_operation& operator=(duplex_operation&&) = delete;
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        return start(caller, scope_of(caller));
+    }
+
+    void run() noexcept final;
+    void on_stop(stop_reason reason) noexcept final;
+
+protected:
+    // Only idle ones move.
+    duplex_operation(duplex_operation&& other) noexcept
+        : pipe_{other.pipe_}
+        , kind_{other.kind_}
+        , data_{other.data_}
+        , size_{other.size_}
+        , buffers_{other.buffers_}
+        , vectored_{other.vectored_} {}
+    ~duplex_operation() {
+        if (phase_ == state::waiting || phase_ == state::queued) leave();
+    }
+
+    [[nodiscard]] std::error_code error() const noexcept { return error_; }
+    [[nodiscard]] std::size_t moved() const noexcept { return moved_; }
+
+private:
+    friend duplex_pipe;
+
+    // As of detail::operation.
+    enum class state : std::uint8_t { idle, waiting, queued, finished };
+
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
+    bool attempt() noexcept;
+    bool attempt_read() noexcept;
+    bool attempt_write() noexcept;
+    [[nodiscard]] const_buffer next_bytes() noexcept;
+    void enter(state phase, scope& within) noexcept;
+    void finish(std::error_code error) noexcept;
+    void leave() noexcept;
+
+    duplex_pipe* pipe_; // borrowed until it is over; null for an end that was moved from
+    request kind_;
+    state phase_ = state::idle;
+    stop_reason stopped_ = stop_reason::none; // a stop while queued: the attempt decides
+    std::byte* data_ = nullptr;               // of the one buffer
+    std::size_t size_ = 0;                    // bytes of it, or buffers from `buffers_`
+    const const_buffer* buffers_ = nullptr;   // of a vectored write: the buffer that is next
+    std::size_t skip_ = 0;                    // of a vectored write: bytes of it that have moved
+    bool vectored_ = false;
+    std::size_t moved_ = 0;
+    std::error_code error_;
+};
+
+/// Awaitable of read_some() and write_some() of a duplex_stream.
+class [[nodiscard]] duplex_some final : public duplex_operation {
+public:
+    using duplex_operation::duplex_operation;
+    result<std::size_t> await_resume() const noexcept {
+        if (error()) return fail(error());
+        return moved();
+    }
+};
+
+/// Awaitable of async_read_exact() and async_write_all() on a duplex_stream.
+class [[nodiscard]] duplex_whole final : public duplex_operation {
+public:
+    using duplex_operation::duplex_operation;
+    transfer_result await_resume() const noexcept {
+        if (error()) return std::unexpected{transfer_error{error(), moved()}};
+        return moved();
+    }
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// One of two connected ends in memory. What is said of tcp_stream holds here: back-pressure,
+/// half-close, one reader and one writer at a time, stops and deadlines that lose nothing.
+///
+/// A handle: moving is always allowed, with operations in flight too; destroying it is close().
+/// Both ends belong to one loop's thread; they survive the loop.
+///
+/// @par Example
+/// @snippet testing.cpp duplex
+class duplex_stream {
+public:
+    duplex_stream(duplex_stream&& other) noexcept
+        : link_{std::exchange(other.link_, nullptr)}
+        , side_{other.side_} {}
+    duplex_stream& operator=(duplex_stream&& other) noexcept;
+    ~duplex_stream();
+
+    /// Reads at least one byte and at most `into.size()`.
+    ///
+    /// @pre `into` is not empty, and no other read is in flight at this end.
+    ///
+    /// @par Errors
+    /// - `errc::end_of_stream`: the other end shut down or closed, and all it wrote is read.
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
+    ///   came first; nothing was read.
+    /// - `std::errc::bad_file_descriptor`: this end was closed before.
+    /// @par Cancellation
+    /// Bytes that were there before the stop are a success. After a stop the stream is intact.
+    /// @par Cost
+    /// One copy; no allocation, no system call.
+    [[nodiscard]] detail::duplex_some read_some(mutable_buffer into) noexcept;
+
+    /// Writes at least one byte of `from`, and as many as there is room for; 0 of an empty one.
+    ///
+    /// @pre No other write is in flight at this end.
+    ///
+    /// @par Errors
+    /// - `std::errc::broken_pipe`: the other end is closed, or this one shut down writing.
+    /// - The others as of read_some(); nothing was written.
+    /// @par Cancellation
+    /// As of read_some().
+    /// @par Cost
+    /// As of read_some().
+    [[nodiscard]] detail::duplex_some write_some(const_buffer from) noexcept;
+    /// The same for several buffers, one after the other.
+    ///
+    /// @param from  Borrowed until the await returns, the array of buffers too.
+    [[nodiscard]] detail::duplex_some write_some(std::span<const const_buffer> from) noexcept;
+
+    /// Tells the other end that nothing more will come, once it has read what was written; reading
+    /// goes on. Ends a write in flight with `std::errc::broken_pipe`. Never waits.
+    ///
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    [[nodiscard]] detail::ready_result shutdown_write() noexcept;
+
+    /// Ends both directions. Idempotent; never waits.
+    ///
+    /// The other end reads what was written and then the end of the stream; what it writes is
+    /// `std::errc::broken_pipe`. Operations in flight here end with operation_canceled on a later
+    /// turn. What was not read here is dropped.
+    void close() noexcept;
+
+    /// Whether it was neither closed nor moved from.
+    [[nodiscard]] bool is_open() const noexcept;
+
+    // async_read_exact() and async_write_all() are one operation each.
+    [[nodiscard]] detail::duplex_whole read_exact_operation(mutable_buffer into) noexcept;
+    [[nodiscard]] detail::duplex_whole write_all_operation(const_buffer from) noexcept;
+    [[nodiscard]] detail::duplex_whole
+    write_all_operation(std::span<const const_buffer> from) noexcept;
+
+private:
+    friend std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes);
+    duplex_stream(detail::duplex_link& link, unsigned side) noexcept
+        : link_{&link}
+        , side_{side} {}
+
+    [[nodiscard]] detail::duplex_pipe* incoming() const noexcept;
+    [[nodiscard]] detail::duplex_pipe* outgoing() const noexcept;
+    void drop() noexcept;
+
+    detail::duplex_link* link_; // shared by the two ends; null only after a move
+    unsigned side_;             // 0 or 1
+};
+
+/// Two streams, each of which reads what the other one writes.
+///
+/// @pre `capacity_bytes` is at least 1.
+/// @param capacity_bytes  What each direction holds; a write of more waits until the other end has
+///                        read. Allocated here, 2 x `capacity_bytes`; throws std::bad_alloc.
+///
+/// @par Example
+/// @snippet testing.cpp duplex
+[[nodiscard]] std::pair<duplex_stream, duplex_stream>
+duplex(std::size_t capacity_bytes = std::size_t{64} * 1024);
+
+} // namespace runtime
+} // namespace simplenet

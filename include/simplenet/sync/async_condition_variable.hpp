@@ -1,0 +1,146 @@
+#pragma once
+// async_condition_variable: waiting, under a mutex, until something holds. Layer sync.
+
+#include <simplenet/sync/async_mutex.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace simplenet {
+inline namespace runtime {
+class async_condition_variable;
+} // namespace runtime
+
+namespace detail {
+
+struct in_condition;
+
+/// A wait for a predicate. Waits at the condition variable first, then at its mutex, and tests the
+/// predicate once it has the lock.
+class condition_waiter : public waiter, public list_hook<in_condition> {
+public:
+    void on_stop(stop_reason reason) noexcept final;
+    void run() noexcept final;
+
+    void notified() noexcept;
+    /// The condition variable goes away.
+    void orphaned() noexcept;
+
+protected:
+    condition_waiter(async_condition_variable& condition, async_mutex::guard& held) noexcept
+        : condition_{&condition}
+        , guard_{&held} {}
+    condition_waiter(condition_waiter&& other) noexcept
+        : waiter{std::move(other)}
+        , list_hook<in_condition>{}
+        , condition_{other.condition_}
+        , guard_{other.guard_} {}
+    ~condition_waiter() = default;
+
+    bool start(std::coroutine_handle<> caller, scope& within);
+    result<> finish() const;
+
+private:
+    // waiting  in the condition variable's list of those to notify; the mutex is unlocked
+    // locking  wants the lock, or has it and is on the ready list, to look at the predicate
+    // over     has the lock, and knows how it ended
+    enum class phase : std::uint8_t { waiting, locking, over };
+
+    [[nodiscard]] virtual bool holds() = 0;
+    [[nodiscard]] bool found_to_hold() noexcept;
+    void wait() noexcept;
+    void lock() noexcept;
+
+    async_condition_variable* condition_; // borrowed; null when it is gone
+    async_mutex::guard* guard_;           // borrowed: the caller's; empty while this waits
+    async_mutex* mutex_ = nullptr;
+    phase phase_ = phase::over;
+    wait_end stopped_ = wait_end::granted; // why to wait no longer, if not granted
+    bool notified_ = false;                // and has not looked since
+    std::exception_ptr exception_;         // of the predicate
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Lets coroutines of one loop that hold an async_mutex wait until another one has changed
+/// something.
+///
+/// Loop thread only. Not movable: its address is in those who wait. Destroying it ends their waits
+/// with operation_canceled.
+///
+/// @par Example
+/// @snippet synchronisation.cpp condition
+class async_condition_variable {
+public:
+    template <class Predicate>
+    class wait_operation;
+
+    async_condition_variable() noexcept = default;
+    async_condition_variable(const async_condition_variable&) = delete;
+    async_condition_variable& operator=(const async_condition_variable&) = delete;
+    ~async_condition_variable();
+
+    /// Unlocks the mutex of `held`, waits until `predicate()` is true, and locks it again.
+    ///
+    /// Returns at once if it is true already. The predicate is only called with the mutex locked.
+    /// In every case, exceptions of the predicate included, the mutex is locked when this returns.
+    ///
+    /// @pre `held` owns its lock, and is left alone meanwhile.
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came, and
+    ///   the predicate did not hold when the mutex was locked again.
+    /// @par Cancellation
+    /// A stop ends the wait for a notification, not the one for the mutex. A notification that
+    /// reached somebody who was stopped goes on to the next.
+    template <std::predicate Predicate>
+    [[nodiscard]] wait_operation<Predicate> wait(async_mutex::guard& held, Predicate predicate) {
+        return wait_operation<Predicate>{*this, held, std::move(predicate)};
+    }
+
+    /// Has the one who has waited longest look at its predicate. With the mutex locked or not.
+    void notify_one() noexcept {
+        if (!waiting_.empty()) waiting_.front().notified();
+    }
+    /// Has everyone who waits look.
+    void notify_all() noexcept {
+        while (!waiting_.empty())
+            notify_one();
+    }
+
+private:
+    friend detail::condition_waiter;
+
+    using waiter_list = detail::intrusive_list<detail::condition_waiter, detail::in_condition>;
+    waiter_list waiting_; // for a notification
+    waiter_list locking_; // had one, or were stopped: they may come back
+};
+
+/// Awaitable of async_condition_variable::wait(); the contract is documented there.
+template <class Predicate>
+class [[nodiscard]] async_condition_variable::wait_operation final
+    : public detail::condition_waiter {
+public:
+    wait_operation(async_condition_variable& condition, async_mutex::guard& held,
+                   Predicate predicate)
+        : condition_waiter{condition, held}
+        , predicate_{std::move(predicate)} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) {
+        return start(caller, detail::scope_of(caller));
+    }
+    result<> await_resume() const { return finish(); }
+
+private:
+    bool holds() override { return static_cast<bool>(predicate_()); }
+
+    Predicate predicate_;
+};
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,74 @@
+#pragma once
+// async_event: something that has happened, or not yet. Layer sync.
+
+#include <simplenet/sync/waiter.hpp>
+
+#include <coroutine>
+
+namespace simplenet {
+inline namespace runtime {
+
+/// A switch that coroutines of one loop can wait for.
+///
+/// Stays set until reset(). Loop thread only. Not movable: its address is in those who wait.
+/// Destroying it ends their waits with operation_canceled.
+///
+/// @par Example
+/// @snippet synchronisation.cpp event
+class async_event {
+public:
+    class wait_operation;
+
+    explicit async_event(bool set = false) noexcept
+        : set_{set} {}
+
+    /// Waits until it is set; returns at once if it is.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
+    ///   first.
+    /// @par Cancellation
+    /// Whom set() has released succeeds, also if a stop or a reset() comes before it resumes.
+    [[nodiscard]] wait_operation wait() noexcept;
+
+    /// Releases everybody who waits, in the order of their coming, and who will come.
+    void set() noexcept {
+        set_ = true;
+        waiters_.end_all(detail::wait_end::granted);
+    }
+    /// From here on it is waited for again.
+    void reset() noexcept { set_ = false; }
+    [[nodiscard]] bool is_set() const noexcept { return set_; }
+
+private:
+    bool set_;
+    detail::waiter_queue<detail::waiter> waiters_;
+};
+
+/// Awaitable of async_event::wait(); the contract is documented there.
+class [[nodiscard]] async_event::wait_operation final : public detail::waiter {
+public:
+    explicit wait_operation(async_event& at) noexcept
+        : event_{&at} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        detail::scope& within = detail::scope_of(caller);
+        if (refused(caller, within)) return true;
+        if (event_->set_) return ended_at_once(caller, within);
+        suspend(caller, within);
+        event_->waiters_.push_back(*this);
+        return true;
+    }
+    result<> await_resume() const noexcept { return outcome(); }
+
+private:
+    async_event* event_; // borrowed
+};
+
+inline async_event::wait_operation async_event::wait() noexcept {
+    return wait_operation{*this};
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,137 @@
+#pragma once
+// async_mutex: one at a time, across suspensions. Layer sync.
+
+#include <simplenet/sync/waiter.hpp>
+
+#include <coroutine>
+#include <optional>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+class condition_waiter;
+} // namespace detail
+
+inline namespace runtime {
+
+/// Keeps the coroutines of one loop out of each other's way while they suspend.
+///
+/// What happens between two suspensions needs no mutex: one thread runs the loop. Fair: the lock
+/// goes to those who wait in the order of their coming, and nobody overtakes them. Not recursive.
+/// Loop thread only. Not movable: its address is in guards and in those who wait.
+///
+/// @pre At its destruction it is not locked, so nobody waits for it either.
+///
+/// @par Example
+/// @snippet synchronisation.cpp mutex
+class async_mutex {
+public:
+    class guard;
+    class lock_operation;
+
+    async_mutex() noexcept = default;
+    async_mutex(const async_mutex&) = delete;
+    async_mutex& operator=(const async_mutex&) = delete;
+    ~async_mutex();
+
+    /// Waits until the lock is free, and takes it.
+    ///
+    /// @return A guard, whose destructor unlocks.
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
+    ///   first; it is not locked for the caller.
+    /// @par Cancellation
+    /// Whom the lock was handed to has it, also if a stop comes before it resumes.
+    [[nodiscard]] lock_operation lock() noexcept;
+
+    /// The lock, if it is free.
+    [[nodiscard]] std::optional<guard> try_lock() noexcept;
+
+    [[nodiscard]] bool locked() const noexcept { return locked_; }
+
+private:
+    friend detail::condition_waiter;
+
+    [[nodiscard]] bool take() noexcept { return !std::exchange(locked_, true); }
+    void unlock() noexcept {
+        holder_ = nullptr;
+        if (!waiters_.empty()) return hand_over();
+        locked_ = false;
+    }
+    void hand_over() noexcept;
+
+    bool locked_ = false;
+    guard* holder_ = nullptr; // none while the lock is on its way to somebody
+    detail::waiter_queue<detail::waiter> waiters_;
+};
+
+/// A locked async_mutex; unlocks it when destroyed.
+///
+/// Loop thread only.
+class async_mutex::guard {
+public:
+    guard(guard&& other) noexcept
+        : guard{std::exchange(other.mutex_, nullptr)} {}
+    guard& operator=(guard&& other) noexcept {
+        if (this != &other) {
+            unlock();
+            hold(std::exchange(other.mutex_, nullptr));
+        }
+        return *this;
+    }
+    ~guard() { unlock(); }
+
+    /// Before its time. Does nothing the second time.
+    void unlock() noexcept {
+        if (mutex_ != nullptr) std::exchange(mutex_, nullptr)->unlock();
+    }
+    [[nodiscard]] bool owns_lock() const noexcept { return mutex_ != nullptr; }
+
+private:
+    friend async_mutex;
+    friend detail::condition_waiter;
+
+    explicit guard(async_mutex* locked) noexcept { hold(locked); }
+    void hold(async_mutex* locked) noexcept {
+        mutex_ = locked;
+        if (locked != nullptr) locked->holder_ = this;
+    }
+
+    async_mutex* mutex_ = nullptr; // borrowed; null when it holds none
+};
+
+/// Awaitable of async_mutex::lock(); the contract is documented there.
+class [[nodiscard]] async_mutex::lock_operation final : public detail::waiter {
+public:
+    explicit lock_operation(async_mutex& at) noexcept
+        : mutex_{&at} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        detail::scope& within = detail::scope_of(caller);
+        if (refused(caller, within)) return true;
+        if (mutex_->take()) return ended_at_once(caller, within);
+        suspend(caller, within);
+        mutex_->waiters_.push_back(*this);
+        return true;
+    }
+    result<guard> await_resume() noexcept {
+        if (end_ != detail::wait_end::granted) return fail(error_of(end_));
+        return guard{mutex_};
+    }
+
+private:
+    async_mutex* mutex_; // borrowed
+};
+
+inline async_mutex::lock_operation async_mutex::lock() noexcept {
+    return lock_operation{*this};
+}
+
+inline std::optional<async_mutex::guard> async_mutex::try_lock() noexcept {
+    if (!take()) return std::nullopt;
+    return guard{this};
+}
+
+} // namespace runtime
+} // namespace simplenet

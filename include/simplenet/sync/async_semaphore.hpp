@@ -1,0 +1,89 @@
+#pragma once
+// async_semaphore: so many at once, and no more. Layer sync.
+
+#include <simplenet/sync/waiter.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <limits>
+
+namespace simplenet {
+inline namespace runtime {
+
+/// A number of permits that coroutines of one loop take and give back.
+///
+/// Fair: permits go to those who wait in the order of their coming, and nobody overtakes them.
+/// Loop thread only. Not movable: its address is in those who wait. Destroying it ends their waits
+/// with operation_canceled.
+///
+/// @par Example
+/// @snippet synchronisation.cpp semaphore
+class async_semaphore {
+public:
+    class acquire_operation;
+
+    explicit async_semaphore(std::size_t permits) noexcept
+        : available_{permits} {}
+
+    /// Takes a permit; waits for one if there is none. It is the caller's until release().
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
+    ///   first; no permit was taken.
+    /// @par Cancellation
+    /// Whom a permit was given to succeeds, also if a stop comes before it resumes.
+    [[nodiscard]] acquire_operation acquire() noexcept;
+
+    /// Takes a permit if there is one.
+    [[nodiscard]] bool try_acquire() noexcept {
+        if (available_ == 0) return false; // also whenever somebody waits
+        --available_;
+        return true;
+    }
+
+    /// Gives back `count` permits, or adds them: whoever calls this need not have taken any.
+    ///
+    /// @pre The sum fits a std::size_t.
+    void release(std::size_t count = 1) noexcept {
+        for (; count != 0 && !waiters_.empty() && !waiters_.front().is_lost(); --count)
+            waiters_.pop_front().end(detail::wait_end::granted);
+        SIMPLENET_EXPECTS(count <= std::numeric_limits<std::size_t>::max() - available_,
+                          "an async_semaphore has no room for so many permits");
+        available_ += count;
+    }
+
+    /// Permits that are there to be taken.
+    [[nodiscard]] std::size_t available() const noexcept { return available_; }
+
+private:
+    std::size_t available_; // 0 whenever somebody waits
+    detail::waiter_queue<detail::waiter> waiters_;
+};
+
+/// Awaitable of async_semaphore::acquire(); the contract is documented there.
+class [[nodiscard]] async_semaphore::acquire_operation final : public detail::waiter {
+public:
+    explicit acquire_operation(async_semaphore& at) noexcept
+        : semaphore_{&at} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+        detail::scope& within = detail::scope_of(caller);
+        if (refused(caller, within)) return true;
+        if (semaphore_->try_acquire()) return ended_at_once(caller, within);
+        suspend(caller, within);
+        semaphore_->waiters_.push_back(*this);
+        return true;
+    }
+    result<> await_resume() const noexcept { return outcome(); }
+
+private:
+    async_semaphore* semaphore_; // borrowed
+};
+
+inline async_semaphore::acquire_operation async_semaphore::acquire() noexcept {
+    return acquire_operation{*this};
+}
+
+} // namespace runtime
+} // namespace simplenet

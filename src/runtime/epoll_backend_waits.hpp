@@ -1,0 +1,139 @@
+#pragma once
+// epoll_waits: the waits of an epoll backend for descriptors that belong to somebody else.
+// Layer runtime, private.
+
+#include "runtime/loop.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/runtime/readiness.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <deque>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+namespace simplenet::detail {
+
+/// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
+/// may at the same time be registered with the backend as a socket, or become one later.
+///
+/// One-shot: an event puts a registration to rest, and the next wait wakes it up. So a wait costs
+/// one call and no removal, a stop costs none, and an event that nobody waits for any more comes
+/// once. The kernel drops a registration when the last duplicate of the descriptor is closed.
+class epoll_waits {
+public:
+    explicit epoll_waits(loop& owner) noexcept
+        : loop_{owner} {}
+
+    /// To be watched for EPOLLIN, level-triggered; -1 with an errno.
+    [[nodiscard]] int open() noexcept {
+        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+        return epoll_.get();
+    }
+    void close() noexcept { epoll_.reset(); }
+    [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(epoll_); }
+
+    void watch(readiness_operation& op) noexcept {
+        const auto number = static_cast<std::size_t>(op.fd);
+        if (number >= entries_.size()) {
+            // Asked first, as a number that nobody has may be huge.
+            if (::fcntl(op.fd, F_GETFD) < 0) return loop_.complete(op, errno);
+            entries_.resize(number + 1);
+        }
+        entry& at = entries_[number];
+        if (at.registered && !wake(op.fd, at, interest_of(at) | interest_in(op.waits_to))) {
+            forget(at);
+        }
+        if (!at.registered && !add(op.fd, at, interest_in(op.waits_to))) {
+            // EPERM: no file to wait for, a regular one say. Always ready, as poll(2) has it.
+            return loop_.complete(op, errno == EPERM ? 0 : errno);
+        }
+        list_of(at, op.waits_to).push_back(op);
+    }
+
+    void unwatch(readiness_operation& op) noexcept {
+        op.unlink();
+        loop_.give_up(op);
+    }
+
+    /// Something is ready. Resumes nothing.
+    void collect() noexcept {
+        std::array<epoll_event, 64> events;
+        // More than these are reported again.
+        const int count =
+            ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+        for (int at = 0; at < count; ++at)
+            dispatch(events[static_cast<std::size_t>(at)]);
+    }
+
+private:
+    using list = intrusive_list<readiness_operation>;
+
+    /// What is known of a descriptor number.
+    struct entry {
+        list readers;
+        list writers;
+        std::uint32_t generation = 0; // of the file behind the number
+        bool registered = false;      // as far as we know: the owner may have closed it
+    };
+
+    static list& list_of(entry& at, direction way) noexcept {
+        return way == direction::read ? at.readers : at.writers;
+    }
+    static std::uint32_t interest_in(direction way) noexcept {
+        return way == direction::read ? EPOLLIN : EPOLLOUT;
+    }
+    static std::uint32_t interest_of(entry& at) noexcept {
+        return (at.readers.empty() ? 0U : interest_in(direction::read)) |
+               (at.writers.empty() ? 0U : interest_in(direction::write));
+    }
+
+    bool control(int action, int fd, const entry& at, std::uint32_t interest) noexcept {
+        epoll_event event{
+            .events = interest | EPOLLONESHOT,
+            .data = {.u64 = std::uint64_t{at.generation} << 32U | static_cast<std::uint32_t>(fd)}};
+        return ::epoll_ctl(epoll_.get(), action, fd, &event) == 0;
+    }
+    bool wake(int fd, const entry& at, std::uint32_t interest) noexcept {
+        return control(EPOLL_CTL_MOD, fd, at, interest);
+    }
+    bool add(int fd, entry& at, std::uint32_t interest) noexcept {
+        at.registered = control(EPOLL_CTL_ADD, fd, at, interest);
+        return at.registered;
+    }
+
+    /// The owner closed the descriptor, and its number is free or another file's. Those who wait
+    /// here wait for nothing; a duplicate of the old file may still report, which the generation
+    /// tells apart.
+    void forget(entry& at) noexcept {
+        at.registered = false;
+        ++at.generation;
+        for (list* waiting : {&at.readers, &at.writers})
+            end_all(*waiting, EBADF);
+    }
+
+    void end_all(list& waiting, int error) noexcept {
+        while (!waiting.empty())
+            loop_.complete(waiting.pop_front(), error);
+    }
+
+    void dispatch(const epoll_event& event) noexcept {
+        const auto number = static_cast<std::uint32_t>(event.data.u64);
+        entry& at = entries_[number];
+        if (at.generation != event.data.u64 >> 32U) return;
+        constexpr unsigned both = EPOLLHUP | EPOLLERR;
+        if ((event.events & (EPOLLIN | both)) != 0) end_all(at.readers, 0);
+        if ((event.events & (EPOLLOUT | both)) != 0) end_all(at.writers, 0);
+        const std::uint32_t rest = interest_of(at);
+        if (rest != 0 && !wake(static_cast<int>(number), at, rest)) forget(at);
+    }
+
+    loop& loop_;
+    unique_fd epoll_;
+    std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
+};
+
+} // namespace simplenet::detail

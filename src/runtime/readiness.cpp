@@ -1,0 +1,88 @@
+#include <simplenet/runtime/readiness.hpp>
+
+#include "runtime/loop.hpp"
+#include "sys/calls.hpp"
+
+#include <cerrno>
+#include <chrono>
+
+#include <poll.h>
+
+namespace simplenet::detail {
+
+namespace {
+
+loop& loop_of(scope& within) noexcept {
+    return static_cast<loop&>(*within.queue);
+}
+
+} // namespace
+
+void readiness_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
+    suspend(caller, within);
+    if (within.stopped()) {
+        stopped = within.reason;
+        error = ECANCELED;
+        phase = state::finished;
+        within.queue->refuse(*this, within);
+        return;
+    }
+    phase = state::waiting;
+    loop& home = loop_of(within);
+    home.started(*this);
+    if (fd < 0) return home.complete(*this, EBADF);
+    home.driver().watch(*this);
+}
+
+void readiness_operation::run() noexcept {
+    if (phase == state::looking) {
+        // The event may be there and not yet reported.
+        const short events = waits_to == direction::read ? POLLIN : POLLOUT;
+        const int happened = sys::poll(fd, events, std::chrono::steady_clock::time_point::min());
+        error = happened > 0 ? 0 : happened < 0 ? -happened : ECANCELED;
+        phase = state::finished;
+    }
+    resume();
+}
+
+void readiness_operation::on_stop(stop_reason reason) noexcept {
+    if (stopped != stop_reason::none) return;
+    switch (phase) {
+    case state::idle:
+    case state::looking:
+    case state::finished:
+        return;
+    case state::waiting:
+        stopped = reason;
+        loop_of(*within_).driver().unwatch(*this);
+        return;
+    }
+}
+
+result<> readiness_operation::await_resume() const noexcept {
+    if (error == 0) return {};
+    if (error == ECANCELED) {
+        return fail(error_of(stopped == stop_reason::none ? stop_reason::canceled : stopped));
+    }
+    return fail(std::error_code{error, std::system_category()});
+}
+
+void loop::started(readiness_operation&) noexcept {
+    ++live_waits_;
+}
+
+void loop::complete(readiness_operation& op, int error) noexcept {
+    --live_waits_;
+    op.error = error;
+    op.phase = readiness_operation::state::finished;
+    push(op);
+}
+
+void loop::give_up(readiness_operation& op) noexcept {
+    if (op.stopped != stop_reason::deadline) return complete(op, ECANCELED);
+    --live_waits_;
+    op.phase = readiness_operation::state::looking;
+    push(op);
+}
+
+} // namespace simplenet::detail

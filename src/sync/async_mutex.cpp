@@ -1,0 +1,24 @@
+#include <simplenet/sync/async_mutex.hpp>
+
+namespace simplenet {
+inline namespace runtime {
+
+async_mutex::~async_mutex() {
+    if (!locked_) return;
+    // At the end of a loop frames go in an order that nobody chose: then the guard is the older.
+    const auto* const queue = detail::run_queue::current();
+    SIMPLENET_EXPECTS(queue != nullptr && queue->destroying,
+                      "an async_mutex was destroyed while it was locked");
+    if (holder_ != nullptr) holder_->mutex_ = nullptr;
+}
+
+void async_mutex::hand_over() noexcept {
+    if (waiters_.front().is_lost()) { // they will not unlock it
+        locked_ = false;
+        return;
+    }
+    waiters_.pop_front().end(detail::wait_end::granted);
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,11 @@
+#include <simplenet/sync/waiter.hpp>
+
+namespace simplenet::detail {
+
+void waiter::refuse(std::coroutine_handle<> caller, scope& within) noexcept {
+    suspend(caller, within);
+    end_ = end_by(within.reason);
+    within.queue->refuse(*this, within);
+}
+
+} // namespace simplenet::detail

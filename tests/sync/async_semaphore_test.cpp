@@ -1,0 +1,130 @@
+#include <simplenet/sync/async_semaphore.hpp>
+
+#include "support/manual_queue.hpp"
+
+#include <simplenet/coro/this_task.hpp>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace simplenet {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::manual_queue;
+
+class async_semaphore_test : public ::testing::Test {
+protected:
+    auto acquire(int number) {
+        return queue.spawn([this, number]() -> task<> {
+            const auto acquired = co_await semaphore->acquire();
+            order.push_back(acquired ? number : -number);
+        });
+    }
+
+    std::optional<async_semaphore> semaphore{2};
+    std::vector<int> order;
+    manual_queue queue;
+};
+
+TEST_F(async_semaphore_test, gives_out_so_many_permits_and_then_waits) {
+    for (int number : {1, 2, 3, 4})
+        acquire(number);
+    queue.turn_until_idle();
+    EXPECT_THAT(order, ElementsAre(1, 2));
+    EXPECT_EQ(semaphore->available(), 0U);
+
+    semaphore->release();
+    queue.turn_until_idle();
+    EXPECT_THAT(order, ElementsAre(1, 2, 3));
+
+    semaphore->release(3);
+    queue.turn_until_idle();
+    EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
+    EXPECT_EQ(semaphore->available(), 2U);
+}
+
+TEST_F(async_semaphore_test, nobody_overtakes) {
+    for (int number : {1, 2, 3})
+        acquire(number);
+    queue.turn_until_idle();
+
+    semaphore->release(); // is 3's, who has not run yet
+    EXPECT_FALSE(semaphore->try_acquire());
+    acquire(4);
+    queue.turn_until_idle();
+
+    EXPECT_THAT(order, ElementsAre(1, 2, 3));
+    semaphore->release();
+    EXPECT_FALSE(semaphore->try_acquire());
+    queue.turn_until_idle();
+}
+
+TEST_F(async_semaphore_test, a_stop_before_the_permit_takes_none_and_one_after_it_keeps_it) {
+    acquire(1);
+    acquire(2);
+    auto third = acquire(3);
+    auto fourth = acquire(4);
+    queue.turn_until_idle();
+
+    third.request_stop();
+    semaphore->release();
+    fourth.request_stop();
+    queue.turn_until_idle();
+
+    EXPECT_THAT(order, ElementsAre(1, 2, -3, 4));
+    EXPECT_EQ(semaphore->available(), 0U);
+}
+
+TEST_F(async_semaphore_test, try_acquire_never_waits) {
+    EXPECT_TRUE(semaphore->try_acquire());
+    EXPECT_TRUE(semaphore->try_acquire());
+    EXPECT_FALSE(semaphore->try_acquire());
+    semaphore->release(2);
+    EXPECT_EQ(semaphore->available(), 2U);
+}
+
+TEST_F(async_semaphore_test, bounds_what_runs_at_once) {
+    int inside = 0;
+    int most = 0;
+    int done = 0;
+    for (int each = 0; each < 20; ++each) {
+        queue.spawn([&]() -> task<> {
+            EXPECT_TRUE(co_await semaphore->acquire());
+            most = std::max(most, ++inside);
+            co_await yield();
+            --inside;
+            semaphore->release();
+            ++done;
+        });
+    }
+
+    queue.turn_until_idle();
+
+    EXPECT_EQ(most, 2);
+    EXPECT_EQ(done, 20);
+}
+
+TEST_F(async_semaphore_test, its_destruction_ends_the_waits) {
+    for (int number : {1, 2, 3})
+        acquire(number);
+    queue.turn_until_idle();
+
+    semaphore.reset();
+    queue.turn_until_idle();
+
+    EXPECT_THAT(order, ElementsAre(1, 2, -3));
+}
+
+using async_semaphore_death_test = async_semaphore_test;
+
+TEST_F(async_semaphore_death_test, too_many_permits_are_a_violation) {
+    EXPECT_DEATH(semaphore->release(std::numeric_limits<std::size_t>::max()), "no room");
+}
+
+} // namespace
+} // namespace simplenet
