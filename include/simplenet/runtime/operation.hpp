@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <expected>
 #include <span>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -48,6 +49,7 @@ public:
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
 
     // idle      constructed, or over: nobody else knows it
     // waiting   the backend completes it when something happens
@@ -126,12 +128,12 @@ public:
     // stopped coroutine must not go on reading from a busy peer.
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        if constexpr (reads) {
-            return start_read(caller, scope_of(caller));
-        } else {
-            return start_write(caller, scope_of(caller));
-        }
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = reads ? start_read(caller, innermost_scope(caller))
+                                 : start_write(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at); // most of them do not
+        return waits;
     }
 
 protected:

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -126,8 +127,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        scope& within = scope_of(caller);
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
         if (within.stopped()) state_->stop.request_stop();
         suspend(caller, within);
         if (within.torn_down) { // nothing is waited for any more
@@ -152,6 +154,7 @@ public:
         given_up_ = true;
         within_->queue->push(*this);
     }
+    void describe(std::string& text) override { text += "work on another thread"; }
 
 protected:
     /// The wait is over. False: and what was waited for never came to its end.
