@@ -26,6 +26,7 @@
 #include <simplenet/nonblocking/udp_socket.hpp>
 #include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/dump_tasks.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_listener.hpp>
 #include <simplenet/runtime/local_stream.hpp>
@@ -34,6 +35,7 @@
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/sleep.hpp>
+#include <simplenet/runtime/stall_report.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
