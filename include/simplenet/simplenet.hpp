@@ -16,6 +16,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/ip/address_family.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/ip_address.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
@@ -25,6 +26,7 @@
 #include <simplenet/nonblocking/tcp_stream.hpp>
 #include <simplenet/nonblocking/udp_socket.hpp>
 #include <simplenet/runtime/connect.hpp>
+#include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/dump_tasks.hpp>
 #include <simplenet/runtime/event_loop.hpp>
@@ -32,6 +34,7 @@
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
+#include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/sleep.hpp>
@@ -39,8 +42,14 @@
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/stream/buffered_reader.hpp>
+#include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/read_until.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>

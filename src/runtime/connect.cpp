@@ -1,10 +1,11 @@
-#include <simplenet/runtime/connect.hpp>
+#include "runtime/connect_attempt.hpp"
 
 #include "ip/native.hpp"
 #include "runtime/io_record.hpp"
 #include "socket/setup.hpp"
 #include "sys/calls.hpp"
 
+#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/socket/socket_options.hpp>
 
@@ -57,19 +58,61 @@ result<unique_fd> open_for(const endpoint& to, const connect_options& options) {
     return socket;
 }
 
+task<result<tcp_stream>> connect_once(endpoint to, connect_options options) {
+    auto socket = open_for(to, options);
+    if (!socket) co_return fail(socket);
+    connecting_object connecting{*std::move(socket)};
+    native_address address = to_native(to);
+    if (auto connected = co_await connecting.connect(address); !connected)
+        co_return fail(connected);
+    co_return tcp_stream{connecting.give_away()};
+}
+
+task<result<tcp_stream>> limit(task<result<tcp_stream>> connecting, std::chrono::nanoseconds time) {
+    co_return co_await with_timeout(std::move(connecting), time);
+}
+
 } // namespace
+
+attempt_entry::attempt_entry(connect_report* report, const endpoint& to, clock::time_point start)
+    : report_{report}
+    , start_{start} {
+    if (report_ == nullptr) return;
+    index_ = report_->attempts.size();
+    report_->attempts.push_back(
+        {to, make_error_code(std::errc::operation_canceled), clock::now() - start_, {}});
+}
+
+attempt_entry::~attempt_entry() {
+    if (report_ != nullptr) report_->attempts[index_].ended = clock::now() - start_;
+}
+
+void attempt_entry::note(std::error_code error) noexcept {
+    if (report_ != nullptr) report_->attempts[index_].error = error;
+}
+
+task<result<tcp_stream>> attempt_connect(endpoint to, connect_options options,
+                                         clock::time_point start) {
+    attempt_entry entry{options.report, to, start};
+    auto stream = co_await connect_once(to, options);
+    entry.note(stream ? std::error_code{} : stream.error());
+    co_return stream;
+}
+
+task<result<tcp_stream>> limited_by(connect_options options, task<result<tcp_stream>> connecting) {
+    if (!options.timeout) return connecting;
+    return limit(std::move(connecting), *options.timeout);
+}
+
 } // namespace detail
 
 inline namespace runtime {
 
 task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
-    auto socket = detail::open_for(to, options);
-    if (!socket) co_return fail(socket);
-    detail::connecting_object connecting{*std::move(socket)};
-    detail::native_address address = detail::to_native(to);
-    if (auto connected = co_await connecting.connect(address); !connected)
-        co_return fail(connected);
-    co_return tcp_stream{connecting.give_away()};
+    if (options.report == nullptr)
+        return detail::limited_by(options, detail::connect_once(to, options));
+    *options.report = {};
+    return detail::limited_by(options, detail::attempt_connect(to, options, detail::clock::now()));
 }
 
 task<result<local_stream>> async_connect(local_endpoint to) {

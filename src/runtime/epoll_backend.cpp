@@ -68,15 +68,19 @@ public:
             return attempt_read_exact(op);
         case request::receive:
             return attempt_receive(op);
+        case request::receive_descriptors:
+            return attempt_receive_descriptors(op);
         default:
             return attempt_accept(op);
         }
     }
 
     bool attempt_write(operation& op) noexcept override {
-        if (op.kind == request::connect) [[unlikely]]
-            return attempt_connect(op);
-        return attempt_send(op);
+        if (op.kind <= request::write_all) [[likely]] {
+            return attempt_send(op);
+        }
+        if (op.kind == request::connect) return attempt_connect(op);
+        return attempt_rare_write(op);
     }
 
     void submit(operation& op) noexcept override {

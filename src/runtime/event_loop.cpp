@@ -159,6 +159,10 @@ std::optional<event_loop::clock::time_point> event_loop::next_timer() const {
     return inner_->next_timer();
 }
 
+event_loop::clock::time_point event_loop::now() const noexcept {
+    return inner_->now();
+}
+
 void event_loop::stop() noexcept {
     inner_->stop();
 }

@@ -29,8 +29,8 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
     if (record_->home != nullptr && record_->reader != nullptr) record_->home->touch(*record_);
 }
 
-void io_object::expect_short_reads() noexcept {
-    record_->stops_short = true;
+void io_object::expect_descriptors() noexcept {
+    record_->stops_short = record_->never_ahead = true;
 }
 
 void io_object::abort_on_close(bool abort) noexcept {
@@ -87,8 +87,8 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = hung_up = stops_short = registered = closing = keep_descriptor =
-        finished = listening = aborts = false;
+    receiving = readable = hung_up = stops_short = never_ahead = registered = closing =
+        keep_descriptor = finished = listening = aborts = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;
@@ -101,7 +101,7 @@ void idle_state::expired() noexcept {
     if (reader == nullptr) return; // armed again by the next read that waits
     loop& home = *record.home;
     const auto due = last + limit;
-    if (touched || due > timer_wheel::clock::now()) {
+    if (touched || due > home.now()) {
         home.timers.insert(*this, due);
     } else {
         reader->on_stop(stop_reason::deadline);

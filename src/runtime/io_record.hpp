@@ -68,6 +68,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     bool receiving = false;       // the backend watches for reads already: no need to submit one
     bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
     bool stops_short = false;     // a short read does not mean that nothing is left
+    bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists

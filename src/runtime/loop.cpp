@@ -44,11 +44,11 @@ std::size_t loop::turn(nanoseconds limit) {
     nanoseconds wait = limit;
     const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
-        const auto now = note_clock(clock::now());
-        settle_timers(now);
-        count += timers.fire(now);
+        const auto present = note_clock(now());
+        settle_timers(present);
+        count += timers.fire(present);
         if (const auto next = timers.next()) {
-            wait = std::min(wait, std::max<nanoseconds>(*next - now, no_wait));
+            wait = std::min(wait, std::max<nanoseconds>(*next - present, no_wait));
         }
     }
     if (has_ready() || !has_work()) wait = no_wait;
@@ -60,17 +60,48 @@ std::size_t loop::turn(nanoseconds limit) {
         busy_turns_ = 0;
         // stop() publishes its wish before it looks whether we are parked: ask after parking.
         const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-        events = driver_->poll(sleeps ? wait : no_wait);
+        if (time_ == nullptr || !sleeps) [[likely]] {
+            events = driver_->poll(sleeps ? wait : no_wait);
+        } else {
+            events = wait_in_virtual_time(limit);
+        }
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
         if (events == 0 && timed) {
-            const std::size_t fired = timers.fire(note_clock(clock::now()));
+            const std::size_t fired = timers.fire(note_clock(now()));
             count += fired;
             if (fired != 0) events += driver_->catch_up();
         }
     }
     completions_ += events;
     return count + events;
+}
+
+/// The wait of a turn in which nothing is ready.
+std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
+    // A slot of the wheel's last level begins further away: what is in it was never meant to come.
+    constexpr nanoseconds never{std::int64_t{1} << 61};
+    const auto next = timers.next();
+    if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
+
+    if (waits_for_io()) {
+        const auto start = clock::now();
+        const auto left = std::max<nanoseconds>(*next - now(), no_wait);
+        const std::size_t events = driver_->poll(std::min(limit, left));
+        time_->now_ += clock::now() - start;
+        return events;
+    }
+    const std::size_t events = driver_->poll(no_wait);
+    if (events == 0 && inbox_.empty()) time_->now_ = std::max(now(), *next);
+    return events;
+}
+
+bool loop::waits_for_io() const noexcept {
+    bool waits = live_waits_ != 0 || closing_ != 0;
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        waits = waits || record.reader != nullptr || record.writer != nullptr;
+    });
+    return waits;
 }
 
 std::size_t loop::take_posted() noexcept {
@@ -119,7 +150,7 @@ void loop::run() {
     enter_thread();
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
-    note_clock(clock::now());
+    note_clock(now());
     while (!consume_stop() && has_work())
         turn(forever);
     if (embedded_) announce_work();
@@ -129,7 +160,8 @@ bool loop::run_for(nanoseconds limit) {
     enter_thread();
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
-    const auto start = note_clock(clock::now());
+    note_clock(now());
+    const auto start = clock::now();
     bool in_time = true;
     while (!consume_stop() && has_work()) {
         // Not less than zero: the smallest limit of all would overflow.
@@ -212,7 +244,7 @@ loop_metrics loop::metrics() const {
 
 void loop::describe(std::string& text) {
     const loop_metrics now = metrics();
-    timers.settle(note_clock(clock::now())); // so that each knows its deadline
+    timers.settle(note_clock(now())); // so that each knows its deadline
     text += to_string(driver_->kind());
     text += " loop: ";
     text += std::to_string(now.live_tasks) + " tasks, ";

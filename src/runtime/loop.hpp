@@ -28,9 +28,10 @@ public:
 
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
     explicit loop(const loop_options& options) noexcept
-        : options_{options} {
+        : timed_queue{options.clock}
+        , options_{options} {
         on_unhandled = options.on_unhandled;
-        note_clock(clock::now());
+        note_clock(now());
     }
     ~loop();
 
@@ -90,6 +91,13 @@ public:
         if (record.idle && !record.idle->touched) note_touched(*record.idle);
     }
 
+    /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
+    /// start counts for more.
+    void worked_long() noexcept {
+        spend_inline_turns(inline_turns_per_resume / 4);
+        unpolled_ += resumptions_per_poll;
+    }
+
     // --- accepting ---
 
     /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when
@@ -124,6 +132,8 @@ private:
         clock_ns = now.time_since_epoch().count();
         return now;
     }
+    std::size_t wait_in_virtual_time(nanoseconds limit);
+    [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
     void settle_timers(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;

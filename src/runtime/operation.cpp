@@ -133,9 +133,20 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             return true;
         }
     }
-    if (next_bytes(*this).empty()) return false; // whatever there is room for
+    if (nothing_left(*this)) return false; // whatever there is room for
     wait(of.writer, within);
     of.driver->submit(*this);
+    return true;
+}
+
+bool operation::read_ready() noexcept {
+    io_record& of = *record;
+    run_queue& queue = run_queue::require_current();
+    if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
+    error = 0;
+    moved = 0;
+    if (!queue.take_inline_turn() || !of.driver->attempt_read(*this)) return false;
+    of.home->touch(of);
     return true;
 }
 

@@ -18,6 +18,11 @@ inline constexpr int most_tries = 16;
 /// The first bytes that a write has still to move; empty when there are none.
 [[nodiscard]] const_buffer next_bytes(operation& op) noexcept;
 
+/// Whether a write has nothing left to move.
+[[nodiscard]] inline bool nothing_left(operation& op) noexcept {
+    return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
+}
+
 /// A write of one buffer after its first send(2), which took less than all: `count` is its outcome.
 [[nodiscard]] bool go_on_sending(operation& op, ssize_t count) noexcept;
 
@@ -37,6 +42,12 @@ inline constexpr int most_tries = 16;
     }
     return go_on_sending(op, count);
 }
+
+/// A send_file or send_descriptors, as far as the socket takes it. True: it is over.
+[[nodiscard]] bool attempt_rare_write(operation& op) noexcept;
+
+/// A receive_descriptors. True: it is over.
+[[nodiscard]] bool attempt_receive_descriptors(operation& op) noexcept;
 
 /// Whether accept4(2) failed for want of something that may come back.
 [[nodiscard]] inline bool is_shortage(int error) noexcept {

@@ -45,14 +45,15 @@ interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
     : period_{period} {
     SIMPLENET_EXPECTS(period > std::chrono::nanoseconds::zero(),
                       "an interval's period is positive");
-    const auto now = std::chrono::steady_clock::now();
+    const auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
+    const auto now = queue == nullptr ? std::chrono::steady_clock::now() : queue->now();
     tick_ = period < std::chrono::steady_clock::time_point::max() - now
                 ? now + period
                 : std::chrono::steady_clock::time_point::max();
 }
 
-std::chrono::steady_clock::time_point interval::upcoming() noexcept {
-    const auto now = std::chrono::steady_clock::now();
+std::chrono::steady_clock::time_point
+interval::upcoming(std::chrono::steady_clock::time_point now) noexcept {
     // One that is late by less than a period is still delivered, at once.
     if (now - tick_ >= period_) tick_ += (now - tick_) / period_ * period_;
     return tick_;

@@ -288,6 +288,7 @@ public:
     }
 
     bool attempt_read(operation& op) noexcept override {
+        if (op.record->never_ahead) return attempt_direct(op);
         switch (op.kind) {
         case request::receive:
             return take_buffer(op);
@@ -299,9 +300,12 @@ public:
     }
 
     bool attempt_write(operation& op) noexcept override {
+        if (op.kind <= request::write_all) [[likely]] {
+            return attempt_send(op);
+        }
         // A connect is not tried first: a second connect(2) for the same connection would say
         // EALREADY.
-        return op.kind != request::connect && attempt_send(op);
+        return op.kind != request::connect && attempt_rare_write(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -312,12 +316,19 @@ public:
         case request::receive:
             want_receive(record);
             return;
+        case request::receive_descriptors:
+            submit_poll(op, POLLIN);
+            return;
         case request::accept:
             want_accept(record);
             return;
         case request::write_some:
         case request::write_all:
             submit_send(op);
+            return;
+        case request::send_file:
+        case request::send_descriptors:
+            submit_poll(op, POLLOUT);
             return;
         case request::connect:
             submit_connect(op);
@@ -500,7 +511,7 @@ private:
         void* const pointer = reinterpret_cast<void*>(seen.about & ~subject_mask);
         switch (static_cast<subject>(seen.about & subject_mask)) {
         case subject::operation:
-            return operation_completed(*static_cast<operation*>(pointer), seen.res);
+            return operation_completed(*static_cast<operation*>(pointer), seen);
         case subject::operation_cancel:
             return released(*static_cast<operation*>(pointer));
         case subject::receive:
@@ -570,11 +581,25 @@ private:
         entry.user_data = tagged(&op, subject::operation);
     }
 
-    /// A receive into the caller's own memory, where the pool has none left.
-    void submit_receive(operation& op) noexcept {
+    /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
+    /// buffer that the kernel takes when there is something.
+    void submit_receive(operation& op, int flags = 0) noexcept {
         io_uring_sqe& entry = entry_for(op);
-        io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
-                           std::min<std::size_t>(op.size - op.moved, INT_MAX), 0);
+        if (op.kind == request::receive) {
+            io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, flags);
+            entry.flags |= IOSQE_BUFFER_SELECT;
+            entry.buf_group = receive_group;
+        } else {
+            io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
+                               std::min<std::size_t>(op.size - op.moved, INT_MAX), flags);
+        }
+        entry.user_data = tagged(&op, subject::operation);
+    }
+
+    /// For what no entry can do: to be attempted when the socket is ready.
+    void submit_poll(operation& op, unsigned events) noexcept {
+        io_uring_sqe& entry = entry_for(op);
+        io_uring_prep_poll_add(&entry, op.record->fd, events);
         entry.user_data = tagged(&op, subject::operation);
     }
 
@@ -584,10 +609,26 @@ private:
         entry.user_data = tagged(&op, subject::operation_cancel);
     }
 
-    void operation_completed(operation& op, int outcome) noexcept {
+    void operation_completed(operation& op, const completion& seen) noexcept {
         io_record& record = *op.record;
-        op.outcome = outcome;
-        if (!is_read(op.kind)) record.writable = true;
+        op.outcome = seen.res;
+        if (!is_read(op.kind)) {
+            record.writable = true;
+        } else if (record.never_ahead) {
+            record.readable = (seen.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
+        }
+        if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
+            --posted_;
+            const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+            if (seen.res > 0) {
+                op.lease = buffer;
+                op.data = pool_->memory(buffer);
+            } else {
+                post_buffer(buffer);
+            }
+        } else if (op.kind == request::receive && posted_ != 0) {
+            serve_starved(); // it may have been next for a buffer, and did not take it
+        }
         released(op);
     }
 
@@ -605,9 +646,16 @@ private:
             if (wanted) return submit_again(op);
             return loop_.complete(op, ECANCELED);
         }
-        if (outcome == -ECANCELED && op.stopped == stop_reason::deadline && is_write(op.kind)) {
-            // The last attempt counts: there may have been room before the cancel was worked on.
+        if (outcome == -ECANCELED && op.stopped == stop_reason::deadline &&
+            (is_write(op.kind) || op.record->never_ahead)) {
+            // The last attempt counts: there may have been room, or bytes, before the cancel was
+            // worked on.
+            if (op.kind == request::receive) return submit_receive(op, MSG_DONTWAIT);
             return loop_.attempt_later(op);
+        }
+        if (outcome == -ENOBUFS && op.kind == request::receive) {
+            if (!wanted) return loop_.complete(op, ECANCELED);
+            return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
         }
         if (outcome < 0) return loop_.complete(op, -outcome);
         switch (op.kind) {
@@ -627,6 +675,14 @@ private:
             if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
             break;
         case request::receive:
+            if (outcome == 0)
+                return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+            op.moved = static_cast<std::size_t>(outcome);
+            return loop_.complete(op, 0);
+        case request::receive_descriptors:
+        case request::send_file:
+        case request::send_descriptors:
+            return loop_.attempt_later(op); // it is ready
         case request::accept:
             return loop_.complete(op, 0);
         }
@@ -636,7 +692,7 @@ private:
     }
 
     void submit_again(operation& op) noexcept {
-        if (is_read(op.kind)) return submit_receive(op);
+        if (is_read(op.kind) && op.kind != request::receive_descriptors) return submit_receive(op);
         submit(op);
     }
 
@@ -655,6 +711,7 @@ private:
     }
 
     void arm_receive(io_record& record) noexcept {
+        if (record.never_ahead) return submit_receive(*record.reader);
         io_uring_sqe& entry = next_entry();
         io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
         entry.flags |= IOSQE_BUFFER_SELECT;
@@ -743,6 +800,28 @@ private:
     }
     void notify(io_record& record) noexcept {
         if (is_waiting(record.reader)) loop_.attempt_later(*record.reader);
+    }
+
+    /// Of a record that never receives ahead: what is there now, if it is known to be readable.
+    static bool attempt_direct(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
+        if (op.kind == request::receive) {
+            record.readable = false; // only the kernel has buffers
+            return false;
+        }
+        if (op.moved == op.size) return true;
+        const std::size_t size = op.size - op.moved;
+        const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
+        // An entry would find what is left, if anything is.
+        record.readable = count > 0 && static_cast<std::size_t>(count) == size;
+        if (count == -EAGAIN) return false;
+        if (count > 0) {
+            op.moved += static_cast<std::size_t>(count);
+            return op.moved == op.size || op.kind == request::read_some;
+        }
+        op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+        return true;
     }
 
     void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {

@@ -2,10 +2,12 @@
 
 #include <simplenet/core/contract.hpp>
 
+#include <csignal>
 #include <ctime>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +42,31 @@ timespec time_left(std::chrono::steady_clock::time_point deadline) noexcept {
 std::error_code error_from(ssize_t negative_errno) noexcept {
     SIMPLENET_EXPECTS(negative_errno < 0, "only a failed call has an error");
     return {static_cast<int>(-negative_errno), std::system_category()};
+}
+
+ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
+    sigset_t pipe;
+    sigset_t before;
+    sigset_t pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&before);
+    ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    const bool blocked = sigismember(&before, SIGPIPE) == 1;
+    // One that somebody keeps for later is not ours to take.
+    const bool somebodys = blocked && ::sigpending(&pending) == 0 && //
+                           sigismember(&pending, SIGPIPE) == 1;
+    const ssize_t count = uninterrupted([&] { return ::sendfile(to, from, &offset, size); });
+    if (count == -EPIPE && !somebodys) {
+        const timespec no_wait{};
+        static_cast<void>(uninterrupted([&] { return ::sigtimedwait(&pipe, nullptr, &no_wait); }));
+    }
+    if (!blocked) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return count;
+}
+
+ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept {
+    return uninterrupted([&] { return ::pread(fd, data, size, offset); });
 }
 
 int socket(int domain, int type, int protocol, mode waiting) noexcept {

@@ -101,6 +101,15 @@ template <class Call>
         [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
 }
 
+/// sendfile(2) from `offset` of `from`, both of which stay where they are. 0: the file ends there.
+/// Never raises SIGPIPE, which has no flag here, for three system calls in all.
+// EAGAIN: the send buffer is full. EINVAL, ENOSYS: `from` cannot be sent that way. ESPIPE: it has
+// no offsets, a pipe say.
+[[nodiscard]] ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept;
+
+/// pread(2).
+[[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;
+
 // Making sockets.
 
 enum class mode { blocking, nonblocking };

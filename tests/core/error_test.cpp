@@ -149,6 +149,30 @@ TEST(error_test, or_throw_throws_a_system_error_with_the_code) {
     EXPECT_THROW(or_throw(result<>{fail(errc::queue_full)}), std::system_error);
 }
 
+/// Says what errno and errc have no number for, and means one of ours.
+class foreign_category final : public std::error_category {
+public:
+    const char* name() const noexcept override { return "foreign"; }
+    std::string message(int) const override { return "in words of its own"; }
+    std::error_condition default_error_condition(int) const noexcept override {
+        return {static_cast<int>(errc::name_not_found), simplenet::error_category()};
+    }
+};
+
+TEST(error_test, a_code_of_another_category_can_mean_one_of_ours) {
+    static const foreign_category foreign;
+    const std::error_code code{42, foreign};
+
+    EXPECT_TRUE(code == errc::name_not_found);
+    EXPECT_TRUE(errc::name_not_found == code);
+    EXPECT_TRUE(code != errc::name_lookup_failed);
+    EXPECT_TRUE(transfer_error{code} == errc::name_not_found);
+    EXPECT_FALSE(code == make_error_code(errc::name_not_found)); // two codes: exact
+    EXPECT_EQ(code.message(), "in words of its own");
+    EXPECT_FALSE(std::error_code{} == errc::end_of_stream);
+    EXPECT_FALSE(std::error_code(1, std::system_category()) == errc::end_of_stream);
+}
+
 TEST(error_test, a_transfer_error_compares_like_its_code) {
     const transfer_error error{make_error_code(errc::deadline_exceeded), 5};
 

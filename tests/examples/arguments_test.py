@@ -8,7 +8,7 @@ import support
 
 SERVERS = ["echo_server", "chat_server"]
 CLIENTS = ["echo_client", "connect_with_timeout", "blocking_client"]
-ALL = [*SERVERS, *CLIENTS, "backend_switch"]
+ALL = [*SERVERS, *CLIENTS, "backend_switch", "http_get", "parallel_fetch"]
 
 
 class arguments_test(support.TestCase):

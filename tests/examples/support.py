@@ -3,6 +3,7 @@ library, so that a mistake of ours is not made a second time on the other side."
 
 import argparse
 import ctypes
+import http.server
 import os
 import re
 import resource
@@ -213,6 +214,30 @@ class PythonServer:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
         self._thread.join(WAIT)
         self._listener.close()
+
+
+class WebServer:
+    """http.server with the files of a directory, or with a handler; gone at the end of `with`."""
+
+    def __init__(self, directory=None, handler=None):
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments, directory=directory)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler or Quiet)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
 
 
 class Silent:

@@ -5,6 +5,7 @@
 #include "support/descriptor_limit.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/full_listener.hpp"
 #include "support/raw_peer.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -35,46 +36,6 @@ using clock = std::chrono::steady_clock;
 constexpr auto canceled = std::errc::operation_canceled;
 
 class connect_test : public testing::backend_test {};
-
-/// A TCP listener that takes no more connections: a further one gets no answer at all.
-class full_listener {
-public:
-    full_listener() {
-        checked_listen();
-        for (;;) {
-            filler_.emplace_back(
-                testing::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-            const int fd = filler_.back().get();
-            ::connect(fd, reinterpret_cast<sockaddr*>(&address_), sizeof address_);
-            pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
-            if (::poll(&writable, 1, 20) == 0) break; // this one waits
-        }
-        filler_.pop_back();
-    }
-    [[nodiscard]] endpoint at() const { return endpoint::loopback(ntohs(address_.sin_port)); }
-
-private:
-    void checked_listen() {
-        address_.sin_family = AF_INET;
-        address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        auto* const any = reinterpret_cast<sockaddr*>(&address_);
-        socklen_t size = sizeof address_;
-        testing::checked(::bind(listening_.get(), any, size));
-        testing::checked(::listen(listening_.get(), 0));
-        testing::checked(::getsockname(listening_.get(), any, &size));
-    }
-
-    unique_fd listening_{testing::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-    sockaddr_in address_{};
-    std::vector<unique_fd> filler_;
-};
-
-std::size_t open_descriptor_count() {
-    std::size_t count = 0;
-    for (int fd = 0; fd < 1024; ++fd)
-        count += testing::is_open(fd);
-    return count;
-}
 
 // --- TCP -----------------------------------------------------------------------------------------
 
@@ -123,13 +84,13 @@ TEST_P(connect_test, connect_reports_refusal) {
         auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
         return or_throw(listener.local_endpoint());
     }();
-    const std::size_t before = open_descriptor_count();
+    const std::size_t before = testing::open_descriptor_count();
     run([&]() -> task<> {
         for (int round = 0; round < 20; ++round) {
             EXPECT_EQ(error_of(co_await async_connect(nobody)), std::errc::connection_refused);
         }
     });
-    EXPECT_EQ(open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptor_count(), before);
 }
 
 TEST_P(connect_test, connect_reports_a_source_address_that_is_not_ours) {
@@ -179,20 +140,20 @@ TEST_P(connect_test, connect_without_descriptors_says_so) {
 }
 
 TEST_P(connect_test, a_connection_nobody_answers_ends_at_its_deadline_and_not_earlier) {
-    const full_listener busy;
-    const std::size_t before = open_descriptor_count();
+    const testing::full_listener busy;
+    const std::size_t before = testing::open_descriptor_count();
     run([&]() -> task<> {
         const auto start = clock::now();
         EXPECT_EQ(error_of(co_await with_timeout(async_connect(busy.at()), 10ms)),
                   errc::deadline_exceeded);
         EXPECT_GE(clock::now() - start, 10ms);
     });
-    EXPECT_EQ(open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptor_count(), before);
 }
 
 TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
-    const full_listener busy;
-    const std::size_t before = open_descriptor_count();
+    const testing::full_listener busy;
+    const std::size_t before = testing::open_descriptor_count();
     run([&]() -> task<> {
         for (int round = 0; round < 10; ++round) {
             auto connecting = spawn([&]() -> task<> {
@@ -203,13 +164,13 @@ TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
             co_await connecting;
         }
     });
-    EXPECT_EQ(open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptor_count(), before);
 }
 
 TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_or_closed) {
     auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
-    const std::size_t before = open_descriptor_count();
+    const std::size_t before = testing::open_descriptor_count();
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
             auto connecting =
@@ -222,12 +183,12 @@ TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_o
             }
         }
     });
-    EXPECT_EQ(open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptor_count(), before);
 }
 
 TEST_P(connect_test, the_end_of_the_loop_ends_a_connection_that_is_being_made) {
-    const full_listener busy;
-    const std::size_t before = open_descriptor_count();
+    const testing::full_listener busy;
+    const std::size_t before = testing::open_descriptor_count();
     std::error_code end;
     remake_loop();
     loop().spawn([&]() -> task<> { end = error_of(co_await async_connect(busy.at())); });
@@ -235,7 +196,7 @@ TEST_P(connect_test, the_end_of_the_loop_ends_a_connection_that_is_being_made) {
     destroy_loop();
 
     EXPECT_EQ(end, canceled);
-    EXPECT_LE(open_descriptor_count(), before);
+    EXPECT_LE(testing::open_descriptor_count(), before);
 }
 
 // --- Unix domain ---------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ TEST_P(duplex_test, transfers_of_any_size_go_through_a_pipe_of_any_size) {
         const std::string sent = noise(1 + dice.up_to(5000), seed);
         run([&]() -> task<> {
             auto [left, right] = duplex(1 + dice.up_to(100));
-            auto writing = spawn([&, &left = left]() -> task<> {
+            auto writing = spawn([&]() -> task<> {
                 std::size_t at = 0;
                 while (at < sent.size()) {
                     std::vector<const_buffer> parts;
@@ -233,9 +233,8 @@ TEST_P(duplex_test, shutdown_write_ends_a_read_and_a_write_in_flight) {
     run([&]() -> task<> {
         auto [left, right] = duplex(4);
         EXPECT_EQ(co_await fill(left), 4U);
-        auto writing = spawn([&, &left = left]() -> task<transfer_result> {
-            co_return co_await async_write_all(left, "more");
-        });
+        auto writing = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_write_all(left, "more"); });
         auto reading = spawn(read_to_end(left));
         co_await turns(2);
         EXPECT_TRUE(left.shutdown_write());
@@ -266,12 +265,10 @@ TEST_P(duplex_test, closing_ends_what_is_in_flight_at_both_ends) {
         auto [left, right] = duplex(4);
         EXPECT_EQ(co_await fill(left), 4U);
         EXPECT_EQ(co_await fill(right), 4U);
-        auto ours = spawn([&, &left = left]() -> task<result<std::size_t>> {
-            co_return co_await left.write_some("x");
-        });
-        auto theirs = spawn([&, &right = right]() -> task<transfer_result> {
-            co_return co_await async_write_all(right, "y");
-        });
+        auto ours =
+            spawn([&]() -> task<result<std::size_t>> { co_return co_await left.write_some("x"); });
+        auto theirs = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_write_all(right, "y"); });
         co_await turns(2);
         left.close();
         left.close();
@@ -288,7 +285,7 @@ TEST_P(duplex_test, closing_ends_what_is_in_flight_at_both_ends) {
 TEST_P(duplex_test, close_beats_bytes_that_are_on_their_way_to_a_reader) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
-        auto reading = spawn([&, &right = right]() -> task<result<std::size_t>> {
+        auto reading = spawn([&]() -> task<result<std::size_t>> {
             std::array<char, 4> buffer;
             co_return co_await right.read_some(buffer);
         });
@@ -313,7 +310,7 @@ TEST_P(duplex_test, operations_on_a_closed_end_say_so) {
 TEST_P(duplex_test, an_end_may_move_and_die_with_operations_in_flight) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
-        auto reading = spawn([&, &left = left]() -> task<result<std::size_t>> {
+        auto reading = spawn([&]() -> task<result<std::size_t>> {
             std::array<char, 4> buffer;
             co_return co_await left.read_some(buffer);
         });
@@ -377,7 +374,7 @@ TEST_P(duplex_test, a_stopped_operation_fails_and_loses_nothing) {
 TEST_P(duplex_test, success_beats_a_stop_that_comes_after_the_bytes) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
-        auto reading = spawn([&, &right = right]() -> task<> {
+        auto reading = spawn([&]() -> task<> {
             std::array<char, 4> buffer;
             EXPECT_EQ((co_await right.read_some(buffer)).value_or(0), 4U);
             // Level-triggered: data that is there does not help any more.
@@ -397,7 +394,7 @@ TEST_P(duplex_test, a_refused_operation_passes_through_the_loop) {
         auto [left, right] = duplex();
         EXPECT_TRUE(co_await left.write_some("data"));
         int refusals = 0;
-        auto stubborn = spawn([&, &right = right]() -> task<> {
+        auto stubborn = spawn([&]() -> task<> {
             std::array<char, 4> buffer;
             while (refusals < 5 && !co_await right.read_some(buffer))
                 ++refusals;
@@ -413,7 +410,7 @@ TEST_P(duplex_test, a_refused_operation_passes_through_the_loop) {
 TEST_P(duplex_test, shield_holds) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
-        auto reading = spawn([&, &right = right]() -> task<> {
+        auto reading = spawn([&]() -> task<> {
             std::array<char, 4> buffer;
             EXPECT_TRUE(co_await shield(right.read_some(buffer)));
         });
@@ -446,7 +443,7 @@ TEST_P(duplex_test, the_loop_may_end_with_operations_in_flight_and_the_streams_g
         EXPECT_EQ(end, canceled);
 
     remake_loop();
-    run([&, &right = right, &left = left]() -> task<> {
+    run([&]() -> task<> {
         std::array<char, 8> buffer{};
         EXPECT_EQ((co_await right.read_some(buffer)).value_or(0), 4U);
         EXPECT_EQ(std::string_view(buffer.data(), 4), "0123");
@@ -480,7 +477,7 @@ TEST_P(duplex_test, a_second_reader_or_writer_is_a_violation) {
     const auto twice = [&](bool reads) {
         run([&]() -> task<> {
             auto [left, right] = duplex(1);
-            auto one = [&, &left = left]() -> task<> {
+            auto one = [&]() -> task<> {
                 std::array<char, 4> buffer;
                 if (reads) {
                     static_cast<void>(co_await left.read_some(buffer));
@@ -501,9 +498,8 @@ TEST_P(duplex_test, misuse_is_named) {
     auto [left, right] = duplex();
     EXPECT_DEATH(static_cast<void>(left.read_some(mutable_buffer{})), "into an empty buffer");
     duplex_stream taken = std::move(left);
-    EXPECT_DEATH(
-        run([&, &left = left]() -> task<> { static_cast<void>(co_await left.write_some("x")); }),
-        "moved from");
+    EXPECT_DEATH(run([&]() -> task<> { static_cast<void>(co_await left.write_some("x")); }),
+                 "moved from");
     EXPECT_DEATH(static_cast<void>(left.shutdown_write()), "moved from");
 }
 

@@ -829,6 +829,7 @@ TEST_P(queued_writer_death_test, a_writer_belongs_to_one_loop) {
                      co_return;
                  }(writer)),
                  "belongs to the loop that used it first");
+    destroy_loop(); // while what it works with is there
 }
 
 TEST_P(queued_writer_death_test, a_writer_that_was_moved_from_stops_the_program) {

@@ -3,6 +3,7 @@
 
 #include "sys/calls.hpp"
 
+#include <cstddef>
 #include <simplenet/core/buffer.hpp>
 
 #include <array>
@@ -24,6 +25,13 @@ inline bool is_nonblocking(int fd) {
 }
 inline bool is_open(int fd) {
     return ::fcntl(fd, F_GETFD) >= 0;
+}
+/// Of the first 1024.
+inline std::size_t open_descriptor_count() {
+    std::size_t count = 0;
+    for (int fd = 0; fd < 1024; ++fd)
+        count += is_open(fd);
+    return count;
 }
 
 /// Waits for `events`, but not for ever: a test that would hang fails here.

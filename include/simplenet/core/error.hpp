@@ -49,6 +49,16 @@ struct std::is_error_code_enum<simplenet::errc> : std::true_type {};
 
 namespace simplenet {
 
+/// Whether `code` means this, in whatever category: an error of the resolver that has a message of
+/// its own is `errc::name_not_found` all the same. Comparing two codes stays exact.
+[[nodiscard]] inline bool operator==(const std::error_code& code, errc meaning) noexcept {
+    return code == std::error_condition{static_cast<int>(meaning), error_category()};
+}
+
+} // namespace simplenet
+
+namespace simplenet {
+
 /// Why a transfer of many bytes ended early, and how many had moved by then.
 struct transfer_error {
     std::error_code code;
@@ -62,6 +72,9 @@ struct transfer_error {
         return left.code == right;
     }
     friend bool operator==(const transfer_error& left, const std::error_condition& right) noexcept {
+        return left.code == right;
+    }
+    friend bool operator==(const transfer_error& left, errc right) noexcept {
         return left.code == right;
     }
 };

@@ -272,6 +272,11 @@ public:
         return true;
     }
 
+    /// An operation that did the work of so many.
+    void spend_inline_turns(unsigned count) noexcept {
+        inline_turns_ -= count < inline_turns_ ? count : inline_turns_;
+    }
+
     /// Counts a refused operation of a loop that is being destroyed. False: its task had its
     /// 1000 chances and is not to be resumed again.
     ///

@@ -239,10 +239,16 @@ public:
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
+        return start(caller, scope_of(caller, at));
+    }
+#endif
+
+    /// await_suspend() without a tail call: below that of another awaiter, too.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         promise_base& promise = frame_.promise();
-        promise.scope_ = &scope_of(caller, at);
+        promise.scope_ = &within;
         promise.continuation_ = caller;
-        run_queue& queue = *promise.scope_->queue;
+        run_queue& queue = *within.queue;
         if (queue.depth == most_nested) {
             // Unwinds the whole stack; whoever resumed its first coroutine goes on with ours.
             queue.continue_with(frame_);
@@ -256,15 +262,12 @@ public:
         promise.nested_ = false;
         return true;
     }
-#endif
 
     T await_resume() { return frame_.promise().take(); }
 
 private:
-#if !SIMPLENET_SYMMETRIC_TRANSFER
     // Frames of a start are about 200 bytes at -O0: 64 of them are nothing on any stack.
     static constexpr unsigned most_nested = 64;
-#endif
     handle frame_;
 };
 

@@ -114,6 +114,10 @@ public:
     /// When to call poll() at the latest, for the timers; none if there are none.
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
 
+    /// Now, by the clock that the loop's timers go by: the monotonic one, unless
+    /// loop_options::clock says otherwise.
+    [[nodiscard]] clock::time_point now() const noexcept;
+
     /// Ends run(): the one that runs, else the next one. What is left stays there for another
     /// run().
     ///

@@ -100,8 +100,9 @@ protected:
     [[nodiscard]] io_record* record() const noexcept { return record_; }
     void set_idle_timeout(std::chrono::nanoseconds limit) noexcept;
     void abort_on_close(bool abort) noexcept;
-    /// Reads may stop short with more behind them.
-    void expect_short_reads() noexcept;
+    /// Descriptors may be attached to what is received: a read ends where they are, with more
+    /// behind them (unix(7)), and must not take more than was asked for.
+    void expect_descriptors() noexcept;
 
 private:
     friend task<result<released_socket>> release_socket(io_object socket);

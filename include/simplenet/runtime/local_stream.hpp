@@ -4,14 +4,67 @@
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/runtime/stream_operations.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/socket/descriptor_transfers.hpp>
 #include <simplenet/socket/socket_names.hpp>
 #include <simplenet/socket/socket_options.hpp>
 
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace simplenet {
 namespace detail {
+
+/// Awaitable of send_descriptors(); the contract is documented there.
+class [[nodiscard]] send_descriptors_operation final : public whole_operation<false> {
+public:
+    /// @pre `bytes` is not empty.
+    send_descriptors_operation(io_record* of, const_buffer bytes,
+                               std::span<const int> several) noexcept
+        : whole_operation{of, request::send_descriptors, const_cast<std::byte*>(bytes.data()),
+                          bytes.size()}
+        , several_{several} {
+        SIMPLENET_EXPECTS(!bytes.empty(), "descriptors travel with at least one byte");
+    }
+    send_descriptors_operation(io_record* of, const_buffer bytes, int single) noexcept
+        : send_descriptors_operation{of, bytes, std::span<const int>{}} {
+        single_ = single;
+        is_single_ = true;
+    }
+
+    [[nodiscard]] std::span<const int> descriptors() const noexcept {
+        return is_single_ ? std::span{&single_, 1} : several_;
+    }
+
+private:
+    std::span<const int> several_; // borrowed
+    int single_ = -1;
+    bool is_single_ = false;
+};
+
+/// Awaitable of receive_descriptors(); the contract is documented there.
+class [[nodiscard]] receive_descriptors_operation final : public awaitable_operation<true> {
+public:
+    /// @pre `into` is not empty.
+    receive_descriptors_operation(io_record* of, mutable_buffer into, std::size_t limit) noexcept
+        : awaitable_operation{of, request::receive_descriptors, into.data(), into.size()}
+        , most{limit} {
+        SIMPLENET_EXPECTS(!into.empty(), "receive_descriptors() into an empty buffer");
+    }
+
+    std::expected<received_descriptors, transfer_error> await_resume() noexcept {
+        if (error != 0) return std::unexpected{transfer_error{.code = code(), .transferred = 0}};
+        if (refused) return std::unexpected{transfer_error{.code = refused, .transferred = moved}};
+        return received_descriptors{moved, std::move(came)};
+    }
+
+    std::size_t most;
+    std::vector<unique_fd> came; // those that nobody takes are closed with this
+    std::error_code refused;     // why there are none, though bytes came
+};
 
 using local_stream_operations =
     with_stream_operations<with_local_names<with_socket_options<io_object>>>;
@@ -32,8 +85,7 @@ public:
     /// Takes a connected socket; throws std::bad_alloc.
     explicit local_stream(nonblocking::local_stream socket)
         : with_stream_operations{std::move(socket).release()} {
-        // Where descriptors are attached a read ends (unix(7)), and the peer decides about that.
-        expect_short_reads();
+        expect_descriptors();
     }
 
     /// Two streams connected to each other.
@@ -44,6 +96,62 @@ public:
 
     /// As tcp_stream::release().
     [[nodiscard]] task<result<released>> release() &&;
+
+    /// Writes all of `bytes`, and sends duplicates of `descriptors` with the first of them.
+    ///
+    /// @pre `bytes` is not empty, and no other write is in flight on this stream.
+    /// @param bytes        Borrowed until the await returns, as is the array of descriptors.
+    /// @param descriptors  They may be closed when the await has returned.
+    /// @return `bytes.size()`.
+    ///
+    /// @par Errors
+    /// As of async_write_all(). The descriptors have gone if `transferred` is not 0, and not
+    /// otherwise. Also:
+    /// - `errc::limit_exceeded`: more than most_descriptors (253).
+    /// - `std::errc::bad_file_descriptor`: one of them is not open, or the stream was closed.
+    /// - ETOOMANYREFS: as many as the process may open are on their way already (unix(7)).
+    /// @par Cancellation
+    /// As of async_write_all().
+    /// @par Example
+    /// @snippet descriptor_passing.cpp send
+    [[nodiscard]] detail::send_descriptors_operation
+    send_descriptors(const_buffer bytes, std::span<const int> descriptors) noexcept {
+        return {record(), bytes, descriptors};
+    }
+    /// The same for one descriptor.
+    [[nodiscard]] detail::send_descriptors_operation send_descriptors(const_buffer bytes,
+                                                                      int descriptor) noexcept {
+        return {record(), bytes, descriptor};
+    }
+
+    /// Reads as read_some() does, and takes the descriptors that were sent with these bytes.
+    ///
+    /// They come with the first of the bytes that they were sent with, and one read never goes
+    /// beyond the bytes that descriptors came with. All are CLOEXEC. Every other read of those
+    /// bytes, read_some() or receive() say, closes them; it never takes more than was asked for, so
+    /// that the descriptors behind it wait in the kernel.
+    ///
+    /// @pre `into` is not empty, and no other read is in flight on this stream.
+    /// @param into  Borrowed until the await returns.
+    /// @param most  A peer that sends more at once is refused.
+    /// @return The number of bytes, at least 1, and the descriptors, which may be none. Those that
+    ///         are left in there are closed with it.
+    ///
+    /// @par Errors
+    /// With the number of bytes that came nevertheless. All descriptors that came are then closed.
+    /// - `errc::limit_exceeded`: more than `most` descriptors.
+    /// - `std::errc::too_many_files_open`: the process has no room for them (MSG_CTRUNC).
+    /// - As of read_some() otherwise, with 0 bytes.
+    /// @par Cancellation
+    /// As of read_some(): descriptors that a stop came before are still in the kernel.
+    /// @par Cost
+    /// At most one recvmsg(2) and one wait. One allocation if descriptors came.
+    /// @par Example
+    /// @snippet descriptor_passing.cpp receive
+    [[nodiscard]] detail::receive_descriptors_operation
+    receive_descriptors(mutable_buffer into, std::size_t most = most_descriptors) noexcept {
+        return {record(), into, most};
+    }
 
     /// The process that called connect() or, seen from there, listen(); for a pair, the one that
     /// made it.

@@ -9,6 +9,10 @@
 #include <exception>
 
 namespace simplenet {
+namespace detail {
+class virtual_time;
+} // namespace detail
+
 inline namespace runtime {
 
 /// How a loop talks to the kernel.
@@ -59,6 +63,9 @@ struct loop_options {
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. Reserved: not
     /// implemented yet, a signal has its default effect.
     bool handle_signals = true;
+    /// For tests: the address of a testing::manual_clock, which outlives the loop. Null: the
+    /// monotonic clock.
+    detail::virtual_time* clock = nullptr;
     /// Called with an exception of a detached task. Null: std::terminate.
     void (*on_unhandled)(std::exception_ptr) = nullptr;
     /// On this signal (SIGUSR1, say) the loop prints its tasks to standard error, as dump_tasks()

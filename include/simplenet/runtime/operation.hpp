@@ -20,20 +20,23 @@ struct io_record;
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
 enum class request : std::uint8_t {
-    read_some,  // at least 1 byte into the buffer
-    read_exact, // all of it
-    receive,    // a buffer of the pool with at least 1 byte
-    accept,     // a descriptor
-    write_some, // at least 1 byte of the buffers
-    write_all,  // all of them
-    connect,    // the end of connecting
+    read_some,           // at least 1 byte into the buffer
+    read_exact,          // all of it
+    receive,             // a buffer of the pool with at least 1 byte
+    receive_descriptors, // as read_some, with the descriptors that came along
+    accept,              // a descriptor
+    write_some,          // at least 1 byte of the buffers
+    write_all,           // all of them
+    send_file,           // bytes of a file
+    send_descriptors,    // as write_all, with descriptors before the first byte
+    connect,             // the end of connecting
 };
 
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
     return kind <= request::accept;
 }
 [[nodiscard]] constexpr bool is_write(request kind) noexcept {
-    return kind == request::write_some || kind == request::write_all;
+    return kind >= request::write_some && kind <= request::send_descriptors;
 }
 
 /// Base of every I/O awaitable.
@@ -109,6 +112,9 @@ protected:
                                 "a coroutine was destroyed while the kernel worked for it");
     }
 
+    // False: nothing is there as far as the loop knows, or its coroutine had its share of the turn.
+    bool read_ready() noexcept;
+
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
     bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
@@ -130,10 +136,17 @@ public:
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
-        const bool waits = reads ? start_read(caller, innermost_scope(caller))
-                                 : start_write(caller, innermost_scope(caller));
+        const bool waits = start(caller, innermost_scope(caller));
         if (waits) note_site(caller, at); // most of them do not
         return waits;
+    }
+    /// The same for a caller whose type is not known.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
+        if constexpr (reads) {
+            return start_read(caller, within);
+        } else {
+            return start_write(caller, within);
+        }
     }
 
 protected:
@@ -174,6 +187,12 @@ public:
         : some_operation{of, request::read_some, into.data(), into.size()} {
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
     }
+
+    /// Instead of awaiting it: what is there already, or operation_would_block.
+    result<std::size_t> if_ready() noexcept {
+        if (!read_ready()) return fail(std::errc::operation_would_block);
+        return await_resume();
+    }
 };
 
 /// Awaitable of write_some().
@@ -201,6 +220,18 @@ public:
                           from.size()} {}
     write_all_operation(io_record* of, std::span<const const_buffer> from) noexcept
         : whole_operation{of, request::write_all, from} {}
+};
+
+/// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
+class [[nodiscard]] send_file_operation final : public whole_operation<false> {
+public:
+    send_file_operation(io_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
+        : whole_operation{of, request::send_file, nullptr, count}
+        , file{from}
+        , offset{at} {}
+
+    int file;             // borrowed
+    std::uint64_t offset; // of the first byte in the file
 };
 
 } // namespace simplenet::detail

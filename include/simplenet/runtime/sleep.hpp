@@ -134,7 +134,8 @@ private:
     interval(std::chrono::nanoseconds period, std::nullptr_t);
 
     /// The first tick that is not in the past.
-    std::chrono::steady_clock::time_point upcoming() noexcept;
+    std::chrono::steady_clock::time_point
+    upcoming(std::chrono::steady_clock::time_point now) noexcept;
 
     std::chrono::nanoseconds period_;
     std::chrono::steady_clock::time_point tick_; // the next one
@@ -151,7 +152,8 @@ public:
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);
         if (!begin(caller, within)) return;
-        detail::timed_queue::of(within).timers.insert(*this, interval_->upcoming());
+        detail::timed_queue& queue = detail::timed_queue::of(within);
+        queue.timers.insert(*this, interval_->upcoming(queue.now()));
     }
     result<> await_resume() noexcept {
         const result<> ended = outcome();

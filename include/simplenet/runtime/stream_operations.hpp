@@ -11,6 +11,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -160,7 +161,14 @@ public:
         io_object::set_idle_timeout(saturated(limit));
     }
 
-    // async_read_exact() and async_write_all() on a stream of the runtime are one operation each.
+    // For async_copy(): what the loop knows to be there, without waiting; else
+    // operation_would_block.
+    [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
+        return read_some(into).if_ready();
+    }
+
+    // async_read_exact(), async_write_all() and async_send_file() on a stream of the runtime are
+    // one operation each.
     [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
         return {this->record(), into};
     }
@@ -170,6 +178,10 @@ public:
     [[nodiscard]] detail::write_all_operation
     write_all_operation(std::span<const const_buffer> from) noexcept {
         return {this->record(), from};
+    }
+    [[nodiscard]] detail::send_file_operation send_file_operation(int file, std::uint64_t offset,
+                                                                  std::uint64_t count) noexcept {
+        return {this->record(), file, offset, count};
     }
 };
 

@@ -4,6 +4,7 @@
 
 #include <simplenet/coro/run_queue.hpp>
 #include <simplenet/runtime/timer_wheel.hpp>
+#include <simplenet/runtime/virtual_time.hpp>
 
 #include <chrono>
 
@@ -12,12 +13,26 @@ namespace simplenet::detail {
 /// The part of an event loop that is inline in public headers.
 class timed_queue : public run_queue {
 public:
+    /// Goes by the monotonic clock if `time` is null.
+    explicit timed_queue(virtual_time* time) noexcept
+        : time_{time}
+        , timers{now()} {}
+
     /// The queue of a scope. Every run_queue of this library is a loop's.
     [[nodiscard]] static timed_queue& of(scope& within) noexcept {
         return static_cast<timed_queue&>(*within.queue);
     }
 
-    timer_wheel timers{timer_wheel::clock::now()};
+    [[nodiscard]] timer_wheel::time_point now() const noexcept {
+        return time_ == nullptr ? timer_wheel::clock::now() : time_->now();
+    }
+    [[nodiscard]] bool goes_by(const virtual_time& time) const noexcept { return time_ == &time; }
+
+protected:
+    virtual_time* const time_; // borrowed; null for the monotonic clock
+
+public:
+    timer_wheel timers;
 };
 
 } // namespace simplenet::detail

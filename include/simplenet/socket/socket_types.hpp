@@ -3,6 +3,7 @@
 // Layer socket.
 
 #include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/descriptor_transfers.hpp>
 #include <simplenet/socket/stream_socket.hpp>
 
 namespace simplenet::detail {
@@ -13,9 +14,10 @@ using udp_socket_base = with_datagram_transfers<with_ip_names<with_udp_options<s
 using local_socket_base = with_local_names<with_socket_options<socket_handle>>;
 
 /// The common part of Unix domain streams.
-class local_stream_base : public with_stream_transfers<local_socket_base> {
+class local_stream_base
+    : public with_descriptor_transfers<with_stream_transfers<local_socket_base>> {
 public:
-    using with_stream_transfers::with_stream_transfers;
+    using with_descriptor_transfers::with_descriptor_transfers;
 
     /// The process that called `connect()` or, seen from there, `listen()`; for a pair, the one
     /// that made it.

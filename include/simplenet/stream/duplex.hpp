@@ -48,6 +48,7 @@ public:
                        await_site at = await_site::current()) noexcept {
         return start(caller, scope_of(caller, at));
     }
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
@@ -74,7 +75,6 @@ private:
     // As of detail::operation.
     enum class state : std::uint8_t { idle, waiting, queued, finished };
 
-    bool start(std::coroutine_handle<> caller, scope& within) noexcept;
     bool attempt() noexcept;
     bool attempt_read() noexcept;
     bool attempt_write() noexcept;

@@ -183,18 +183,6 @@ private:
 };
 
 template <class Stream>
-concept vectored_writer =
-    async_writer<Stream> && requires(Stream& stream, std::span<const const_buffer> from) {
-        { stream.write_some(from) } -> awaitable;
-        requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
-    };
-
-template <class Stream>
-concept half_closable = requires(Stream& stream) {
-    { stream.shutdown_write() } -> awaitable;
-};
-
-template <class Stream>
 class writer_state final : public writer_core {
 public:
     writer_state(Stream&& to, watermarks marks)

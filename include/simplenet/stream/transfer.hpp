@@ -34,6 +34,20 @@ concept async_writer = requires(Stream& stream, const_buffer from) {
 
 namespace detail {
 
+/// Takes several buffers in one write.
+template <class Stream>
+concept vectored_writer =
+    async_writer<Stream> && requires(Stream& stream, std::span<const const_buffer> from) {
+        { stream.write_some(from) } -> awaitable;
+        requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
+    };
+
+/// Can tell the peer that nothing more will come.
+template <class Stream>
+concept half_closable = requires(Stream& stream) {
+    { stream.shutdown_write() } -> awaitable;
+};
+
 template <class Stream>
 task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
     std::size_t done = 0;

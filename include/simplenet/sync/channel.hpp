@@ -1,8 +1,7 @@
 #pragma once
 // channel: values from some coroutines to others of the same loop. Layer sync.
 
-#include <simplenet/core/ring.hpp>
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/sync/channel_state.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -12,38 +11,6 @@
 #include <utility>
 
 namespace simplenet {
-namespace detail {
-
-/// Waits with a value that somebody is to take.
-template <class T>
-class send_waiter : public waiter {
-public:
-    /// Gives the value away. @pre taken out of the channel's list.
-    [[nodiscard]] T&& taken() noexcept {
-        end(wait_end::granted);
-        return std::move(*value_);
-    }
-
-protected:
-    T* value_ = nullptr; // borrowed, or in the awaiter; set when it starts
-};
-
-/// Waits for a value.
-template <class T>
-class receive_waiter : public waiter {
-public:
-    /// @pre taken out of the channel's list.
-    void give(T&& value) noexcept {
-        value_.emplace(std::move(value));
-        end(wait_end::granted);
-    }
-
-protected:
-    std::optional<T> value_;
-};
-
-} // namespace detail
-
 inline namespace runtime {
 
 /// A bounded queue between coroutines of one loop.
@@ -73,7 +40,7 @@ public:
 
     /// Room for `capacity` values.
     explicit channel(std::size_t capacity)
-        : values_{capacity} {}
+        : state_{capacity} {}
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
     ~channel() = default;
@@ -114,8 +81,8 @@ public:
     /// - `errc::queue_full`: there is no room.
     /// - `std::errc::broken_pipe`: the channel is closed.
     [[nodiscard]] result<> try_send(T&& value) noexcept {
-        if (closed_) return fail(std::errc::broken_pipe);
-        if (!deliver(std::move(value))) return fail(errc::queue_full);
+        if (state_.closed) return fail(std::errc::broken_pipe);
+        if (!state_.deliver(std::move(value))) return fail(errc::queue_full);
         return {};
     }
     [[nodiscard]] result<> try_send(const T& value)
@@ -131,60 +98,28 @@ public:
     /// - `errc::end_of_stream`: there is none, and the channel is closed.
     [[nodiscard]] result<T> try_receive() noexcept {
         std::optional<T> value;
-        if (take(value)) return *std::move(value);
-        if (closed_) return fail(errc::end_of_stream);
+        if (state_.take(value)) return *std::move(value);
+        if (state_.closed) return fail(errc::end_of_stream);
         return fail(std::errc::operation_would_block);
     }
 
     /// No value is put in any more; those that are in are still received. Sends that wait fail.
-    void close() noexcept {
-        closed_ = true;
-        senders_.end_all(detail::wait_end::closed);
-        receivers_.end_all(detail::wait_end::no_more);
-    }
+    void close() noexcept { state_.close(); }
 
-    [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+    [[nodiscard]] bool is_closed() const noexcept { return state_.closed; }
     /// Values in it; not those that senders wait with.
-    [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-    [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
-    [[nodiscard]] std::size_t capacity() const noexcept { return values_.capacity(); }
+    [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return state_.size() == 0; }
+    [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity(); }
 
 private:
-    // Invariant: receivers wait only at an empty channel, senders only at a full one.
-
-    /// False: there is neither a receiver nor room, and `value` is untouched.
-    [[nodiscard]] bool deliver(T&& value) noexcept {
-        if (!receivers_.empty()) {
-            receivers_.pop_front().give(std::move(value));
-            return true;
-        }
-        if (values_.full()) return false;
-        values_.push_back(std::move(value));
-        return true;
-    }
-    /// False: there is nothing.
-    [[nodiscard]] bool take(std::optional<T>& into) noexcept {
-        if (!values_.empty()) {
-            into.emplace(std::move(values_.front()));
-            values_.drop_front();
-            if (!senders_.empty()) values_.push_back(senders_.pop_front().taken());
-            return true;
-        }
-        if (senders_.empty()) return false;
-        into.emplace(senders_.pop_front().taken());
-        return true;
-    }
-
-    detail::ring<T> values_;
-    bool closed_ = false;
-    detail::waiter_queue<detail::send_waiter<T>> senders_;
-    detail::waiter_queue<detail::receive_waiter<T>> receivers_;
+    detail::channel_state<T, detail::waiter> state_;
 };
 
 /// Awaitable of channel::send() and send_from(); the contract is documented there.
 template <class T>
 template <class Held> // T, or T& for a value that stays with the caller
-class [[nodiscard]] channel<T>::send_operation final : public detail::send_waiter<T> {
+class [[nodiscard]] channel<T>::send_operation final : public detail::sending<detail::waiter, T> {
 public:
     template <class Value>
     send_operation(channel& to, Value&& value) noexcept
@@ -196,13 +131,13 @@ public:
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);
         if (this->refused(caller, within)) return true;
-        if (channel_->closed_) {
+        if (channel_->state_.closed) {
             return this->ended_at_once(caller, within, detail::wait_end::closed);
         }
-        if (channel_->deliver(std::move(held_))) return this->ended_at_once(caller, within);
+        if (channel_->state_.deliver(std::move(held_))) return this->ended_at_once(caller, within);
         this->value_ = &held_;
         this->suspend(caller, within);
-        channel_->senders_.push_back(*this);
+        channel_->state_.senders.push_back(*this);
         return true;
     }
     result<> await_resume() const noexcept { return this->outcome(); }
@@ -214,7 +149,8 @@ private:
 
 /// Awaitable of channel::receive(); the contract is documented there.
 template <class T>
-class [[nodiscard]] channel<T>::receive_operation final : public detail::receive_waiter<T> {
+class [[nodiscard]] channel<T>::receive_operation final
+    : public detail::receiving<detail::waiter, T> {
 public:
     explicit receive_operation(channel& from) noexcept
         : channel_{&from} {}
@@ -224,12 +160,12 @@ public:
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);
         if (this->refused(caller, within)) return true;
-        if (channel_->take(this->value_)) return this->ended_at_once(caller, within);
-        if (channel_->closed_) {
+        if (channel_->state_.take(this->value_)) return this->ended_at_once(caller, within);
+        if (channel_->state_.closed) {
             return this->ended_at_once(caller, within, detail::wait_end::no_more);
         }
         this->suspend(caller, within);
-        channel_->receivers_.push_back(*this);
+        channel_->state_.receivers.push_back(*this);
         return true;
     }
     result<T> await_resume() noexcept {

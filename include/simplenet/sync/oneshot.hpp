@@ -2,8 +2,9 @@
 // oneshot: one value, once, from whoever was asked to whoever asked. Layer sync.
 
 #include <simplenet/core/contract.hpp>
-#include <simplenet/sync/channel.hpp>
+#include <simplenet/sync/channel_state.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <optional>
 #include <type_traits>
@@ -66,7 +67,7 @@ private:
     bool over_ = false; // no value comes any more
     sender* sender_ = nullptr;
     std::optional<T> value_;
-    detail::waiter_queue<detail::receive_waiter<T>> receiver_; // one at most
+    detail::waiter_queue<detail::receiving<detail::waiter, T>> receiver_; // one at most
 };
 
 /// Sends the value of a oneshot. Dropping it unused tells the receiver. May outlive the oneshot.
@@ -136,7 +137,8 @@ private:
 
 /// Awaitable of oneshot::receive(); the contract is documented there.
 template <class T>
-class [[nodiscard]] oneshot<T>::receive_operation final : public detail::receive_waiter<T> {
+class [[nodiscard]] oneshot<T>::receive_operation final
+    : public detail::receiving<detail::waiter, T> {
 public:
     explicit receive_operation(oneshot& from) noexcept
         : oneshot_{&from} {}

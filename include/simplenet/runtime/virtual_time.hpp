@@ -1,0 +1,33 @@
+#pragma once
+// virtual_time: what a loop goes by if it is not the monotonic clock. Layer runtime, private;
+// programs use testing::manual_clock.
+
+#include <chrono>
+
+namespace simplenet::detail {
+
+class loop;
+class timed_queue;
+
+/// A point in time that moves only when it is told to, or by the loop that goes by it.
+class virtual_time {
+public:
+    using clock = std::chrono::steady_clock;
+
+    virtual_time(const virtual_time&) = delete;
+    virtual_time& operator=(const virtual_time&) = delete;
+
+    [[nodiscard]] clock::time_point now() const noexcept { return now_; }
+
+protected:
+    virtual_time() noexcept = default;
+    ~virtual_time() = default;
+
+    clock::time_point now_ = clock::now();
+    bool automatic_ = true; // the loop moves it to the next timer
+
+private:
+    friend loop;
+};
+
+} // namespace simplenet::detail

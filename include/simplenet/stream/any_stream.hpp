@@ -1,0 +1,310 @@
+#pragma once
+// any_stream: a stream whose type is not known to those who use it. Layer stream.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/contract.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/stream/split.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <array>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+/// A leaf that starts for a coroutine whose type is not known.
+template <class Operation>
+concept startable_leaf =
+    leaf<Operation> && requires(Operation& op, std::coroutine_handle<> caller, scope& within) {
+        { op.start(caller, within) } -> std::same_as<bool>;
+    };
+
+/// A read or write of an unknown stream, in the memory of an any_transfer.
+class erased_operation {
+public:
+    erased_operation() noexcept = default;
+    erased_operation(const erased_operation&) = delete;
+    erased_operation& operator=(const erased_operation&) = delete;
+    virtual ~erased_operation() = default;
+
+    /// As await_suspend() and await_resume().
+    virtual bool start(std::coroutine_handle<> caller, scope& within) = 0;
+    virtual result<std::size_t> finish() = 0;
+    virtual void on_stop(stop_reason reason) noexcept = 0;
+};
+
+/// Of a stream whose operations are leaves: theirs, and nothing else.
+template <class Operation>
+class erased_leaf final : public erased_operation {
+public:
+    // From a function: an operation cannot move into its place.
+    template <class Make>
+    explicit erased_leaf(Make make)
+        : operation_{make()} {}
+
+    bool start(std::coroutine_handle<> caller, scope& within) override {
+        return operation_.start(caller, within);
+    }
+    result<std::size_t> finish() override { return operation_.await_resume(); }
+    void on_stop(stop_reason reason) noexcept override { operation_.on_stop(reason); }
+
+private:
+    Operation operation_;
+};
+
+/// Of any other stream: a coroutine in a scope of its own, so that one stop holds for all it does.
+class erased_task final : public erased_operation, private suspension {
+public:
+    explicit erased_task(task<result<std::size_t>> body) noexcept
+        : awaiter_{std::move(body).operator co_await()} {}
+
+    bool start(std::coroutine_handle<> caller, scope& within) override {
+        suspend(caller, within);
+        inner_.begin(within);
+        within.queue->here = &inner_;
+        return awaiter_.start(caller, inner_);
+    }
+    result<std::size_t> finish() override {
+        inner_.end();
+        within_->current = nullptr;
+        within_->queue->here = within_;
+        return awaiter_.await_resume();
+    }
+    void on_stop(stop_reason reason) noexcept override { inner_.stop(reason); }
+
+private:
+    scope inner_;
+    task_awaiter<result<std::size_t>> awaiter_;
+};
+
+/// Memory for one erased_operation.
+// As much as an operation of a socket needs; larger ones are awaited by a coroutine.
+class erased_place {
+public:
+    template <class T>
+    static constexpr bool fits = sizeof(T) <= 192 && alignof(T) <= alignof(std::max_align_t);
+
+    erased_place() noexcept = default;
+    erased_place(const erased_place&) = delete;
+    erased_place& operator=(const erased_place&) = delete;
+    ~erased_place() {
+        if (held_ != nullptr) std::destroy_at(held_);
+    }
+
+    template <class T, class Argument>
+    void emplace(Argument&& from) {
+        static_assert(fits<T>);
+        held_ = ::new (static_cast<void*>(bytes_.data())) T(std::forward<Argument>(from));
+    }
+    [[nodiscard]] erased_operation* get() const noexcept { return held_; }
+
+private:
+    alignas(std::max_align_t) std::array<std::byte, 192> bytes_;
+    erased_operation* held_ = nullptr;
+};
+
+/// A stream behind an any_stream.
+class stream_model {
+public:
+    stream_model() noexcept = default;
+    stream_model(const stream_model&) = delete;
+    stream_model& operator=(const stream_model&) = delete;
+    virtual ~stream_model() = default;
+
+    virtual void read_some(erased_place& place, mutable_buffer into) = 0;
+    virtual void write_some(erased_place& place, std::span<const const_buffer> from) = 0;
+    virtual task<result<>> shutdown_write() = 0;
+    virtual void close() noexcept = 0;
+};
+
+template <class S>
+class stream_model_of final : public stream_model {
+public:
+    explicit stream_model_of(S&& from)
+        : stream{std::move(from)} {}
+
+    void read_some(erased_place& place, mutable_buffer into) override {
+        make(place, [this, into] { return stream.read_some(into); });
+    }
+    void write_some(erased_place& place, std::span<const const_buffer> from) override {
+        if constexpr (requires { stream.write_some(from); }) {
+            if (from.size() > 1)
+                return make(place, [this, from] { return stream.write_some(from); });
+        }
+        const const_buffer first = first_of(from);
+        make(place, [this, first] { return stream.write_some(first); });
+    }
+    task<result<>> shutdown_write() override {
+        if constexpr (requires { async_shutdown_write(stream); }) {
+            co_return co_await async_shutdown_write(stream);
+        } else {
+            co_return fail(std::errc::operation_not_supported);
+        }
+    }
+    void close() noexcept override {
+        if constexpr (requires { stream.close(); }) stream.close();
+    }
+
+    S stream;
+
+private:
+    template <class Make>
+    static void make(erased_place& place, Make start) {
+        using operation = decltype(start());
+        if constexpr (startable_leaf<operation>) {
+            if constexpr (erased_place::fits<erased_leaf<operation>>) {
+                return place.emplace<erased_leaf<operation>>(start);
+            }
+        }
+        place.emplace<erased_task>(await(start));
+    }
+    template <class Make>
+    static task<result<std::size_t>> await(Make start) {
+        co_return co_await start();
+    }
+    static const_buffer first_of(std::span<const const_buffer> from) noexcept {
+        for (const const_buffer& each : from) {
+            if (!each.empty()) return each;
+        }
+        return {};
+    }
+};
+
+/// Awaitable of any_stream::read_some() and write_some().
+class [[nodiscard]] any_transfer final : public suspension {
+public:
+    using is_leaf = void; // see with_timeout()
+
+    any_transfer(stream_model* of, mutable_buffer into) noexcept
+        : model_{of}
+        , reads_{true}
+        , into_{into} {}
+    any_transfer(stream_model* of, const_buffer from) noexcept
+        : model_{of}
+        , one_{from} {}
+    any_transfer(stream_model* of, std::span<const const_buffer> from) noexcept
+        : model_{of}
+        , several_{from} {}
+    // Only idle ones move.
+    any_transfer(any_transfer&& other) noexcept
+        : model_{other.model_}
+        , reads_{other.reads_}
+        , into_{other.into_}
+        , one_{other.one_}
+        , several_{other.several_} {}
+    any_transfer& operator=(any_transfer&&) = delete;
+    ~any_transfer() = default;
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        return start(caller, scope_of(caller, at));
+    }
+    bool start(std::coroutine_handle<> caller, scope& within) {
+        SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");
+        if (reads_) {
+            model_->read_some(place_, into_);
+        } else {
+            model_->write_some(place_, several_.data() == nullptr ? std::span{&one_, 1} : several_);
+        }
+        return place_.get()->start(caller, within);
+    }
+    result<std::size_t> await_resume() { return place_.get()->finish(); }
+
+    void on_stop(stop_reason reason) noexcept override { place_.get()->on_stop(reason); }
+
+private:
+    stream_model* model_; // borrowed; null for a stream that was moved from
+    bool reads_ = false;
+    mutable_buffer into_;
+    const_buffer one_;
+    std::span<const const_buffer> several_; // or, if it has no data, the one
+    erased_place place_;
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A stream of any type that reads and writes: a socket, TLS over one, a duplex of a test.
+///
+/// Owns it. Movable, with operations in flight too; destroying it destroys the stream, which closes
+/// it. What it reads, writes and promises is what the stream does; at most one reader and one
+/// writer at a time. Loop thread only.
+///
+/// @par Cost
+/// One allocation when it is made. Operations of this library's streams cost an indirect call or
+/// three more than without it and allocate nothing; those of streams that are made of coroutines
+/// cost one coroutine more, whose frame is recycled.
+/// @par Example
+/// @snippet streams.cpp any
+class any_stream {
+public:
+    /// Takes `stream`.
+    template <class S>
+        requires(!std::same_as<S, any_stream> && async_reader<S> && async_writer<S> &&
+                 std::move_constructible<S>)
+    explicit any_stream(S stream)
+        : model_{std::make_unique<detail::stream_model_of<S>>(std::move(stream))} {}
+
+    /// Reads at least one byte and at most `into.size()`, as the stream does.
+    ///
+    /// @pre `into` is not empty, and no other read is in flight.
+    [[nodiscard]] detail::any_transfer read_some(mutable_buffer into) noexcept {
+        SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
+        return {model_.get(), into};
+    }
+    /// Writes at least one byte of `from`, as the stream does; 0 of an empty one.
+    ///
+    /// @pre No other write is in flight.
+    [[nodiscard]] detail::any_transfer write_some(const_buffer from) noexcept {
+        return {model_.get(), from};
+    }
+    /// The same for several buffers; of a stream that cannot, the first of them that is not empty.
+    ///
+    /// @param from  Borrowed until the await returns, the array of buffers too.
+    [[nodiscard]] detail::any_transfer write_some(std::span<const const_buffer> from) noexcept {
+        return {model_.get(), from};
+    }
+
+    /// Tells the peer that nothing more will come; reading goes on.
+    ///
+    /// @par Errors
+    /// As of the stream; `std::errc::operation_not_supported` if it has no such thing.
+    [[nodiscard]] task<result<>> shutdown_write() { return model().shutdown_write(); }
+
+    /// Closes the stream. Of one without close(), nothing: there destroying is closing.
+    void close() noexcept {
+        if (model_) model_->close();
+    }
+
+    /// The stream if it is an `S`, else null.
+    template <class S>
+    [[nodiscard]] S* target() noexcept {
+        auto* const held = dynamic_cast<detail::stream_model_of<S>*>(model_.get());
+        return held == nullptr ? nullptr : &held->stream;
+    }
+
+private:
+    [[nodiscard]] detail::stream_model& model() const noexcept {
+        SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");
+        return *model_;
+    }
+
+    std::unique_ptr<detail::stream_model> model_; // null only after a move
+};
+
+} // namespace runtime
+} // namespace simplenet

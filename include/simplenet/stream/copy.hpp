@@ -1,0 +1,244 @@
+#pragma once
+// async_copy and async_copy_bidirectional: everything from one stream to another. Layer stream.
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <expected>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace simplenet {
+
+inline namespace runtime {
+
+/// What async_copy_bidirectional() has moved. Bytes.
+struct copy_counts {
+    std::size_t a_to_b = 0; // read from a, and taken by b
+    std::size_t b_to_a = 0;
+
+    friend bool operator==(const copy_counts&, const copy_counts&) noexcept = default;
+};
+
+/// Why async_copy_bidirectional() ended early, and how much had moved by then.
+struct copy_error {
+    std::error_code code;
+    copy_counts counts{};
+
+    // NOLINTNEXTLINE(google-explicit-constructor): as transfer_error.
+    operator std::error_code() const noexcept { return code; }
+
+    friend bool operator==(const copy_error&, const copy_error&) noexcept = default;
+    friend bool operator==(const copy_error& left, const std::error_code& right) noexcept {
+        return left.code == right;
+    }
+    friend bool operator==(const copy_error& left, const std::error_condition& right) noexcept {
+        return left.code == right;
+    }
+};
+
+} // namespace runtime
+
+namespace detail {
+
+/// Memory for bytes on their way, for as long as there are any. The thread keeps one to spare.
+// 128 KiB: with 16 KiB a transfer costs twice the CPU time, and with more no less
+// (docs/development/transfer-figures.md).
+class copy_block {
+public:
+    static constexpr std::size_t capacity = std::size_t{128} * 1024;
+
+    copy_block();
+    copy_block(const copy_block&) = delete;
+    copy_block& operator=(const copy_block&) = delete;
+    ~copy_block();
+
+    [[nodiscard]] mutable_buffer room() const noexcept {
+        return mutable_buffer{memory_.get(), capacity}.subspan(size_);
+    }
+    [[nodiscard]] const_buffer content() const noexcept { return {memory_.get(), size_}; }
+    void added(std::size_t count) noexcept { size_ += count; }
+    void clear() noexcept { size_ = 0; }
+
+private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t size_ = 0; // bytes in use
+};
+
+/// Has receive(), which waits without memory and ends with a lease.
+template <class Stream>
+concept leasing_reader = requires(Stream& stream) {
+    { stream.receive() } -> awaitable;
+    requires requires(typename await_result<decltype(stream.receive())>::value_type lease) {
+        const_buffer{lease};
+        lease.release();
+    };
+};
+
+/// Blocks that one copy moves before others of the loop have their turn.
+inline constexpr int blocks_per_turn = 8;
+
+/// Fills the rest of `block` with what is there already. What read_some() would have said instead
+/// of bytes; operation_would_block is nothing to report.
+template <class Reader>
+std::error_code fill_from_ready(Reader& from, copy_block& block) {
+    if constexpr (requires { from.read_ready(block.room()); }) {
+        while (!block.room().empty()) {
+            const result<std::size_t> count = from.read_ready(block.room());
+            if (!count) {
+                if (count.error() == std::errc::operation_would_block) break;
+                return count.error();
+            }
+            block.added(*count);
+        }
+    }
+    return {};
+}
+
+/// Copies to the end of the stream, which is no error. `moved` is exact at every moment.
+// A lease is not held while the write waits: receive buffers are few, and peers that do not read
+// would take them from every other stream of the loop.
+template <class Reader, class Writer>
+task<result<>> copy_leased(Reader& from, Writer& to, std::size_t& moved) {
+    for (int blocks = 1;; ++blocks) {
+        auto lease = co_await from.receive();
+        if (!lease) {
+            if (lease.error() == errc::end_of_stream) co_return result<>{};
+            co_return fail(lease.error());
+        }
+        const_buffer rest = *lease;
+        copy_block block;
+        std::error_code end;
+        for (bool first = true; first || block.content().size() == copy_block::capacity; ++blocks) {
+            block.clear();
+            if (!rest.empty()) {
+                const std::size_t size = std::min(rest.size(), copy_block::capacity);
+                std::memcpy(block.room().data(), rest.data(), size);
+                block.added(size);
+                rest = rest.subspan(size);
+            }
+            if (rest.empty()) {
+                if (first) lease->release();
+                first = false;
+                end = fill_from_ready(from, block);
+            }
+            const transfer_result written = co_await async_write_all(to, block.content());
+            moved += written ? *written : written.error().transferred;
+            if (!written) co_return fail(written.error().code);
+            if (end == errc::end_of_stream) co_return result<>{};
+            if (end) co_return fail(end);
+            if (blocks % blocks_per_turn == 0) co_await yield();
+        }
+    }
+}
+
+template <class Reader, class Writer>
+task<result<>> copy_buffered(Reader& from, Writer& to, std::size_t& moved) {
+    copy_block block;
+    for (int blocks = 1;; ++blocks) {
+        block.clear();
+        const result<std::size_t> count = co_await from.read_some(block.room());
+        if (!count) {
+            if (count.error() == errc::end_of_stream) co_return result<>{};
+            co_return fail(count);
+        }
+        block.added(*count);
+        const transfer_result written = co_await async_write_all(to, block.content());
+        moved += written ? *written : written.error().transferred;
+        if (!written) co_return fail(written.error().code);
+        if (blocks % blocks_per_turn == 0) co_await yield();
+    }
+}
+
+template <class Reader, class Writer>
+task<result<>> copy_into(Reader& from, Writer& to, std::size_t& moved) {
+    if constexpr (leasing_reader<Reader>) {
+        return copy_leased(from, to, moved);
+    } else {
+        return copy_buffered(from, to, moved);
+    }
+}
+
+template <class Reader, class Writer>
+task<transfer_result> copy_all(Reader& from, Writer& to) {
+    std::size_t moved = 0;
+    const result<> ended = co_await copy_into(from, to, moved);
+    if (!ended) co_return std::unexpected{transfer_error{ended.error(), moved}};
+    co_return moved;
+}
+
+/// One direction, and its end passed on.
+template <class Reader, class Writer>
+task<result<>> copy_and_end(Reader& from, Writer& to, std::size_t& moved) {
+    const result<> copied = co_await copy_into(from, to, moved);
+    if (!copied) co_return copied;
+    co_return co_await to.shutdown_write();
+}
+
+template <class A, class B>
+task<std::expected<copy_counts, copy_error>> copy_both_ways(A& a, B& b) {
+    copy_counts counts;
+    const auto ended =
+        co_await gather(copy_and_end(a, b, counts.a_to_b), copy_and_end(b, a, counts.b_to_a));
+    if (!ended) co_return std::unexpected{copy_error{ended.error(), counts}};
+    co_return counts;
+}
+
+template <class Stream>
+concept copied_both_ways = async_reader<Stream> && async_writer<Stream> && half_closable<Stream>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Copies everything that comes from `from` to `to`, until the end of the stream.
+///
+/// The end is not passed on: shut `to` down when that is what you want. Reads no further ahead than
+/// 128 KiB, so a slow `to` slows `from` down.
+///
+/// @pre No other read of `from` and no other write to `to` is in flight; both outlive the await.
+/// @return The bytes that `to` took.
+///
+/// @par Errors
+/// As of reading from `from` and writing to `to`, but for the end of the stream; `transferred` is
+/// what `to` took, to the byte. What had been read beyond that is lost, 128 KiB at most.
+/// @par Cancellation
+/// A stop while it waits for `from` loses nothing; while it waits for `to`, as after an error.
+/// @par Cost
+/// A stream with receive(), such as those of the runtime, is waited for without memory. Any other
+/// one takes 128 KiB all the time.
+/// @par Example
+/// @snippet writing.cpp copy
+template <async_reader Reader, async_writer Writer>
+[[nodiscard]] task<transfer_result> async_copy(Reader& from, Writer& to) {
+    return detail::copy_all(from, to);
+}
+
+/// Copies between `a` and `b` in both directions until both have ended: a proxy.
+///
+/// The end of one direction is passed on with shutdown_write(), and the other goes on. An error in
+/// one stops and joins the other. Closes neither stream.
+///
+/// @pre No other operation of `a` and `b` is in flight; both outlive the await.
+/// @return The bytes that each side took.
+///
+/// @par Errors
+/// The first error of either direction; `counts` is what each side took, to the byte.
+/// @par Cancellation
+/// As of async_copy(), in both directions.
+/// @par Cost
+/// As of async_copy(): two idle streams of the runtime hold no memory.
+/// @par Example
+/// @snippet port_forward.cpp forward
+template <detail::copied_both_ways A, detail::copied_both_ways B>
+[[nodiscard]] task<std::expected<copy_counts, copy_error>> async_copy_bidirectional(A& a, B& b) {
+    return detail::copy_both_ways(a, b);
+}
+
+} // namespace runtime
+} // namespace simplenet

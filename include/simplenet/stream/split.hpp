@@ -1,0 +1,265 @@
+#pragma once
+// split(): a stream as two halves with owners of their own, one that reads and one that writes; and
+// async_shutdown_write(), one spelling for every stream. Layer stream.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/contract.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/runtime/stream_operations.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <span>
+#include <utility>
+
+namespace simplenet {
+namespace detail {
+
+/// A `shutdown_write()` that is over when it returns.
+template <class Stream>
+concept shuts_down_at_once = requires(Stream& stream) {
+    { stream.shutdown_write() } -> std::convertible_to<result<>>;
+};
+
+/// One that has to be awaited: to tell the peer takes a write.
+template <class Stream>
+concept shuts_down_in_time = !shuts_down_at_once<Stream> && requires(Stream& stream) {
+    { stream.shutdown_write() } -> awaitable;
+    requires std::same_as<await_result<decltype(stream.shutdown_write())>, result<>>;
+};
+
+/// Awaitable of async_shutdown_write() where nothing has to be waited for. Lazy all the same.
+template <class Stream>
+class [[nodiscard]] shutdown_operation {
+public:
+    explicit shutdown_operation(Stream& stream) noexcept
+        : stream_{&stream} {}
+
+    static bool await_ready() noexcept { return true; }
+    static bool await_suspend(std::coroutine_handle<>) noexcept { return false; }
+    result<> await_resume() const { return stream_->shutdown_write(); }
+
+private:
+    Stream* stream_; // borrowed
+};
+
+/// The stream of two halves. Owned by both; the last one frees it.
+// Counted by hand: a shared_ptr would count with atomics in a program that has threads.
+template <class S>
+struct shared_stream {
+    explicit shared_stream(S&& from) noexcept(std::is_nothrow_move_constructible_v<S>)
+        : stream{std::move(from)} {}
+
+    S stream;
+    unsigned halves = 2;
+};
+
+struct split_access;
+
+/// What both halves are: a handle to the stream they share.
+template <class S>
+class stream_half {
+public:
+    /// The whole stream: its options, its addresses.
+    ///
+    /// @pre Not moved from.
+    [[nodiscard]] S& stream() const noexcept {
+        SIMPLENET_EXPECTS(shared_ != nullptr, "a half of a stream that was moved from");
+        return shared_->stream;
+    }
+
+    /// Closes the whole stream, for the other half too.
+    void close() noexcept
+        requires requires(S& whole) { whole.close(); }
+    {
+        stream().close();
+    }
+
+protected:
+    friend split_access;
+    explicit stream_half(shared_stream<S>& shared) noexcept
+        : shared_{&shared} {}
+    stream_half(stream_half&& other) noexcept
+        : shared_{std::exchange(other.shared_, nullptr)} {}
+    stream_half& operator=(stream_half&& other) noexcept {
+        if (this != &other) {
+            drop();
+            shared_ = std::exchange(other.shared_, nullptr);
+        }
+        return *this;
+    }
+    ~stream_half() { drop(); }
+
+    [[nodiscard]] bool is_last() const noexcept {
+        return shared_ == nullptr || shared_->halves == 1;
+    }
+
+private:
+    void drop() noexcept {
+        shared_stream<S>* const shared = std::exchange(shared_, nullptr);
+        if (shared != nullptr && --shared->halves == 0) delete shared;
+    }
+
+    shared_stream<S>* shared_; // null only after a move
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Tells the peer that nothing more will come, on any stream that can; reading goes on.
+///
+/// @pre No write is in flight on `stream`, which outlives the await.
+///
+/// @par Errors
+/// As of the stream's shutdown_write(): on a socket `std::errc::not_connected` if the connection is
+/// gone, `std::errc::bad_file_descriptor` if it was closed before.
+/// @par Cancellation
+/// A socket has nothing to wait for, so a stop does not prevent it. Another stream may have to
+/// write something first, which can be stopped.
+template <class Stream>
+    requires detail::shuts_down_at_once<Stream> || detail::shuts_down_in_time<Stream>
+[[nodiscard]] auto async_shutdown_write(Stream& stream) {
+    if constexpr (detail::shuts_down_at_once<Stream>) {
+        return detail::shutdown_operation<Stream>{stream};
+    } else {
+        return stream.shutdown_write();
+    }
+}
+
+/// The half of a stream that reads: an async_reader.
+///
+/// Owns the stream together with the write_half. Destroying it changes nothing for the other half;
+/// the last of the two destroys the stream, which closes it. May move with reads in flight. Loop
+/// thread only.
+template <class S>
+class read_half : public detail::stream_half<S> {
+public:
+    /// As of the stream.
+    [[nodiscard]] auto read_some(mutable_buffer into) const {
+        return this->stream().read_some(into);
+    }
+    /// As of the stream.
+    [[nodiscard]] auto receive() const
+        requires requires(S& whole) { whole.receive(); }
+    {
+        return this->stream().receive();
+    }
+    // For async_read_exact().
+    [[nodiscard]] auto read_exact_operation(mutable_buffer into) const
+        requires requires(S& whole) { whole.read_exact_operation(into); }
+    {
+        return this->stream().read_exact_operation(into);
+    }
+
+private:
+    friend detail::split_access;
+    using detail::stream_half<S>::stream_half;
+};
+
+/// The half of a stream that writes: an async_writer.
+///
+/// Owns the stream together with the read_half. Destroying it while the other half lives tells the
+/// peer that nothing more will come, as shutdown_write() does; a write that is in flight then
+/// fails. Not of a stream whose shutdown has to be awaited (TLS, any_stream): that is
+/// async_shutdown_write()'s to do before. May move with writes in flight. Loop thread only.
+template <class S>
+class write_half : public detail::stream_half<S> {
+public:
+    write_half(write_half&&) noexcept = default;
+    write_half& operator=(write_half&& other) noexcept {
+        if (this != &other) {
+            end();
+            detail::stream_half<S>::operator=(std::move(other));
+        }
+        return *this;
+    }
+    ~write_half() { end(); }
+
+    /// As of the stream.
+    [[nodiscard]] auto write_some(const_buffer from) const {
+        return this->stream().write_some(from);
+    }
+    /// As of the stream.
+    [[nodiscard]] auto write_some(std::span<const const_buffer> from) const
+        requires requires(S& whole) { whole.write_some(from); }
+    {
+        return this->stream().write_some(from);
+    }
+    /// As of the stream.
+    [[nodiscard]] auto shutdown_write() const
+        requires requires(S& whole) { whole.shutdown_write(); }
+    {
+        return this->stream().shutdown_write();
+    }
+    // For async_write_all().
+    [[nodiscard]] auto write_all_operation(const_buffer from) const
+        requires requires(S& whole) { whole.write_all_operation(from); }
+    {
+        return this->stream().write_all_operation(from);
+    }
+    [[nodiscard]] auto write_all_operation(std::span<const const_buffer> from) const
+        requires requires(S& whole) { whole.write_all_operation(from); }
+    {
+        return this->stream().write_all_operation(from);
+    }
+
+private:
+    friend detail::split_access;
+    using detail::stream_half<S>::stream_half;
+
+    void end() noexcept {
+        if constexpr (detail::shuts_down_at_once<S>) {
+            if (!this->is_last()) static_cast<void>(this->stream().shutdown_write());
+        }
+    }
+};
+
+} // namespace runtime
+
+/// What makes halves, and makes them whole again.
+struct detail::split_access {
+    template <class S>
+    static std::pair<read_half<S>, write_half<S>> split(S&& stream) {
+        auto* const shared = new shared_stream<S>{std::move(stream)};
+        return {read_half<S>{*shared}, write_half<S>{*shared}};
+    }
+    template <class S>
+    static S reunite(read_half<S>& reads, write_half<S>& writes) {
+        SIMPLENET_EXPECTS(&reads.stream() == &writes.stream(), "halves of two different streams");
+        S whole{std::move(reads.stream())};
+        delete std::exchange(reads.shared_, nullptr);
+        writes.shared_ = nullptr;
+        return whole;
+    }
+};
+
+inline namespace runtime {
+
+/// Two halves that share `stream` and can have different owners, as two tasks.
+///
+/// A stream may be read and written at the same time without this; it is for when nobody can own
+/// the whole. See read_half and write_half for how they end.
+///
+/// @par Cost
+/// One allocation; operations cost what they cost on the stream.
+/// @par Example
+/// @snippet streams.cpp split
+template <class S>
+    requires async_reader<S> && async_writer<S> && std::move_constructible<S>
+[[nodiscard]] std::pair<read_half<S>, write_half<S>> split(S stream) {
+    return detail::split_access::split(std::move(stream));
+}
+
+/// The stream again.
+///
+/// @pre They are the halves of one stream.
+template <class S>
+[[nodiscard]] S reunite(read_half<S> reads, write_half<S> writes) {
+    return detail::split_access::reunite(reads, writes);
+}
+
+} // namespace runtime
+} // namespace simplenet

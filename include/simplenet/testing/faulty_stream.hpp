@@ -1,0 +1,215 @@
+#pragma once
+// faulty_stream: a stream that misbehaves by a script, for tests of protocols. Layer testing.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/contract.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/saturated.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/stream/split.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace simplenet::testing {
+
+/// What happens to the reads, or to the writes, of a faulty_stream. Calls count from 1, bytes from
+/// 0; everything may be changed between calls. Rules of one call add up: hook, delay, error, size.
+class fault_script {
+public:
+    /// Every call moves at most so many bytes.
+    ///
+    /// @pre At least 1.
+    fault_script& at_most(std::size_t bytes);
+    /// The calls from now on move at most so many bytes, one after the other; those after the last
+    /// as if this were not there.
+    ///
+    /// @pre Each is at least 1.
+    fault_script& pieces(std::vector<std::size_t> bytes);
+    /// Every call moves at most 1 to `most` bytes, by dice; the same for the same seed.
+    ///
+    /// @pre `most` is at least 1.
+    fault_script& random_pieces(std::uint32_t seed, std::size_t most);
+
+    /// The call of this number moves nothing and fails; the one after it goes on.
+    fault_script& fail_call(std::size_t number, std::error_code error);
+    /// After so many bytes every call fails: a connection that breaks, or with
+    /// `errc::end_of_stream` a peer that stops in the middle.
+    fault_script& fail_at_byte(std::size_t offset, std::error_code error);
+
+    /// The call of this number begins so much later, on the loop's clock; a stop ends the wait.
+    template <class Rep, class Period>
+    fault_script& delay_call(std::size_t number, std::chrono::duration<Rep, Period> delay) {
+        delays_[number] = detail::saturated(delay);
+        return *this;
+    }
+    /// Every call begins so much later.
+    template <class Rep, class Period>
+    fault_script& delay_each(std::chrono::duration<Rep, Period> delay) {
+        delay_ = detail::saturated(delay);
+        return *this;
+    }
+
+    /// Runs when the call of this number begins: to stop a task there, or to close something.
+    fault_script& before_call(std::size_t number, std::function<void()> hook);
+
+    /// Calls so far; their number if one is in flight.
+    [[nodiscard]] std::size_t calls() const noexcept { return calls_; }
+    /// Bytes that moved.
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+    // For faulty_stream.
+    struct verdict {
+        std::chrono::nanoseconds delay{};
+        std::error_code error;
+        std::size_t most = 0;
+    };
+    [[nodiscard]] verdict next_call();
+    void moved(std::size_t count) noexcept { bytes_ += count; }
+
+private:
+    std::size_t most_ = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> pieces_; // last first
+    std::size_t random_most_ = 0;     // 0: no dice
+    std::mt19937 dice_;
+    std::map<std::size_t, std::error_code> errors_;
+    std::optional<std::pair<std::size_t, std::error_code>> break_;
+    std::chrono::nanoseconds delay_{};
+    std::map<std::size_t, std::chrono::nanoseconds> delays_;
+    std::map<std::size_t, std::function<void()>> hooks_;
+    std::size_t calls_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+/// Any stream, with faults: short reads and writes, errors, delays and stops where a script says.
+///
+/// Owns its stream; without a script it changes nothing. Around one end of a duplex() it tests a
+/// protocol without sockets and without sleeping. Movable, with operations in flight too;
+/// destroying it closes the stream. Loop thread only.
+///
+/// @par Cost
+/// A coroutine for each operation: for tests.
+/// @par Example
+/// @snippet testing.cpp faulty
+template <class S>
+    requires async_reader<S> && async_writer<S>
+class faulty_stream {
+public:
+    explicit faulty_stream(S stream)
+        : state_{std::make_shared<state>(std::move(stream))} {}
+    faulty_stream(faulty_stream&&) noexcept = default;
+    faulty_stream& operator=(faulty_stream&& other) noexcept {
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    ~faulty_stream() { close(); }
+
+    [[nodiscard]] fault_script& reads() noexcept { return self().reads; }
+    [[nodiscard]] fault_script& writes() noexcept { return self().writes; }
+
+    /// As of the stream, or what the script says. A stop comes before a scripted error.
+    [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into) {
+        SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
+        return read(shared(), into);
+    }
+    /// As of the stream, or what the script says.
+    [[nodiscard]] task<result<std::size_t>> write_some(const_buffer from) {
+        return write(shared(), from);
+    }
+    /// Writes of the first of them that is not empty: a short write, in any case.
+    [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from) {
+        const auto first = std::find_if(from.begin(), from.end(),
+                                        [](const const_buffer& each) { return !each.empty(); });
+        return write_some(first == from.end() ? const_buffer{} : *first);
+    }
+
+    [[nodiscard]] auto shutdown_write()
+        requires requires(S& whole) { async_shutdown_write(whole); }
+    {
+        return async_shutdown_write(self().stream);
+    }
+    void close() noexcept {
+        if constexpr (requires(S& whole) { whole.close(); }) {
+            if (state_) state_->stream.close();
+        }
+    }
+
+    /// The stream behind it, for what should not fail.
+    [[nodiscard]] S& stream() noexcept { return self().stream; }
+
+private:
+    struct state {
+        explicit state(S&& from)
+            : stream{std::move(from)} {}
+        S stream;
+        fault_script reads;
+        fault_script writes;
+        bool reading = false;
+        bool writing = false;
+    };
+    /// One reader and one writer, also while they wait for what the script says.
+    class turn {
+    public:
+        explicit turn(bool& taken) noexcept
+            : taken_{taken} {
+            SIMPLENET_EXPECTS(!std::exchange(taken, true),
+                              "a second read or write on a stream that has one in flight");
+        }
+        turn(const turn&) = delete;
+        turn& operator=(const turn&) = delete;
+        ~turn() { taken_ = false; }
+
+    private:
+        bool& taken_;
+    };
+
+    [[nodiscard]] const std::shared_ptr<state>& shared() const noexcept {
+        SIMPLENET_EXPECTS(state_ != nullptr, "an operation on a stream that was moved from");
+        return state_;
+    }
+    [[nodiscard]] state& self() const noexcept { return *shared(); }
+
+    // The state is theirs too: the handle may be destroyed meanwhile.
+    static task<result<std::size_t>> read(std::shared_ptr<state> of, mutable_buffer into) {
+        const turn taken{of->reading};
+        const fault_script::verdict fault = of->reads.next_call();
+        if (fault.delay > std::chrono::nanoseconds::zero()) {
+            if (const auto slept = co_await async_sleep(fault.delay); !slept) co_return fail(slept);
+        }
+        if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
+        const auto count =
+            co_await of->stream.read_some(into.first(std::min(into.size(), fault.most)));
+        if (count) of->reads.moved(*count);
+        co_return count;
+    }
+    static task<result<std::size_t>> write(std::shared_ptr<state> of, const_buffer from) {
+        const turn taken{of->writing};
+        const fault_script::verdict fault = of->writes.next_call();
+        if (fault.delay > std::chrono::nanoseconds::zero()) {
+            if (const auto slept = co_await async_sleep(fault.delay); !slept) co_return fail(slept);
+        }
+        if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
+        const auto count =
+            co_await of->stream.write_some(from.first(std::min(from.size(), fault.most)));
+        if (count) of->writes.moved(*count);
+        co_return count;
+    }
+
+    std::shared_ptr<state> state_; // null only after a move
+};
+
+} // namespace simplenet::testing

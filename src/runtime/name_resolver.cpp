@@ -1,0 +1,214 @@
+#include "runtime/name_resolver.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+#include <unistd.h>
+
+namespace simplenet::detail {
+
+namespace {
+
+constinit std::atomic<name_resolver*> current_resolver = nullptr;
+
+/// Signals are for the threads of the program: its handlers do not expect this one. A thread
+/// inherits the mask of the one that starts it.
+class signals_blocked {
+public:
+    signals_blocked() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    signals_blocked(const signals_blocked&) = delete;
+    signals_blocked& operator=(const signals_blocked&) = delete;
+    ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_;
+};
+
+} // namespace
+
+name_resolver::name_resolver(function look_up, limits limits)
+    : look_up_{std::move(look_up)}
+    , limits_{limits}
+    , process_{::getpid()} {}
+
+name_resolver::~name_resolver() {
+    std::unique_lock lock{guard_};
+    ending_ = true;
+    work_.notify_all();
+    gone_.wait(lock, [this] { return threads_ == 0; });
+}
+
+name_resolver& name_resolver::of_process() {
+    name_resolver* known = current_resolver.load(std::memory_order_acquire);
+    // After fork(2) the threads are gone, and one of them may have held the mutex. What is left of
+    // them is never looked at again.
+    while (known == nullptr || known->process_ != ::getpid()) {
+        auto made = std::make_unique<name_resolver>(&sys::look_up, limits{});
+        made->inherited_ = known;
+        if (current_resolver.compare_exchange_strong(known, made.get())) return *made.release();
+    }
+    return *known;
+}
+
+name_resolver::replacement::replacement(name_resolver& by) noexcept
+    : before_{current_resolver.exchange(&by)} {}
+
+name_resolver::replacement::~replacement() {
+    current_resolver.store(before_);
+}
+
+bool name_resolver::ask(sys::name_question question, lookup_operation& waiter) {
+    const std::lock_guard lock{guard_};
+    const auto [place, is_new] = table_.try_emplace(std::move(question));
+    if (is_new) {
+        try {
+            place->second = std::make_shared<lookup>();
+            // Idle threads may have work already that they have not taken yet.
+            if (queued_ + 1 > idle_ && threads_ < limits_.most_threads) start_thread();
+        } catch (const std::system_error&) {
+            // One fewer than there could be does no harm.
+            if (threads_ == 0) {
+                waiter.lookup_ = std::move(place->second);
+                waiter.lookup_->answer.error = {EAGAIN, std::system_category()};
+                table_.erase(place);
+                return false;
+            }
+        } catch (...) {
+            table_.erase(place);
+            throw;
+        }
+        place->second->question = &place->first;
+        queue_.push_back(*place->second);
+        ++queued_;
+        work_.notify_one();
+    }
+    waiter.lookup_ = place->second;
+    place->second->waiters.push_back(waiter);
+    return true;
+}
+
+bool name_resolver::forget(lookup_operation& waiter) noexcept {
+    const std::lock_guard lock{guard_};
+    auto& hook = static_cast<list_hook<in_lookup>&>(waiter);
+    if (!hook.linked()) return false;
+    hook.unlink();
+    lookup& asked = *waiter.lookup_;
+    if (asked.waiters.empty() && asked.now == lookup::state::queued) {
+        asked.unlink();
+        --queued_;
+        table_.erase(table_.find(*asked.question));
+    }
+    return true;
+}
+
+std::size_t name_resolver::threads() const {
+    const std::lock_guard lock{guard_};
+    return threads_;
+}
+
+std::size_t name_resolver::questions() const {
+    const std::lock_guard lock{guard_};
+    return table_.size();
+}
+
+/// @pre The mutex is held.
+void name_resolver::start_thread() {
+    const signals_blocked inherited;
+    std::thread{[this] {
+        static_cast<void>(pthread_setname_np(pthread_self(), "sn-resolver"));
+        work();
+    }}.detach();
+    ++threads_;
+}
+
+void name_resolver::work() noexcept {
+    std::unique_lock lock{guard_};
+    for (;;) {
+        if (queue_.empty()) {
+            if (ending_) break;
+            ++idle_;
+            work_.wait_for(lock, limits_.idle, [this] { return !queue_.empty() || ending_; });
+            --idle_;
+            if (queue_.empty()) break; // for so long that there may never be more
+        }
+        lookup& asked = queue_.pop_front();
+        --queued_;
+        asked.now = lookup::state::running;
+        lock.unlock();
+        try {
+            // Nobody else touches the answer, or removes the question, while it is running.
+            asked.answer = look_up_(*asked.question);
+        } catch (const std::bad_alloc&) {
+            asked.answer.error = {ENOMEM, std::system_category()};
+        }
+        lock.lock();
+        finish(asked);
+    }
+    --threads_;
+    gone_.notify_all();
+}
+
+/// @pre The mutex is held.
+void name_resolver::finish(lookup& answered) noexcept {
+    answered.now = lookup::state::answered;
+    while (!answered.waiters.empty()) {
+        lookup_operation& waiter = answered.waiters.pop_front();
+        // Under the mutex: forget() keeps the waiter's loop alive until we are through with it.
+        waiter.loop_->post(waiter);
+    }
+    table_.erase(table_.find(*answered.question));
+}
+
+lookup_operation::~lookup_operation() {
+    if (waiting_) static_cast<void>(resolver_->forget(*this));
+}
+
+bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
+    suspend(caller, within);
+    if (within.stopped()) {
+        stopped_ = within.reason;
+        within.queue->refuse(*this, within);
+        return true;
+    }
+    loop_ = static_cast<loop*>(within.queue);
+    try {
+        resolver_ = &name_resolver::of_process();
+        waiting_ = resolver_->ask(std::move(question_), *this);
+    } catch (...) {
+        within.current = nullptr;
+        throw;
+    }
+    if (!waiting_) within.current = nullptr;
+    return waiting_;
+}
+
+result<std::shared_ptr<const sys::name_answer>> lookup_operation::await_resume() {
+    if (stopped_ != stop_reason::none) return fail(error_of(stopped_));
+    if (lookup_->answer.error) return fail(lookup_->answer.error);
+    const auto* const answer = &lookup_->answer;
+    return std::shared_ptr<const sys::name_answer>{std::move(lookup_), answer};
+}
+
+void lookup_operation::run() noexcept {
+    waiting_ = false;
+    resume();
+}
+
+void lookup_operation::on_stop(stop_reason reason) noexcept {
+    if (!waiting_ || !resolver_->forget(*this)) return; // it has its answer
+    waiting_ = false;
+    stopped_ = reason;
+    within_->queue->push(*this);
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,11 @@
+#include <simplenet/stream/send_file.hpp>
+
+#include "sys/calls.hpp"
+
+namespace simplenet::detail {
+
+result<std::size_t> read_file(int fd, std::uint64_t offset, mutable_buffer into) noexcept {
+    return sys::to_count(sys::pread(fd, into.data(), into.size(), static_cast<off_t>(offset)));
+}
+
+} // namespace simplenet::detail

@@ -1,0 +1,198 @@
+// What queued_writer and async_copy hold: counted by replacing the allocation functions, so in a
+// program of its own.
+
+#include <simplenet/stream/copy.hpp>
+#include <simplenet/stream/queued_writer.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/local_stream.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+namespace {
+
+// One thread allocates here.
+std::size_t allocations = 0;
+std::size_t live_bytes = 0;
+
+void* counted(void* memory) {
+    if (memory == nullptr) throw std::bad_alloc{};
+    ++allocations;
+    live_bytes += ::malloc_usable_size(memory);
+    return memory;
+}
+
+} // namespace
+
+// Not inlined: GCC would see malloc() meet operator delete, and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    return counted(std::malloc(size));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+    live_bytes -= ::malloc_usable_size(memory);
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    ::operator delete(memory);
+}
+
+namespace simplenet {
+namespace {
+
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::connect_raw_local;
+using testing::noise;
+using testing::turns;
+using testing::until;
+
+using writer = queued_writer<local_stream>;
+
+/// Reads what is there without waiting.
+std::size_t drain(testing::raw_peer& peer) {
+    char scratch[16384];
+    const ssize_t count = ::recv(peer.fd(), scratch, sizeof scratch, MSG_DONTWAIT);
+    return count < 0 ? 0 : static_cast<std::size_t>(count);
+}
+
+class memory_test : public testing::backend_test {};
+
+TEST_P(memory_test, a_writer_that_goes_on_allocates_nothing) {
+    if (!detail::recycles_frames) GTEST_SKIP() << "frames are not recycled under ASan";
+    run(
+        [&]() -> task<> {
+            auto [ours, theirs] = or_throw(local_stream::pair());
+            writer to{std::move(ours)};
+            std::string got(64, '\0');
+            std::size_t before = 0;
+            for (int round = 0; round < 11'000; ++round) {
+                if (round == 1000) before = allocations;
+                for (int part = 0; part < 8; ++part)
+                    or_throw(to.enqueue("8 bytes."));
+                or_throw(co_await async_read_exact(theirs, got));
+            }
+            EXPECT_EQ(allocations - before, 0U);
+        },
+        testing::test_limit * 3);
+}
+
+TEST_P(memory_test, an_idle_writer_holds_little) {
+    std::vector<testing::raw_connection<local_stream>> peers;
+    std::vector<writer> writers;
+    writers.reserve(100);
+    run([&]() -> task<> {
+        for (int count = 0; count < 100; ++count)
+            peers.push_back(connect_raw_local());
+        const std::size_t before = live_bytes;
+        for (auto& each : peers) {
+            writers.emplace_back(std::move(each.ours));
+            EXPECT_TRUE(writers.back().enqueue(noise(5000)));
+            EXPECT_TRUE(co_await writers.back().flush());
+        }
+        EXPECT_LT((live_bytes - before) / 100, 2048U);
+        writers.clear();
+    });
+}
+
+// Issue 4: within limit x connections + 64 KiB each.
+TEST_P(memory_test, a_thousand_slow_readers_take_no_more_than_the_limits_say) {
+    constexpr std::size_t connections = 1000;
+    constexpr watermarks marks{.low = 8 * 1024, .high = 32 * 1024, .limit = 64 * 1024};
+    rlimit files{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+    if (files.rlim_cur < 3 * connections) GTEST_SKIP() << "too few descriptors are allowed here";
+
+    std::vector<writer> writers;
+    std::vector<testing::raw_peer> readers;
+    writers.reserve(connections);
+    testing::dice dice{1};
+    run(
+        [&]() -> task<> {
+            for (std::size_t count = 0; count < connections; ++count) {
+                auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
+                writers.emplace_back(std::move(ours), marks);
+                readers.push_back(std::move(theirs));
+            }
+            const std::size_t before = live_bytes;
+            std::size_t queued = 0;
+            for (int round = 0; round < 3; ++round) {
+                queued = 0;
+                for (std::size_t at = 0; at < connections; ++at) {
+                    writer& to = writers[at];
+                    bool full = false;
+                    while (!full) { // of every size and kind, until it is refused
+                        const std::size_t most = dice.one_in(4) ? 20'000 : 300;
+                        std::string text(1 + dice.up_to(most), 'x');
+                        full = !(dice.one_in(2) ? to.enqueue(text) : to.enqueue(std::move(text)));
+                    }
+                    queued += to.queued_bytes();
+                    EXPECT_LE(to.queued_bytes(), marks.limit);
+                }
+                EXPECT_LE(live_bytes - before, connections * (marks.limit + 64U * 1024));
+                EXPECT_LE(live_bytes - before, queued + queued / 2); // far better in truth
+                co_await turns(5);
+                for (auto& reader : readers) // a little is read, so a part of every queue is sent
+                    static_cast<void>(reader.receive(1000));
+                co_await turns(5);
+            }
+            writers.clear();
+            co_await turns(5);
+            EXPECT_LE(live_bytes - before, 8U << 20U); // what free lists keep
+        },
+        testing::test_limit * 4);
+}
+
+TEST_P(memory_test, idle_copies_hold_no_buffers) {
+    constexpr std::size_t pairs = 50;
+    std::vector<testing::raw_connection<tcp_stream>> lefts;
+    std::vector<testing::raw_connection<local_stream>> rights;
+    for (std::size_t count = 0; count < pairs; ++count) {
+        lefts.push_back(connect_raw());
+        rights.push_back(connect_raw_local());
+    }
+    run([&]() -> task<> {
+        const std::size_t before = live_bytes;
+        std::vector<join_handle<std::expected<copy_counts, copy_error>>> copies;
+        for (std::size_t at = 0; at < pairs; ++at)
+            copies.push_back(spawn(async_copy_bidirectional(lefts[at].ours, rights[at].ours)));
+        const std::string much = noise(100'000);
+        for (std::size_t at = 0; at < pairs; ++at) {
+            lefts[at].theirs.send(much);
+            std::size_t got = 0;
+            co_await until([&] {
+                got += drain(rights[at].theirs);
+                return got == much.size();
+            });
+        }
+        co_await turns(3);
+        // Frames, and the block that the thread keeps to spare.
+        EXPECT_LE(live_bytes - before, pairs * 4096 + 2 * detail::copy_block::capacity);
+        for (auto& copy : copies) {
+            copy.request_stop();
+            static_cast<void>(co_await copy);
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, memory_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet

@@ -1,0 +1,98 @@
+#pragma once
+// What a peer does with descriptors by plain system calls, and how a test counts what is open.
+
+#include "support/raw_peer.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+
+#include <array>
+#include <cstring>
+#include <dirent.h>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace simplenet::testing {
+
+/// Sends `text` with descriptors attached to it, by one plain sendmsg(2).
+inline void send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
+    iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(253 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+    EXPECT_EQ(checked(::sendmsg(from.fd(), &message, MSG_NOSIGNAL)),
+              static_cast<ssize_t>(text.size()));
+}
+
+struct message_with_descriptors {
+    std::string text;
+    std::vector<unique_fd> descriptors;
+};
+
+/// Receives once, by plain recvmsg(2).
+inline message_with_descriptors receive_with(const raw_peer& at) {
+    message_with_descriptors got;
+    got.text.resize(65536);
+    iovec bytes{.iov_base = got.text.data(), .iov_len = got.text.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(253 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    got.text.resize(
+        static_cast<std::size_t>(checked(::recvmsg(at.fd(), &message, MSG_CMSG_CLOEXEC))));
+    if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) {
+        const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t each = 0; each < count; ++each) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(header) + each * sizeof fd, sizeof fd);
+            got.descriptors.emplace_back(fd);
+        }
+    }
+    return got;
+}
+
+/// Whether both mean the same open file description's file.
+inline bool same_file(int one, int other) {
+    struct stat left{};
+    struct stat right{};
+    return ::fstat(one, &left) == 0 && ::fstat(other, &right) == 0 && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}
+
+/// How many descriptors this process has open.
+inline int open_descriptors() {
+    int count = 0;
+    DIR* const all = ::opendir("/proc/self/fd");
+    while (::readdir(all) != nullptr)
+        ++count;
+    ::closedir(all);
+    return count;
+}
+
+struct pipe_pair {
+    unique_fd out;
+    unique_fd in;
+};
+inline pipe_pair make_pipe() {
+    std::array<int, 2> fds{};
+    checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
+    return {unique_fd{fds[0]}, unique_fd{fds[1]}};
+}
+
+} // namespace simplenet::testing
