@@ -243,13 +243,13 @@ loop_metrics loop::metrics() const {
 }
 
 void loop::describe(std::string& text) {
-    const loop_metrics now = metrics();
+    const loop_metrics state = metrics();
     timers.settle(note_clock(now())); // so that each knows its deadline
     text += to_string(driver_->kind());
     text += " loop: ";
-    text += std::to_string(now.live_tasks) + " tasks, ";
-    text += std::to_string(now.live_operations) + " operations, ";
-    text += std::to_string(now.timers) + " timers\n";
+    text += std::to_string(state.live_tasks) + " tasks, ";
+    text += std::to_string(state.live_operations) + " operations, ";
+    text += std::to_string(state.timers) + " timers\n";
     describe_tasks(text);
 }
 

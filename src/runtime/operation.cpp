@@ -43,6 +43,12 @@ const char* name_of(request kind) noexcept {
         return "async_write_all";
     case request::connect:
         return "connect";
+    case request::receive_descriptors:
+        return "receive_descriptors";
+    case request::send_descriptors:
+        return "send_descriptors";
+    case request::send_file:
+        return "async_send_file";
     }
     return "an operation";
 }

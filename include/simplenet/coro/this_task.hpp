@@ -110,8 +110,8 @@ void set_name(std::string_view name);
 /// An entry has line 0 where an awaitable of somebody else's did not tell. What compilers say
 /// about columns and functions differs; GCC's name of a coroutine is mangled.
 /// @par Cost
-/// Proportional to the depth, and the vector. What it reads is kept at one to three instructions
-/// for each await that waits, and none for one that does not.
+/// Proportional to the depth, and the vector. What it reads is noted by awaits that wait, in a
+/// few instructions, and not by those that do not.
 [[nodiscard]] inline detail::callstack_query callstack() noexcept {
     return {};
 }
