@@ -21,7 +21,8 @@ def line_of(comment):
 
 
 def skip(reason):
-    print("skipped:", reason)
+    # In the words of GoogleTest, which scripts/test.sh collects.
+    print(f"gdb.tasks_and_printers: Skipped\n{reason}")
     sys.exit(SKIPPED)
 
 
