@@ -37,6 +37,7 @@ task<result<std::string>> ask_briefly(endpoint server, std::string question) {
 
 task<result<>> refresh(endpoint server);
 task<> heartbeat();
+void poll_once();
 task<int> measure();
 
 //! [group]
@@ -114,6 +115,17 @@ task<result<>> refresh_one(std::string host, std::vector<endpoint> addresses) {
     co_return co_await with_group(body); // named first: inside this line it is destroyed twice
 }
 //! [gcc12]
+
+//! [gcc12 loop]
+task<> keep_polling() {
+    while (true) {
+        co_await yield();
+        poll_once();
+        const bool stop = co_await this_task::stop_requested(); // named first
+        if (stop) co_return;
+    }
+}
+//! [gcc12 loop]
 
 //! [yield]
 task<long> sum_of_squares(long count) {
