@@ -30,6 +30,7 @@
 #include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/dump_tasks.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/local_datagram.hpp>
 #include <simplenet/runtime/local_listener.hpp>
@@ -39,7 +40,9 @@
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/signal_set.hpp>
+#include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/sleep.hpp>
+#include <simplenet/runtime/stall_report.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/runtime/udp_socket.hpp>

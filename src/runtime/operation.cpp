@@ -3,7 +3,10 @@
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
 
+#include <simplenet/socket/socket_names.hpp>
+
 #include <cerrno>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -27,6 +30,64 @@ int error_number(stop_reason reason) noexcept {
 inline bool operation::can_go_on(const io_record& of) const noexcept {
     if (is_read(kind)) return of.readable && !of.waits_for_buffer();
     return of.writable && kind != request::connect && !sleeps();
+}
+
+namespace {
+
+const char* name_of(request kind) noexcept {
+    switch (kind) {
+    case request::read_some:
+        return "read_some";
+    case request::read_exact:
+        return "async_read_exact";
+    case request::receive:
+        return "receive";
+    case request::accept:
+        return "accept";
+    case request::write_some:
+        return "write_some";
+    case request::write_all:
+        return "async_write_all";
+    case request::connect:
+        return "connect";
+    case request::receive_descriptors:
+        return "receive_descriptors";
+    case request::send_descriptors:
+        return "send_descriptors";
+    case request::send_file:
+        return "async_send_file";
+    case request::perform_read:
+        return "receive a datagram";
+    case request::perform_write:
+        return "send a datagram";
+    }
+    return "an operation";
+}
+
+void append_names(std::string& text, int fd) {
+    if (const auto ours = names::ip_local(fd)) {
+        (text += ", ") += ours->to_string();
+        if (const auto theirs = names::ip_remote(fd)) (text += " <-> ") += theirs->to_string();
+    } else if (const auto path = names::unix_local(fd)) {
+        const auto peer = names::unix_remote(fd);
+        for (const auto& each : {path, peer}) {
+            if (each && !each->to_string().empty()) (text += ", ") += each->to_string();
+        }
+    }
+}
+
+} // namespace
+
+void operation::describe(std::string& text) {
+    text += name_of(kind);
+    if (phase == state::finished) {
+        text += ", over"; // and its record may be gone
+        return;
+    }
+    if (record == nullptr || record->fd < 0) return;
+    text += " on fd ";
+    text += std::to_string(record->fd);
+    append_names(text, record->fd);
 }
 
 // Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.

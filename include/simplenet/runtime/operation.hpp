@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <expected>
 #include <span>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -53,6 +54,7 @@ public:
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
 
     /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
     /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
@@ -145,8 +147,11 @@ public:
     // stopped coroutine must not go on reading from a busy peer.
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at); // most of them do not
+        return waits;
     }
     /// The same for a caller whose type is not known.
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
