@@ -6,6 +6,8 @@ Every block of C++ in README.md and docs/usage/*.md has a comment before it,
     <!-- snippet: docs/snippets/errors.cpp compare -->
 
 and says, but for its indentation, what stands between the two lines `//! [compare]` of that file.
+A table after <!-- cells: FILE --> has in its last column code that stands in FILE, whatever its
+line breaks.
 Links to files of this tree lead somewhere. With --fix the blocks are rewritten from the files.
 """
 
@@ -20,6 +22,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md"))]
 
 BLOCK = re.compile(r"(?:^<!-- snippet: (?P<file>\S+) (?P<name>.+?) -->\n+)?"
                    r"^```cpp\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+CELLS = re.compile(r"^<!-- cells: (?P<file>\S+) -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
+CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 MARK = re.compile(r"^\s*//! \[.+\]\n", re.MULTILINE)
 
@@ -37,6 +41,7 @@ def region(file, name):
 def check(page, fix):
     text = page.read_text()
     problems = []
+    cells = 0
 
     def where(match):
         return f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
@@ -58,10 +63,18 @@ def check(page, fix):
     if fix and fixed != text:
         page.write_text(fixed)
         print(f"rewrote blocks of {page.relative_to(ROOT)}")
+    for match in CELLS.finditer(text):
+        source = ROOT / match["file"]
+        compiled = " ".join(source.read_text().split()) if source.is_file() else ""
+        for row in match["rows"].splitlines()[2:]:
+            for code in CODE.findall(row.rstrip("| ").rsplit(" | ", 1)[-1]):
+                cells += 1
+                if code not in compiled:
+                    problems.append(f"{where(match)}: `{code}` is not in {match['file']}")
     for match in LINK.finditer(text):
         if not (page.parent / match[1]).exists():
             problems.append(f"{where(match)}: the link to {match[1]} leads nowhere")
-    return problems, len(BLOCK.findall(text))
+    return problems, len(BLOCK.findall(text)) + cells
 
 
 def main():
@@ -78,7 +91,7 @@ def main():
         blocks += count
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(PAGES)} pages, {blocks} blocks of C++, {len(problems)} problems")
+    print(f"{len(PAGES)} pages, {blocks} pieces of C++, {len(problems)} problems")
     return 1 if problems else 0
 
 

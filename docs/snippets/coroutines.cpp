@@ -37,6 +37,7 @@ task<result<std::string>> ask_briefly(endpoint server, std::string question) {
 
 task<result<>> refresh(endpoint server);
 task<> heartbeat();
+void poll_once();
 task<int> measure();
 
 //! [group]
@@ -115,6 +116,17 @@ task<result<>> refresh_one(std::string host, std::vector<endpoint> addresses) {
 }
 //! [gcc12]
 
+//! [gcc12 loop]
+task<> keep_polling() {
+    while (true) {
+        co_await yield();
+        poll_once();
+        const bool stop = co_await this_task::stop_requested(); // named first
+        if (stop) co_return;
+    }
+}
+//! [gcc12 loop]
+
 //! [yield]
 task<long> sum_of_squares(long count) {
     long sum = 0;
@@ -125,3 +137,12 @@ task<long> sum_of_squares(long count) {
     co_return sum;
 }
 //! [yield]
+
+//! [run_on]
+std::string report_of(int month); // takes its time
+
+task<> answer_with_a_report(event_loop& other, tcp_stream stream, int month) {
+    const std::string text = co_await run_on(other, report_of, month); // on the other thread
+    (void)co_await async_write_all(stream, text);                      // and here again
+}
+//! [run_on]

@@ -3,6 +3,7 @@
 #include "sys/calls.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include <sys/socket.h>
@@ -25,7 +26,7 @@ loop::~loop() {
 // --------------------------------------------------------------------------------------
 
 std::size_t loop::turn(nanoseconds limit) {
-    ++turns_;
+    pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
 
@@ -43,7 +44,7 @@ std::size_t loop::turn(nanoseconds limit) {
     nanoseconds wait = limit;
     const bool timed = !timers.quiet() || !touched_.empty();
     if (timed) {
-        const auto present = now();
+        const auto present = note_clock(now());
         settle_timers(present);
         count += timers.fire(present);
         if (const auto next = timers.next()) {
@@ -67,7 +68,7 @@ std::size_t loop::turn(nanoseconds limit) {
         inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
         if (events == 0 && timed) {
-            const std::size_t fired = timers.fire(now());
+            const std::size_t fired = timers.fire(note_clock(now()));
             count += fired;
             if (fired != 0) events += driver_->catch_up();
         }
@@ -96,7 +97,7 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
 }
 
 bool loop::waits_for_io() const noexcept {
-    bool waits = live_waits_ != 0 || closing_ != 0;
+    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         waits = waits || record.reader != nullptr || record.writer != nullptr;
     });
@@ -137,12 +138,19 @@ void loop::enter_thread() noexcept {
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
+    if (options_.stall_threshold > no_wait && !watched_) begin_watch();
+}
+
+void loop::begin_watch() {
+    watch(*this);
+    watched_ = true;
 }
 
 void loop::run() {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
+    note_clock(now());
     while (!consume_stop() && has_work())
         turn(forever);
     if (embedded_) announce_work();
@@ -150,8 +158,9 @@ void loop::run() {
 
 bool loop::run_for(nanoseconds limit) {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
+    note_clock(now());
     const auto start = clock::now();
     bool in_time = true;
     while (!consume_stop() && has_work()) {
@@ -167,7 +176,7 @@ bool loop::run_for(nanoseconds limit) {
 
 std::size_t loop::poll() {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
     const std::size_t count = turn(no_wait);
     if (embedded_) announce_work();
@@ -217,19 +226,31 @@ std::optional<loop::clock::time_point> loop::next_timer() const {
 loop_metrics loop::metrics() const {
     debug_check_thread();
     loop_metrics now;
-    now.turns = turns_;
+    now.turns = pulse.turns.load(std::memory_order_relaxed);
+    now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
-    now.live_operations = live_waits_;
+    now.live_operations = live_waits_ + live_lookups_;
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
         now.open_descriptors += record.fd >= 0;
     });
     return now;
+}
+
+void loop::describe(std::string& text) {
+    const loop_metrics state = metrics();
+    timers.settle(note_clock(now())); // so that each knows its deadline
+    text += to_string(driver_->kind());
+    text += " loop: ";
+    text += std::to_string(state.live_tasks) + " tasks, ";
+    text += std::to_string(state.live_operations) + " operations, ";
+    text += std::to_string(state.timers) + " timers\n";
+    describe_tasks(text);
 }
 
 // --- sockets
@@ -260,8 +281,9 @@ void loop::close(io_record& record) noexcept {
     // nothing until then.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    // A listener has no peer, and shutdown(2) would end it for every process that shares it.
-    if (in_flight && !record.keep_descriptor && !record.listening) {
+    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
+    // every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
         static_cast<void>(record.aborts ? sys::disconnect(record.fd)
                                         : sys::shutdown(record.fd, SHUT_RDWR));
     }
@@ -340,9 +362,10 @@ void loop::resume_accepting(io_record& listener) noexcept {
 
 void loop::tear_down() noexcept {
     if (!driver_) return;
+    dump_signal_.disarm();
     enter_thread();
     {
-        const activation active{*this};
+        const active here_now{*this};
         begin_teardown();
         // What the kernel does by itself, such as receiving ahead, would never end.
         retire_records();
@@ -374,6 +397,7 @@ void loop::tear_down() noexcept {
     while (callers_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();
     driver_.reset();
+    if (std::exchange(watched_, false)) unwatch(*this);
 }
 
 void loop::retire_records() noexcept {

@@ -3,7 +3,10 @@
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
 
+#include <simplenet/socket/socket_names.hpp>
+
 #include <cerrno>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -21,6 +24,71 @@ int error_number(stop_reason reason) noexcept {
 }
 
 } // namespace
+
+/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
+/// all there was.
+inline bool operation::can_go_on(const io_record& of) const noexcept {
+    if (is_read(kind)) return of.readable && !of.waits_for_buffer();
+    return of.writable && kind != request::connect && !sleeps();
+}
+
+namespace {
+
+const char* name_of(request kind) noexcept {
+    switch (kind) {
+    case request::read_some:
+        return "read_some";
+    case request::read_exact:
+        return "async_read_exact";
+    case request::receive:
+        return "receive";
+    case request::accept:
+        return "accept";
+    case request::write_some:
+        return "write_some";
+    case request::write_all:
+        return "async_write_all";
+    case request::connect:
+        return "connect";
+    case request::receive_descriptors:
+        return "receive_descriptors";
+    case request::send_descriptors:
+        return "send_descriptors";
+    case request::send_file:
+        return "async_send_file";
+    case request::perform_read:
+        return "receive a datagram";
+    case request::perform_write:
+        return "send a datagram";
+    }
+    return "an operation";
+}
+
+void append_names(std::string& text, int fd) {
+    if (const auto ours = names::ip_local(fd)) {
+        (text += ", ") += ours->to_string();
+        if (const auto theirs = names::ip_remote(fd)) (text += " <-> ") += theirs->to_string();
+    } else if (const auto path = names::unix_local(fd)) {
+        const auto peer = names::unix_remote(fd);
+        for (const auto& each : {path, peer}) {
+            if (each && !each->to_string().empty()) (text += ", ") += each->to_string();
+        }
+    }
+}
+
+} // namespace
+
+void operation::describe(std::string& text) {
+    text += name_of(kind);
+    if (phase == state::finished) {
+        text += ", over"; // and its record may be gone
+        return;
+    }
+    if (record == nullptr || record->fd < 0) return;
+    text += " on fd ";
+    text += std::to_string(record->fd);
+    append_names(text, record->fd);
+}
 
 // Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
 // One function with the direction as a value costs a fifth more instructions an operation.
@@ -45,7 +113,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.waits_for_buffer()) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.reader, within);
             return true;
         }
@@ -77,12 +145,13 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             of.home->touch(of);
             return false;
         }
-        if (of.writable && kind != request::connect) [[unlikely]] {
+        if (can_go_on(of)) [[unlikely]] {
             queue_up(of.writer, within);
             return true;
         }
     }
-    if (nothing_left(*this)) return false; // whatever there is room for
+    // Whatever there is room for; but an empty datagram needs some.
+    if (kind != request::perform_write && nothing_left(*this)) return false;
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;
@@ -136,6 +205,11 @@ bool operation::cannot_start(scope& within) noexcept {
     return true;
 }
 
+bool operation::perform() noexcept {
+    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
+    return true;
+}
+
 /// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     slot = this;
@@ -166,8 +240,7 @@ inline void operation::attempt_in_turn() noexcept {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
-    } else if (reads ? of.readable && !of.waits_for_buffer()
-                     : of.writable && kind != request::connect) {
+    } else if (can_go_on(of)) {
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {

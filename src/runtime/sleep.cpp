@@ -1,5 +1,9 @@
 #include <simplenet/runtime/sleep.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
 namespace simplenet {
 namespace detail {
 
@@ -16,6 +20,16 @@ void sleep_base::on_stop(stop_reason reason) noexcept {
     cancel();
     stopped_ = reason;
     within_->queue->push(*this);
+}
+
+void sleep_base::describe(std::string& text) {
+    text += "sleep";
+    if (!armed()) return;
+    const std::chrono::duration<double> left =
+        deadline().time_since_epoch() - std::chrono::nanoseconds{within_->queue->clock_ns};
+    std::array<char, 64> words{};
+    std::snprintf(words.data(), words.size(), " for another %.3f s", std::max(left.count(), 0.0));
+    text += words.data();
 }
 
 result<> sleep_base::outcome() const noexcept {

@@ -103,6 +103,7 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
         error_ = within.stopped() ? error_of(within.reason) : code_of(EBADF);
         phase_ = state::finished;
         within.current = this;
+        within.tell_observer();
         within.queue->refuse(*this, within);
         return true;
     }
@@ -121,6 +122,7 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
 void duplex_operation::enter(state phase, scope& within) noexcept {
     (is_read(kind_) ? pipe_->reader : pipe_->writer) = this;
     within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
     phase_ = phase;
 }
 

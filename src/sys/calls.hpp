@@ -101,6 +101,24 @@ template <class Call>
         [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
 }
 
+/// recvmmsg(2): how many messages came. With MSG_WAITFORONE in `flags` a blocking socket waits for
+/// the first only. An error behind a message is kept for the next call.
+[[nodiscard]] inline int recvmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return uninterrupted([&] {
+        return ::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                          flags | MSG_CMSG_CLOEXEC, nullptr);
+    });
+}
+
+/// sendmmsg(2): how many messages went. Never raises SIGPIPE. The error that ended it after some is
+/// lost: sending the next one tells, if it lasts.
+[[nodiscard]] inline int sendmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return uninterrupted([&] {
+        return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                          flags | MSG_NOSIGNAL);
+    });
+}
+
 /// sendfile(2) from `offset` of `from`, both of which stay where they are. 0: the file ends there.
 /// Never raises SIGPIPE, which has no flag here, for three system calls in all.
 // EAGAIN: the send buffer is full. EINVAL, ENOSYS: `from` cannot be sent that way. ESPIPE: it has

@@ -66,8 +66,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        return start(caller, scope_of(caller, at));
     }
     result<> await_resume() const noexcept {
         if (error_) return fail(error_);

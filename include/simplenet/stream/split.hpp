@@ -238,7 +238,7 @@ struct detail::split_access {
     template <class S>
     static S reunite(read_half<S>& reads, write_half<S>& writes) {
         SIMPLENET_EXPECTS(&reads.stream() == &writes.stream(), "halves of two different streams");
-        S whole{std::move(reads.stream())};
+        S whole(std::move(reads.stream()));
         delete std::exchange(reads.shared_, nullptr);
         writes.shared_ = nullptr;
         return whole;
