@@ -56,6 +56,8 @@ const char* name_of(request kind) noexcept {
         return "send_descriptors";
     case request::send_file:
         return "async_send_file";
+    case request::send_pipe:
+        return "async_copy";
     case request::perform_read:
         return "receive a datagram";
     case request::perform_write:
