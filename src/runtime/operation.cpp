@@ -56,6 +56,8 @@ const char* name_of(request kind) noexcept {
         return "send_descriptors";
     case request::send_file:
         return "async_send_file";
+    case request::send_pipe:
+        return "async_copy";
     case request::perform_read:
         return "receive a datagram";
     case request::perform_write:
@@ -166,6 +168,22 @@ bool operation::read_ready() noexcept {
     if (!queue.take_inline_turn() || !of.driver->attempt_read(*this)) return false;
     of.home->touch(of);
     return true;
+}
+
+result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
+    run_queue& queue = run_queue::require_current();
+    // Not past what was received ahead, nor while the kernel receives by itself.
+    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+    if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
+    const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
+    if (count == -EAGAIN) of.readable = false;
+    // The end is for the next read to report.
+    if (count == 0 || count == -EAGAIN || count == -EINVAL)
+        return fail(std::errc::operation_would_block);
+    if (count < 0) return fail(sys::error_from(count));
+    of.home->touch(of);
+    return static_cast<std::size_t>(count);
 }
 
 /// Something is unusual: true if that ends it. The first use of a socket does not.

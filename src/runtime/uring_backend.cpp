@@ -330,6 +330,7 @@ public:
             submit_send(op);
             return;
         case request::send_file:
+        case request::send_pipe:
         case request::send_descriptors:
             submit_poll(op, POLLOUT);
             return;
@@ -694,6 +695,7 @@ private:
             return loop_.complete(op, 0);
         case request::receive_descriptors:
         case request::send_file:
+        case request::send_pipe:
         case request::send_descriptors:
             return loop_.attempt_later(op); // it is ready
         default:                            // the others never have an entry of their own

@@ -125,6 +125,17 @@ template <class Call>
 // no offsets, a pipe say.
 [[nodiscard]] ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept;
 
+/// splice(2) from a socket into an empty pipe, without waiting. 0: the end of the stream.
+// EAGAIN: the socket has nothing (a full pipe says so too). EINVAL: not of this kind of socket.
+[[nodiscard]] ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept;
+/// splice(2) from a pipe that holds `size` bytes into a socket, without waiting. Never raises
+/// SIGPIPE, as sendfile().
+[[nodiscard]] ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept;
+
+/// pipe2(2), CLOEXEC and O_NONBLOCK, with room for `bytes`. If only that failed both ends are set.
+// EPERM: this user's pipes take fs.pipe-user-pages-soft already (pipe(7)).
+[[nodiscard]] int pipe(int (&ends)[2], std::size_t bytes) noexcept;
+
 /// pread(2).
 [[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;
 

@@ -81,9 +81,15 @@ class port_forward_test(support.TestCase):
             self.assertEqual(heard, [b"last words"])
 
     def test_a_reset_is_passed_on(self):
-        with PythonServer(reset) as server, forwarding_to(server.port) as forward:
+        def listen_and_reset(stream):
+            stream.recv(1)  # or connecting may fail, which ends the client's connection in order
+            reset(stream)
+
+        with PythonServer(listen_and_reset) as server, forwarding_to(server.port) as forward:
+            client = forward.connect()
+            client.sendall(b"x")
             with self.assertRaises(ConnectionResetError):
-                forward.connect().recv(1)
+                client.recv(1)
 
     def test_a_client_whose_server_is_not_there_is_let_go(self):
         holder, port = refused_port()

@@ -29,6 +29,7 @@ enum class request : std::uint8_t {
     write_some,          // at least 1 byte of the buffers
     write_all,           // all of them
     send_file,           // bytes of a file
+    send_pipe,           // bytes that lie in a pipe
     send_descriptors,    // as write_all, with descriptors before the first byte
     connect,             // the end of connecting
     perform_write,       // as perform_read
@@ -245,6 +246,16 @@ public:
 
     int file;             // borrowed
     std::uint64_t offset; // of the first byte in the file
+};
+
+/// Writes what lies in a pipe: for async_copy().
+class [[nodiscard]] send_pipe_operation final : public whole_operation<false> {
+public:
+    send_pipe_operation(io_record* of, int from, std::size_t count) noexcept
+        : whole_operation{of, request::send_pipe, nullptr, count}
+        , pipe{from} {}
+
+    int pipe; // borrowed
 };
 
 } // namespace simplenet::detail
