@@ -64,6 +64,7 @@ public:
             stopped_ = reason;
             wake();
         }
+        void describe(std::string& text) override { text += "a connection to any address"; }
         void wake() noexcept {
             cancel();
             news_->waiting_ = nullptr;
