@@ -116,7 +116,6 @@ TEST(callstack_test, ends_at_the_task_that_was_spawned) {
 
 TEST(dump_test, says_what_a_task_waits_for_and_where) {
     manual_queue queue;
-    gate door;
     unsigned outer = 0;
     unsigned inner = 0;
     auto waits = [&]() -> task<> {
