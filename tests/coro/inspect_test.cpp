@@ -292,7 +292,7 @@ TEST(dump_test, may_be_asked_for_when_or_return_has_ended_a_task) {
         (void)co_await fails();
         auto handle = spawn(fails());
         (void)co_await handle;
-        spawn(fails());
+        spawn(fails); // which outlives this coroutine, and the closure in it
     });
     EXPECT_EQ(seen.size(), 3U);
 }
