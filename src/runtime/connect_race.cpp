@@ -151,7 +151,7 @@ task<> look_up(contest& in, address_family family) {
     } else {
         (family == address_family::v4 ? in.lookup_v4 : in.lookup_v6) = answer.error();
     }
-    in.plan.answered(family, addresses, clock::now());
+    in.plan.answered(family, addresses, timed_queue::present());
 }
 
 task<> try_address(contest& in, ip_address address) {
@@ -185,7 +185,7 @@ task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_opti
         group.spawn(look_up(in, family));
     }
     while (!in.winner && !group.failed()) {
-        const connect_plan::step step = in.plan.next(clock::now());
+        const connect_plan::step step = in.plan.next(timed_queue::present());
         if (step.what == connect_plan::step::kind::give_up) break;
         if (step.what == connect_plan::step::kind::attempt) {
             group.spawn(try_address(in, step.address));
