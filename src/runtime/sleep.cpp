@@ -45,8 +45,7 @@ interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
     : period_{period} {
     SIMPLENET_EXPECTS(period > std::chrono::nanoseconds::zero(),
                       "an interval's period is positive");
-    const auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
-    const auto now = queue == nullptr ? std::chrono::steady_clock::now() : queue->now();
+    const auto now = detail::timed_queue::present();
     tick_ = period < std::chrono::steady_clock::time_point::max() - now
                 ? now + period
                 : std::chrono::steady_clock::time_point::max();
