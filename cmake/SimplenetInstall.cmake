@@ -9,6 +9,8 @@ install(TARGETS simplenet EXPORT libsimplenet-targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/share/gdb/libsimplenet-gdb.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/libsimplenet/gdb)
 
 # --- find_package(libsimplenet) and find_package(simplenet) --------------------------------------
 

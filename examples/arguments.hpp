@@ -117,8 +117,8 @@ inline server_options read_server_options(int argc, char** argv, std::string_vie
 }
 
 /// Says where a server can be reached: with port 0 the kernel has picked one. Needs a running loop.
-inline void announce(const simplenet::tcp_listener& listener) {
-    std::cout << "listening on " << or_throw(listener.local_endpoint()).to_string() << " ("
+inline void announce(const auto& socket) {
+    std::cout << "listening on " << or_throw(socket.local_endpoint()).to_string() << " ("
               << to_string(simplenet::event_loop::current()->selected_backend()) << ")"
               << std::endl; // flushed: somebody may wait for it
 }

@@ -15,7 +15,7 @@
 namespace example {
 
 struct http_answer {
-    http_answer() = default; // not an aggregate: see the note on GCC 12 in docs/usage
+    http_answer() = default; // no aggregate: GCC 12 destroys those twice in a co_await expression
     int status = 0;          // 200 is good
     std::string body;
 };

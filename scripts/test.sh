@@ -88,6 +88,10 @@ presets=("${kept[@]}")
 want_build_tools
 want libgmock-dev have_header gmock/gmock.h
 want python3 have python3
+# Peers of the examples.
+want curl have curl
+want netcat-openbsd have nc.openbsd
+want socat have socat
 install_wanted
 choose_compiler
 say "$(compiler_name "$CXX")"

@@ -5,8 +5,10 @@
 
 #include <simplenet/simplenet.hpp>
 #include <simplenet/testing/faulty_stream.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,6 +16,7 @@
 #include <vector>
 
 using namespace simplenet;
+using namespace std::chrono_literals;
 
 //! [protocol]
 /// The protocol under test: one word a line, "quit" is the last.
@@ -87,11 +90,28 @@ task<> a_stop_at_any_read_ends_it() {
 }
 //! [stop]
 
+//! [clock]
+task<> a_silent_peer_is_given_up_after_an_hour(testing::manual_clock& clock) {
+    auto [ours, theirs] = duplex();
+
+    const auto words = co_await with_timeout(read_words(ours), 1h); // takes no time
+
+    assert(!words && words.error() == errc::deadline_exceeded);
+    assert(clock.elapsed() >= 1h);
+}
+
+void test_limits() {
+    testing::manual_clock clock;
+    run(a_silent_peer_is_given_up_after_an_hour(clock), {.clock = &clock});
+}
+//! [clock]
+
 //! [main]
 int main() {
     run(words_are_read_until_quit());
     run(any_short_reads_give_the_same_words());
     run(a_peer_that_breaks_off_is_noticed());
     run(a_stop_at_any_read_ends_it());
+    test_limits();
 }
 //! [main]

@@ -1,6 +1,7 @@
 #pragma once
 // All of libsimplenet but its optional components.
 
+#include <simplenet/blocking/local_datagram.hpp>
 #include <simplenet/blocking/local_listener.hpp>
 #include <simplenet/blocking/local_stream.hpp>
 #include <simplenet/blocking/tcp_listener.hpp>
@@ -20,6 +21,7 @@
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/ip_address.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/nonblocking/local_datagram.hpp>
 #include <simplenet/nonblocking/local_listener.hpp>
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/nonblocking/tcp_listener.hpp>
@@ -28,16 +30,22 @@
 #include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/dump_tasks.hpp>
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/local_datagram.hpp>
 #include <simplenet/runtime/local_listener.hpp>
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/signal_set.hpp>
+#include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/sleep.hpp>
+#include <simplenet/runtime/stall_report.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/runtime/udp_socket.hpp>
 #include <simplenet/runtime/with_stop.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>

@@ -56,17 +56,12 @@ void run_queue::continue_here(std::coroutine_handle<> coroutine) noexcept {
     continues_ = false;
 }
 
-namespace {
-
-/// The chain whose coroutines run in `within`; null for the top of a queue.
 chain* owner_of(const scope& within) noexcept {
     const scope* at = &within;
     while (at->owner == nullptr && at->enclosing != nullptr)
         at = at->enclosing;
     return at->owner;
 }
-
-} // namespace
 
 bool run_queue::tolerate_refusal(scope& within) noexcept {
     if (!dying) return true;
@@ -86,6 +81,8 @@ void run_queue::refuse(suspension& refused, scope& within) noexcept {
 void run_queue::add(chain& added) noexcept {
     chains_.push_back(added);
     ++live_chains_;
+    added.number = ++chains_added_;
+    added.made_ns = clock_ns;
 }
 
 void run_queue::report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept {
@@ -109,6 +106,8 @@ void run_queue::destroy_chains() noexcept {
     while (!chains_.empty()) {
         chain& newest = chains_.back();
         newest.unlink();
+        // The frame goes, and what it waits for with it: not to be looked at from destructors.
+        newest.inner.current = nullptr;
         newest.abandon();
         ready_.clear(); // what destructors of locals have pushed may be the next to go
     }

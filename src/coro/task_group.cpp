@@ -16,6 +16,7 @@ void group_child_base::run() noexcept {
 }
 
 void group_child_base::finished() noexcept {
+    over = true;
     state_ = state::ended;
     run_queue& queue = *inner.queue;
     queue.chain_ended();
@@ -27,6 +28,8 @@ void group_child_base::finished() noexcept {
 
 void group_child_base::abandon() noexcept {
     if (state_ != state::ended) {
+        over = true;
+        inner.current = nullptr; // see run_queue::destroy_chains()
         inner.queue->chain_ended();
         destroy_frame();
         group_->forget(*this);
@@ -99,6 +102,12 @@ void group_core::on_queue_end() noexcept {
     within_ = nullptr;
 }
 
+void group_core::show(inspector& to) {
+    for (auto* list : {&children_, &queued_}) {
+        list->for_each([&](group_child_base& child) { to.beside(child); });
+    }
+}
+
 void group_core::report() noexcept {
     if (!exception_ || joined_) return;
     joined_ = true;
@@ -166,6 +175,11 @@ bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
 void group_join::run() noexcept {
     // Otherwise somebody has spawned since: the end of that child tells again.
     if (group_->ended()) resume();
+}
+
+void group_join::describe(std::string& text) {
+    text += "join of a group of ";
+    text += std::to_string(group_->size());
 }
 
 result<> group_join::await_resume() {

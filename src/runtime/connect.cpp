@@ -74,29 +74,33 @@ task<result<tcp_stream>> limit(task<result<tcp_stream>> connecting, std::chrono:
 
 } // namespace
 
-attempt_entry::attempt_entry(connect_report* report, const endpoint& to, clock::time_point start)
+attempt_entry::attempt_entry(connect_report* report, const endpoint& to, const call_time& since)
     : report_{report}
-    , start_{start} {
+    , since_{since} {
     if (report_ == nullptr) return;
     index_ = report_->attempts.size();
     report_->attempts.push_back(
-        {to, make_error_code(std::errc::operation_canceled), clock::now() - start_, {}});
+        {to, make_error_code(std::errc::operation_canceled), since_.elapsed(), {}});
 }
 
 attempt_entry::~attempt_entry() {
-    if (report_ != nullptr) report_->attempts[index_].ended = clock::now() - start_;
+    if (report_ != nullptr) report_->attempts[index_].ended = since_.elapsed();
 }
 
 void attempt_entry::note(std::error_code error) noexcept {
     if (report_ != nullptr) report_->attempts[index_].error = error;
 }
 
-task<result<tcp_stream>> attempt_connect(endpoint to, connect_options options,
-                                         clock::time_point start) {
-    attempt_entry entry{options.report, to, start};
+task<result<tcp_stream>> attempt_connect(endpoint to, connect_options options, call_time since) {
+    attempt_entry entry{options.report, to, since};
     auto stream = co_await connect_once(to, options);
     entry.note(stream ? std::error_code{} : stream.error());
     co_return stream;
+}
+
+task<result<tcp_stream>> connect_and_report(endpoint to, connect_options options) {
+    *options.report = {};
+    co_return co_await attempt_connect(to, options, call_time{});
 }
 
 task<result<tcp_stream>> limited_by(connect_options options, task<result<tcp_stream>> connecting) {
@@ -109,10 +113,9 @@ task<result<tcp_stream>> limited_by(connect_options options, task<result<tcp_str
 inline namespace runtime {
 
 task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
-    if (options.report == nullptr)
-        return detail::limited_by(options, detail::connect_once(to, options));
-    *options.report = {};
-    return detail::limited_by(options, detail::attempt_connect(to, options, detail::clock::now()));
+    auto connecting = options.report == nullptr ? detail::connect_once(to, options)
+                                                : detail::connect_and_report(to, options);
+    return detail::limited_by(options, std::move(connecting));
 }
 
 task<result<local_stream>> async_connect(local_endpoint to) {

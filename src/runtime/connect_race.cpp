@@ -64,6 +64,7 @@ public:
             stopped_ = reason;
             wake();
         }
+        void describe(std::string& text) override { text += "a connection to any address"; }
         void wake() noexcept {
             cancel();
             news_->waiting_ = nullptr;
@@ -107,7 +108,7 @@ struct contest {
     std::string host;
     std::uint16_t port;
     connect_options options;
-    clock::time_point start = clock::now();
+    call_time since;
     connect_plan plan;
     news changed;
     std::optional<tcp_stream> winner;
@@ -151,12 +152,12 @@ task<> look_up(contest& in, address_family family) {
     } else {
         (family == address_family::v4 ? in.lookup_v4 : in.lookup_v6) = answer.error();
     }
-    in.plan.answered(family, addresses, clock::now());
+    in.plan.answered(family, addresses, in.since.now());
 }
 
 task<> try_address(contest& in, ip_address address) {
     const teller at_end{in};
-    auto stream = co_await attempt_connect(endpoint{address, in.port}, in.options, in.start);
+    auto stream = co_await attempt_connect(endpoint{address, in.port}, in.options, in.since);
     if (stream) {
         // A second one can succeed in the same turn: it is closed here.
         if (!in.winner) in.winner = *std::move(stream);
@@ -185,7 +186,7 @@ task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_opti
         group.spawn(look_up(in, family));
     }
     while (!in.winner && !group.failed()) {
-        const connect_plan::step step = in.plan.next(clock::now());
+        const connect_plan::step step = in.plan.next(in.since.now());
         if (step.what == connect_plan::step::kind::give_up) break;
         if (step.what == connect_plan::step::kind::attempt) {
             group.spawn(try_address(in, step.address));
@@ -215,7 +216,7 @@ task<result<tcp_stream>> connect_to_host(std::string host, std::uint16_t port,
     if (!given) co_return fail(given);
     if (given->address) {
         if (!is_of(*given->address, options.family)) co_return fail(errc::name_not_found);
-        co_return co_await attempt_connect(endpoint{*given->address, port}, options, clock::now());
+        co_return co_await attempt_connect(endpoint{*given->address, port}, options, call_time{});
     }
     if (options.from) {
         if (!is_of(options.from->address(), options.family)) {

@@ -64,6 +64,8 @@ public:
             return attempt_read_exact(op);
         case request::receive:
             return attempt_receive(op);
+        case request::perform_read:
+            return op.perform();
         case request::receive_descriptors:
             return attempt_receive_descriptors(op);
         default:
@@ -76,6 +78,7 @@ public:
             return attempt_send(op);
         }
         if (op.kind == request::connect) return attempt_connect(op);
+        if (op.kind == request::perform_write) return op.perform();
         return attempt_rare_write(op);
     }
 
@@ -295,7 +298,8 @@ private:
         }
     }
     void notify(operation* waiting) noexcept {
-        if (waiting != nullptr && waiting->phase == operation::state::waiting) {
+        if (waiting != nullptr && waiting->phase == operation::state::waiting &&
+            !waiting->sleeps()) {
             loop_.attempt_later(*waiting);
         }
     }

@@ -62,6 +62,11 @@ public:
         return newest_.load(std::memory_order_relaxed) == nullptr;
     }
 
+    /// Any thread.
+    [[nodiscard]] bool is_parked() const noexcept {
+        return state_.load(std::memory_order_relaxed) != state::running;
+    }
+
     /// Loop thread, before it sleeps. False: something came, so it must not. What else may end the
     /// sleep is to be looked at after this call.
     [[nodiscard]] bool park() noexcept {

@@ -88,10 +88,11 @@ void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
     receiving = readable = reads_to_the_end = reads_directly = never_ahead = registered = closing =
-        keep_descriptor = finished = listening = aborts = false;
+        keep_descriptor = finished = listening = connectionless = aborts = false;
     writable = held = true;
     armed = disarming = starved = false;
     end = 0;
+    segments = {};
     idle.reset();
     accepting.reset();
 }

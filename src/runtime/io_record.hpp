@@ -5,6 +5,7 @@
 #include <simplenet/runtime/io_object.hpp>
 #include <simplenet/runtime/operation.hpp>
 #include <simplenet/runtime/timer_wheel.hpp>
+#include <simplenet/socket/datagram_socket.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -78,7 +79,8 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     bool keep_descriptor = false; // release(): closing ends without close(2)
     bool finished = false;        // closing is over: the kernel knows nothing of it any more
     bool listening = false;
-    bool aborts = false; // set_linger(0): close() resets the connection
+    bool connectionless = false; // of datagrams: nobody is told of its end
+    bool aborts = false;         // set_linger(0): close() resets the connection
 
     // io_uring.
     bool armed = false;     // a multishot receive or accept is in the kernel
@@ -91,6 +93,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     std::uint32_t ahead_last = 0;
     std::size_t ahead_bytes = 0;
 
+    segment_limit segments; // of send_segmented()
     std::unique_ptr<accept_state> accepting;
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <utility>
 
 #include <sys/socket.h>
@@ -38,7 +39,7 @@ loop::~loop() {
 // Straight-line for the turn of a busy server without timers; inline in run(), which is where
 // servers are.
 inline std::size_t loop::make_turn(nanoseconds limit) {
-    ++turns_;
+    pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
     if (has_ready()) {
@@ -71,7 +72,7 @@ inline std::size_t loop::make_turn(nanoseconds limit) {
         }
         // The wait ended for a timer: no need for another poll before it fires.
         if (timed && events == 0) {
-            const std::size_t fired = timers.fire(now());
+            const std::size_t fired = timers.fire(note_clock(now()));
             count += fired;
             if (fired != 0) events += driver_->catch_up();
         }
@@ -101,6 +102,7 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     std::size_t events = 0;
     if (std::popcount(short_waits_) >= 4) {
         const nanoseconds most = std::min(options_.busy_poll, limit);
+        pulse.active.store(false, std::memory_order_relaxed); // or the watchdog took it for a stall
         do {
             events = driver_->poll(no_wait);
             if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
@@ -109,6 +111,7 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
             relax_processor();
             passed = clock::now() - start;
         } while (passed < most);
+        pulse.active.store(true, std::memory_order_relaxed);
     }
     if (events == 0) {
         events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
@@ -133,7 +136,7 @@ bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
 
 /// Fires what is due; how long the loop may wait then, `limit` at most.
 loop::tended loop::tend_timers(nanoseconds limit) noexcept {
-    const auto present = now();
+    const auto present = note_clock(now());
     if (!touched_.empty()) settle_touched(present);
     timers.settle(present);
     const std::size_t fired = timers.fire(present);
@@ -173,7 +176,7 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
 }
 
 bool loop::waits_for_io() const noexcept {
-    bool waits = live_waits_ != 0 || closing_ != 0;
+    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         waits = waits || record.reader != nullptr || record.writer != nullptr;
     });
@@ -213,12 +216,19 @@ void loop::enter_thread() noexcept {
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
+    if (options_.stall_threshold > no_wait && !watched_) begin_watch();
+}
+
+void loop::begin_watch() {
+    watch(*this);
+    watched_ = true;
 }
 
 void loop::run() {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
+    note_clock(now());
     while (!consume_stop() && has_work())
         make_turn(forever);
     if (embedded_) announce_work();
@@ -226,8 +236,9 @@ void loop::run() {
 
 bool loop::run_for(nanoseconds limit) {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
+    note_clock(now());
     const auto start = clock::now();
     bool in_time = true;
     while (!consume_stop() && has_work()) {
@@ -243,7 +254,7 @@ bool loop::run_for(nanoseconds limit) {
 
 std::size_t loop::poll() {
     enter_thread();
-    const activation active{*this};
+    const active here_now{*this};
     if (embedded_) inbox_.unpark();
     const std::size_t count = turn(no_wait);
     if (embedded_) announce_work();
@@ -293,19 +304,31 @@ std::optional<loop::clock::time_point> loop::next_timer() const {
 loop_metrics loop::metrics() const {
     debug_check_thread();
     loop_metrics now;
-    now.turns = turns_;
+    now.turns = pulse.turns.load(std::memory_order_relaxed);
+    now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
-    now.live_operations = live_waits_;
+    now.live_operations = live_waits_ + live_lookups_;
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
         now.open_descriptors += record.fd >= 0;
     });
     return now;
+}
+
+void loop::describe(std::string& text) {
+    const loop_metrics state = metrics();
+    timers.settle_all(note_clock(now())); // so that each knows its deadline
+    text += to_string(driver_->kind());
+    text += " loop: ";
+    text += std::to_string(state.live_tasks) + " tasks, ";
+    text += std::to_string(state.live_operations) + " operations, ";
+    text += std::to_string(state.timers) + " timers\n";
+    describe_tasks(text);
 }
 
 // --- sockets
@@ -338,8 +361,9 @@ void loop::close(io_record& record) noexcept {
     // nothing until then.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    // A listener has no peer, and shutdown(2) would end it for every process that shares it.
-    if (in_flight && !record.keep_descriptor && !record.listening) {
+    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
+    // every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
         static_cast<void>(record.aborts ? sys::disconnect(record.fd)
                                         : sys::shutdown(record.fd, SHUT_RDWR));
     }
@@ -419,9 +443,10 @@ void loop::resume_accepting(io_record& listener) noexcept {
 
 void loop::tear_down() noexcept {
     if (!driver_) return;
+    dump_signal_.disarm();
     enter_thread();
     {
-        const activation active{*this};
+        const active here_now{*this};
         begin_teardown();
         // What the kernel does by itself, such as receiving ahead, would never end.
         retire_records();
@@ -453,6 +478,7 @@ void loop::tear_down() noexcept {
     while (callers_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();
     driver_.reset();
+    if (std::exchange(watched_, false)) unwatch(*this);
 }
 
 void loop::retire_records() noexcept {

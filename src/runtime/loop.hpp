@@ -2,8 +2,10 @@
 // loop: the event loop behind event_loop, written once for both backends. Layer runtime, private.
 
 #include "runtime/backend_driver.hpp"
+#include "runtime/dump_signal.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/io_record.hpp"
+#include "runtime/watchdog.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/runtime/event_loop.hpp>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -28,6 +31,7 @@ public:
         : timed_queue{options.clock}
         , options_{options} {
         on_unhandled = options.on_unhandled;
+        note_clock(now());
     }
     ~loop();
 
@@ -45,10 +49,15 @@ public:
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;
+    /// Appends what dump_tasks() prints.
+    void describe(std::string& text);
     [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
     event_loop* facade = nullptr; // the owner, while it runs
+    loop_pulse pulse;             // for the watchdog
+    /// It sleeps, or is about to; or it was woken and has not noticed. Any thread.
+    [[nodiscard]] bool is_parked() const noexcept { return inbox_.is_parked(); }
 
     // --- sockets ---
 
@@ -102,6 +111,12 @@ public:
     /// Counts `op` until it is over.
     void started(readiness_operation& op) noexcept;
 
+    // --- names ---
+
+    /// A task waits for the answer to a question, or does no more.
+    void lookup_began() noexcept { ++live_lookups_; }
+    void lookup_ended() noexcept { --live_lookups_; }
+
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
 
@@ -132,6 +147,10 @@ private:
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
+    clock::time_point note_clock(clock::time_point now) noexcept {
+        clock_ns = now.time_since_epoch().count();
+        return now;
+    }
     std::size_t wait_in_virtual_time(nanoseconds limit);
     [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
@@ -140,6 +159,24 @@ private:
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
+    void begin_watch();
+
+    /// For the watchdog: the loop turns, or should.
+    class active {
+    public:
+        explicit active(loop& of) noexcept
+            : of_{of}
+            , queue_{of} {
+            of_.pulse.active.store(true, std::memory_order_relaxed);
+        }
+        active(const active&) = delete;
+        active& operator=(const active&) = delete;
+        ~active() { of_.pulse.active.store(false, std::memory_order_relaxed); }
+
+    private:
+        loop& of_;
+        activation queue_;
+    };
 
     void finish_close(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
@@ -156,7 +193,9 @@ private:
     std::atomic<std::uint64_t> wake_ups_ = 0;
     std::thread::id thread_;      // of the first run
     bool embedded_ = false;       // native_handle() was asked for
+    bool watched_ = false;        // by the watchdog
     bool reads_directly_ = false; // see io_record
+    dump_signal dump_signal_{*this};
 
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
@@ -167,16 +206,18 @@ private:
     // Neither busy_poll nor virtual time.
     const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
-    std::uint64_t turns_ = 0;
     std::uint64_t completions_ = 0;
-    std::size_t closing_ = 0;    // records whose close is under way
-    std::size_t live_waits_ = 0; // for descriptors that belong to somebody else
+    std::size_t closing_ = 0;      // records whose close is under way
+    std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
+    std::size_t live_lookups_ = 0; // of names, by other threads
 
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
     std::vector<idle_state*> touched_;              // get their clock reading before the poll
     intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
 };
+
+void print_to_standard_error(std::string_view text) noexcept;
 
 /// The loop of this thread. @pre there is one.
 [[nodiscard]] inline loop& current_loop() noexcept {

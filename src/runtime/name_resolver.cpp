@@ -17,13 +17,16 @@ namespace {
 
 constinit std::atomic<name_resolver*> current_resolver = nullptr;
 
-/// Signals are for the threads of the program: its handlers do not expect this one. A thread
-/// inherits the mask of the one that starts it.
+/// Signals are for the threads of the program: its handlers do not expect this one. Not those of a
+/// fault, whose handlers (of a sanitizer, or one that writes a report) run where it happens. A
+/// thread inherits the mask of the one that starts it.
 class signals_blocked {
 public:
     signals_blocked() noexcept {
         sigset_t all;
         sigfillset(&all);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+            sigdelset(&all, fault);
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     signals_blocked(const signals_blocked&) = delete;
@@ -170,7 +173,9 @@ void name_resolver::finish(lookup& answered) noexcept {
 }
 
 lookup_operation::~lookup_operation() {
-    if (waiting_) static_cast<void>(resolver_->forget(*this));
+    if (!waiting_) return;
+    static_cast<void>(resolver_->forget(*this));
+    loop_->lookup_ended();
 }
 
 bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
@@ -188,7 +193,11 @@ bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
         within.current = nullptr;
         throw;
     }
-    if (!waiting_) within.current = nullptr;
+    if (waiting_) {
+        loop_->lookup_began();
+    } else {
+        within.current = nullptr;
+    }
     return waiting_;
 }
 
@@ -200,13 +209,14 @@ result<std::shared_ptr<const sys::name_answer>> lookup_operation::await_resume()
 }
 
 void lookup_operation::run() noexcept {
-    waiting_ = false;
+    if (std::exchange(waiting_, false)) loop_->lookup_ended();
     resume();
 }
 
 void lookup_operation::on_stop(stop_reason reason) noexcept {
     if (!waiting_ || !resolver_->forget(*this)) return; // it has its answer
     waiting_ = false;
+    loop_->lookup_ended();
     stopped_ = reason;
     within_->queue->push(*this);
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include <sys/types.h>
 
@@ -135,6 +136,7 @@ public:
     [[nodiscard]] result<std::shared_ptr<const sys::name_answer>> await_resume();
 
     void on_stop(stop_reason reason) noexcept override;
+    void describe(std::string& text) override { text += "the resolver's answer"; }
 
 private:
     friend name_resolver;

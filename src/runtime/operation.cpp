@@ -3,7 +3,10 @@
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
 
+#include <simplenet/socket/socket_names.hpp>
+
 #include <cerrno>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -21,6 +24,73 @@ int error_number(stop_reason reason) noexcept {
 }
 
 } // namespace
+
+/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
+/// all there was.
+inline bool operation::can_go_on(const io_record& of) const noexcept {
+    if (is_read(kind)) return of.readable && !of.waits_for_buffer();
+    return of.writable && kind != request::connect && !sleeps();
+}
+
+namespace {
+
+const char* name_of(request kind) noexcept {
+    switch (kind) {
+    case request::read_some:
+        return "read_some";
+    case request::read_exact:
+        return "async_read_exact";
+    case request::receive:
+        return "receive";
+    case request::accept:
+        return "accept";
+    case request::write_some:
+        return "write_some";
+    case request::write_all:
+        return "async_write_all";
+    case request::connect:
+        return "connect";
+    case request::receive_descriptors:
+        return "receive_descriptors";
+    case request::send_descriptors:
+        return "send_descriptors";
+    case request::send_file:
+        return "async_send_file";
+    case request::send_pipe:
+        return "async_copy";
+    case request::perform_read:
+        return "receive a datagram";
+    case request::perform_write:
+        return "send a datagram";
+    }
+    return "an operation";
+}
+
+void append_names(std::string& text, int fd) {
+    if (const auto ours = names::ip_local(fd)) {
+        (text += ", ") += ours->to_string();
+        if (const auto theirs = names::ip_remote(fd)) (text += " <-> ") += theirs->to_string();
+    } else if (const auto path = names::unix_local(fd)) {
+        const auto peer = names::unix_remote(fd);
+        for (const auto& each : {path, peer}) {
+            if (each && !each->to_string().empty()) (text += ", ") += each->to_string();
+        }
+    }
+}
+
+} // namespace
+
+void operation::describe(std::string& text) {
+    text += name_of(kind);
+    if (phase == state::finished) {
+        text += ", over"; // and its record may be gone
+        return;
+    }
+    if (record == nullptr || record->fd < 0) return;
+    text += " on fd ";
+    text += std::to_string(record->fd);
+    append_names(text, record->fd);
+}
 
 // Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
 // same wherever it is a system call: the backend is not asked.
@@ -77,7 +147,7 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
             of.home->touch(of);
             return false;
         }
-        if (of.readable && !of.waits_for_buffer()) {
+        if (can_go_on(of)) {
             queue_up(of.reader, within);
             return true;
         }
@@ -142,11 +212,12 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
 /// After an attempt to write that did not end it.
 bool operation::wait_for_room(io_record& of) noexcept {
     scope& within = *within_;
-    if (of.writable && kind != request::connect) {
+    if (can_go_on(of)) {
         queue_up(of.writer, within);
         return true;
     }
-    if (nothing_left(*this)) return false; // whatever there is room for
+    // Whatever there is room for; but an empty datagram needs some.
+    if (kind != request::perform_write && nothing_left(*this)) return false;
     wait(of.writer, within);
     of.driver->submit(*this);
     return true;
@@ -161,6 +232,22 @@ bool operation::read_ready() noexcept {
     if (!queue.take_inline_turn() || !attempt_read(of)) return false;
     of.home->touch(of);
     return true;
+}
+
+result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
+    run_queue& queue = run_queue::require_current();
+    // Not past what was received ahead, nor while the kernel receives by itself.
+    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+    if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
+    const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
+    if (count == -EAGAIN) of.readable = false;
+    // The end is for the next read to report.
+    if (count == 0 || count == -EAGAIN || count == -EINVAL)
+        return fail(std::errc::operation_would_block);
+    if (count < 0) return fail(sys::error_from(count));
+    of.home->touch(of);
+    return static_cast<std::size_t>(count);
 }
 
 /// Something is unusual: true if that ends it. The first use of a socket does not.
@@ -181,6 +268,11 @@ bool operation::cannot_start(scope& within) noexcept {
     within.current = this;
     within.tell_observer();
     within.queue->refuse(*this, within);
+    return true;
+}
+
+bool operation::perform() noexcept {
+    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
     return true;
 }
 
@@ -226,8 +318,7 @@ void operation::attempted(io_record& of, bool over) noexcept {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
-    } else if (reads ? of.readable && !of.waits_for_buffer()
-                     : of.writable && kind != request::connect) {
+    } else if (can_go_on(of)) {
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {

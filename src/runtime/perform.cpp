@@ -106,6 +106,17 @@ bool attempt_send_file(send_file_operation& op) noexcept {
     return op.moved == op.size;
 }
 
+bool attempt_send_pipe(send_pipe_operation& op) noexcept {
+    if (op.moved == op.size) return true;
+    const ssize_t count = sys::splice_from_pipe(op.pipe, op.record->fd, op.size - op.moved);
+    if (count < 0) return send_failed(op, count);
+    op.moved += static_cast<std::size_t>(count);
+    loop& home = *op.record->home;
+    home.touch(*op.record);
+    home.worked_long();
+    return op.moved == op.size;
+}
+
 bool attempt_send_descriptors(send_descriptors_operation& op) noexcept {
     if (op.moved == 0) {
         if (op.descriptors().size() > most_descriptors) {
@@ -125,6 +136,9 @@ bool attempt_send_descriptors(send_descriptors_operation& op) noexcept {
 bool attempt_rare_write(operation& op) noexcept {
     if (op.kind == request::send_file) {
         return attempt_send_file(static_cast<send_file_operation&>(op));
+    }
+    if (op.kind == request::send_pipe) {
+        return attempt_send_pipe(static_cast<send_pipe_operation&>(op));
     }
     return attempt_send_descriptors(static_cast<send_descriptors_operation&>(op));
 }

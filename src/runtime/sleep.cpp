@@ -1,5 +1,9 @@
 #include <simplenet/runtime/sleep.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
 namespace simplenet {
 namespace detail {
 
@@ -18,6 +22,16 @@ void sleep_base::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
+void sleep_base::describe(std::string& text) {
+    text += "sleep";
+    if (!armed()) return;
+    const std::chrono::duration<double> left =
+        deadline().time_since_epoch() - std::chrono::nanoseconds{within_->queue->clock_ns};
+    std::array<char, 64> words{};
+    std::snprintf(words.data(), words.size(), " for another %.3f s", std::max(left.count(), 0.0));
+    text += words.data();
+}
+
 result<> sleep_base::outcome() const noexcept {
     if (stopped_ != stop_reason::none) return fail(error_of(stopped_));
     return {};
@@ -31,8 +45,7 @@ interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
     : period_{period} {
     SIMPLENET_EXPECTS(period > std::chrono::nanoseconds::zero(),
                       "an interval's period is positive");
-    const auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
-    const auto now = queue == nullptr ? std::chrono::steady_clock::now() : queue->now();
+    const auto now = detail::timed_queue::present();
     tick_ = period < std::chrono::steady_clock::time_point::max() - now
                 ? now + period
                 : std::chrono::steady_clock::time_point::max();

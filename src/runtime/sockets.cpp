@@ -5,8 +5,10 @@
 #include "socket/setup.hpp"
 
 #include <simplenet/coro/scoped.hpp>
+#include <simplenet/runtime/local_datagram.hpp>
 #include <simplenet/runtime/local_listener.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
+#include <simplenet/runtime/udp_socket.hpp>
 #include <simplenet/socket/stream_socket.hpp>
 
 #include <utility>
@@ -67,6 +69,21 @@ task<result<Released>> released_as(Stream stream) {
     co_return Released{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
 }
 
+/// The same for sockets that nothing is received ahead for.
+template <class Socket, class Awaited>
+task<result<Socket>> plain_released(Awaited socket) {
+    auto left = co_await detail::release_socket(std::move(socket));
+    if (!left) co_return fail(left);
+    co_return Socket{detail::known_socket{std::move(left->fd)}};
+}
+
+/// `Awaited` around a socket of the layer below.
+template <class Awaited, class Socket>
+result<Awaited> awaited(result<Socket>&& made) {
+    if (!made) return fail(made);
+    return Awaited{*std::move(made)};
+}
+
 } // namespace
 
 task<result<tcp_stream::released>> tcp_stream::release() && {
@@ -75,6 +92,14 @@ task<result<tcp_stream::released>> tcp_stream::release() && {
 
 task<result<local_stream::released>> local_stream::release() && {
     return released_as<released, nonblocking::local_stream>(std::move(*this));
+}
+
+task<result<nonblocking::udp_socket>> udp_socket::release() && {
+    return plain_released<nonblocking::udp_socket>(std::move(*this));
+}
+
+task<result<nonblocking::local_datagram>> local_datagram::release() && {
+    return plain_released<nonblocking::local_datagram>(std::move(*this));
 }
 
 result<std::pair<local_stream, local_stream>> local_stream::pair() {
@@ -94,6 +119,42 @@ result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
     auto made = nonblocking::local_listener::bind(at, options);
     if (!made) return fail(made);
     return local_listener{*std::move(made)};
+}
+
+result<udp_socket> udp_socket::bind(const endpoint& at, const udp_options& options) {
+    return awaited<udp_socket>(nonblocking::udp_socket::bind(at, options));
+}
+result<udp_socket> udp_socket::connect(const endpoint& peer) {
+    return awaited<udp_socket>(nonblocking::udp_socket::connect(peer));
+}
+result<udp_socket> udp_socket::open_v4() {
+    return awaited<udp_socket>(nonblocking::udp_socket::open_v4());
+}
+result<udp_socket> udp_socket::open_v6() {
+    return awaited<udp_socket>(nonblocking::udp_socket::open_v6());
+}
+result<udp_socket> udp_socket::adopt(unique_fd fd) {
+    return awaited<udp_socket>(nonblocking::udp_socket::adopt(std::move(fd)));
+}
+
+result<local_datagram> local_datagram::bind(const simplenet::local_endpoint& at,
+                                            const local_bind_options& options) {
+    return awaited<local_datagram>(nonblocking::local_datagram::bind(at, options));
+}
+result<local_datagram> local_datagram::connect(const simplenet::local_endpoint& peer) {
+    return awaited<local_datagram>(nonblocking::local_datagram::connect(peer));
+}
+result<local_datagram> local_datagram::open() {
+    return awaited<local_datagram>(nonblocking::local_datagram::open());
+}
+result<local_datagram> local_datagram::adopt(unique_fd fd) {
+    return awaited<local_datagram>(nonblocking::local_datagram::adopt(std::move(fd)));
+}
+result<std::pair<local_datagram, local_datagram>> local_datagram::pair() {
+    auto made = nonblocking::local_datagram::pair();
+    if (!made) return fail(made);
+    return std::pair{local_datagram{std::move(made->first)},
+                     local_datagram{std::move(made->second)}};
 }
 
 } // namespace runtime

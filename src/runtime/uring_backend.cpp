@@ -307,6 +307,8 @@ public:
             return take_buffer(op);
         case request::accept:
             return take_connection(op);
+        case request::perform_read:
+            return op.perform();
         default:
             return take_bytes(op);
         }
@@ -318,7 +320,8 @@ public:
         }
         // A connect is not tried first: a second connect(2) for the same connection would say
         // EALREADY.
-        return op.kind != request::connect && attempt_rare_write(op);
+        if (op.kind == request::connect) return false;
+        return op.kind == request::perform_write ? op.perform() : attempt_rare_write(op);
     }
 
     void submit(operation& op) noexcept override {
@@ -340,11 +343,18 @@ public:
             submit_send(op);
             return;
         case request::send_file:
+        case request::send_pipe:
         case request::send_descriptors:
             submit_poll(op, POLLOUT);
             return;
         case request::connect:
             submit_connect(op);
+            return;
+        case request::perform_read:
+            submit_poll(op, POLLIN);
+            return;
+        case request::perform_write:
+            if (!op.sleeps()) submit_poll(op, POLLOUT);
             return;
         }
     }
@@ -614,7 +624,8 @@ private:
         entry.user_data = tagged(&op, subject::operation);
     }
 
-    /// For what no entry can do: to be attempted when the socket is ready.
+    /// For what no entry can do, or does better (docs/development/decisions/0014): to be attempted
+    /// when the socket is ready.
     void submit_poll(operation& op, unsigned events) noexcept {
         io_uring_sqe& entry = entry_for(op);
         io_uring_prep_poll_add(&entry, op.record->fd, events);
@@ -658,6 +669,9 @@ private:
     }
 
     void finish(operation& op) noexcept {
+        if (op.kind == request::perform_read || op.kind == request::perform_write) {
+            return poll_finished(op);
+        }
         const int outcome = op.outcome;
         const bool wanted = op.stopped == stop_reason::none && !op.record->closing;
         if (outcome == -EAGAIN || outcome == -EINTR) {
@@ -699,14 +713,22 @@ private:
             return loop_.complete(op, 0);
         case request::receive_descriptors:
         case request::send_file:
+        case request::send_pipe:
         case request::send_descriptors:
             return loop_.attempt_later(op); // it is ready
-        case request::accept:
+        default:                            // the others never have an entry of their own
             return loop_.complete(op, 0);
         }
         // Some of it moved, and there is more to do.
         if (!wanted) return loop_.complete(op, ECANCELED);
         loop_.attempt_later(op);
+    }
+
+    void poll_finished(operation& op) noexcept {
+        const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
+        if (canceled || op.record->closing) return loop_.complete(op, ECANCELED);
+        (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
+        loop_.attempt_later(op); // which decides: also about a stop that came meanwhile
     }
 
     void submit_again(operation& op) noexcept {

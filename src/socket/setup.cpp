@@ -45,6 +45,17 @@ result<> bind_to(int fd, const native_address& at) noexcept {
     return sys::to_result(sys::bind(fd, at.data(), at.size));
 }
 
+/// @param unlink_existing  A socket that is in the way at the path is removed.
+result<> bind_local(int fd, const local_endpoint& at, bool unlink_existing) noexcept {
+    const auto name = to_native(at);
+    auto bound = bind_to(fd, name);
+    if (!bound && unlink_existing && bound.error() == std::errc::address_in_use &&
+        unlink_socket(at)) {
+        bound = bind_to(fd, name);
+    }
+    return bound;
+}
+
 result<> start_listening(int fd, int backlog) noexcept {
     SIMPLENET_EXPECTS(backlog >= 0, "a listener's backlog is not negative");
     return sys::to_result(sys::listen(fd, backlog));
@@ -78,8 +89,11 @@ deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept {
 }
 
 result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind, sys::mode waiting) noexcept {
-    const bool is_local = kind == socket_kind::local_stream || kind == socket_kind::local_listener;
     const bool is_udp = kind == socket_kind::udp_socket;
+    const bool is_datagram = is_udp || kind == socket_kind::local_datagram;
+    const bool is_local = kind == socket_kind::local_stream ||
+                          kind == socket_kind::local_listener ||
+                          kind == socket_kind::local_datagram;
     const bool listens = kind == socket_kind::tcp_listener || kind == socket_kind::local_listener;
 
     int type = 0;
@@ -100,7 +114,7 @@ result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind, sys::mode waiting
                  : (family == AF_INET || family == AF_INET6) &&
                        (is_udp ? protocol == IPPROTO_UDP
                                : protocol == IPPROTO_TCP || protocol == IPPROTO_MPTCP);
-    const bool right_type = type == (is_udp ? SOCK_DGRAM : SOCK_STREAM);
+    const bool right_type = type == (is_datagram ? SOCK_DGRAM : SOCK_STREAM);
     if (!right_protocol || !right_type || (listening != 0) != listens) {
         return fail(std::errc::invalid_argument);
     }
@@ -175,9 +189,9 @@ result<> unlink_socket(const local_endpoint& at) noexcept {
     return sys::to_result(sys::unlink_socket(path.data()));
 }
 
-result<std::pair<unique_fd, unique_fd>> local_pair(sys::mode waiting) noexcept {
+result<std::pair<unique_fd, unique_fd>> local_pair(int type, sys::mode waiting) noexcept {
     int fds[2];
-    const int outcome = sys::socketpair(SOCK_STREAM, waiting, fds);
+    const int outcome = sys::socketpair(type, waiting, fds);
     if (outcome < 0) return fail(sys::error_from(outcome));
     return std::pair{unique_fd{fds[0]}, unique_fd{fds[1]}};
 }
@@ -215,13 +229,7 @@ result<unique_fd> listen_on(const local_endpoint& at, const local_listen_options
     auto fd = open_socket(AF_UNIX, SOCK_STREAM, waiting);
     if (!fd) return fd;
 
-    const auto name = to_native(at);
-    auto bound = bind_to(fd->get(), name);
-    if (!bound && options.unlink_existing && bound.error() == std::errc::address_in_use &&
-        unlink_socket(at)) {
-        bound = bind_to(fd->get(), name);
-    }
-    if (!bound) return fail(bound);
+    if (auto bound = bind_local(fd->get(), at, options.unlink_existing); !bound) return fail(bound);
     if (auto listening = start_listening(fd->get(), options.backlog); !listening) {
         return fail(listening);
     }
@@ -258,6 +266,25 @@ result<unique_fd> bind_udp(const endpoint& at, const udp_options& options,
 
 result<unique_fd> connect_udp(const endpoint& peer, sys::mode waiting) noexcept {
     auto fd = open_udp(peer.address(), {}, waiting);
+    if (!fd) return fd;
+    if (auto connected = datagrams::connect(fd->get(), peer); !connected) return fail(connected);
+    return fd;
+}
+
+result<unique_fd> open_local_datagram(sys::mode waiting) noexcept {
+    return open_socket(AF_UNIX, SOCK_DGRAM, waiting);
+}
+
+result<unique_fd> bind_local_datagram(const local_endpoint& at, const local_bind_options& options,
+                                      sys::mode waiting) noexcept {
+    auto fd = open_local_datagram(waiting);
+    if (!fd) return fd;
+    if (auto bound = bind_local(fd->get(), at, options.unlink_existing); !bound) return fail(bound);
+    return fd;
+}
+
+result<unique_fd> connect_local_datagram(const local_endpoint& peer, sys::mode waiting) noexcept {
+    auto fd = open_local_datagram(waiting);
     if (!fd) return fd;
     if (auto connected = datagrams::connect(fd->get(), peer); !connected) return fail(connected);
     return fd;

@@ -30,7 +30,14 @@ template <class Socket>
     return Socket{known_socket{*std::move(fd)}};
 }
 
-enum class socket_kind { tcp_stream, tcp_listener, udp_socket, local_stream, local_listener };
+enum class socket_kind {
+    tcp_stream,
+    tcp_listener,
+    udp_socket,
+    local_stream,
+    local_listener,
+    local_datagram,
+};
 
 /// Checks that `fd` is a socket of this kind, then makes it CLOEXEC and sets its mode. On failure
 /// it is closed.
@@ -70,7 +77,9 @@ enum class socket_kind { tcp_stream, tcp_listener, udp_socket, local_stream, loc
 /// - `std::errc::not_a_socket`: something else is there.
 [[nodiscard]] result<> unlink_socket(const local_endpoint& at) noexcept;
 
-[[nodiscard]] result<std::pair<unique_fd, unique_fd>> local_pair(sys::mode waiting) noexcept;
+/// @param type  SOCK_STREAM or SOCK_DGRAM.
+[[nodiscard]] result<std::pair<unique_fd, unique_fd>> local_pair(int type,
+                                                                 sys::mode waiting) noexcept;
 
 [[nodiscard]] result<unique_fd> listen_on(const endpoint& at, const listen_options& options,
                                           sys::mode waiting) noexcept;
@@ -88,5 +97,13 @@ enum class socket_kind { tcp_stream, tcp_listener, udp_socket, local_stream, loc
 [[nodiscard]] result<unique_fd> bind_udp(const endpoint& at, const udp_options& options,
                                          sys::mode waiting) noexcept;
 [[nodiscard]] result<unique_fd> connect_udp(const endpoint& peer, sys::mode waiting) noexcept;
+
+/// A Unix domain datagram socket.
+[[nodiscard]] result<unique_fd> open_local_datagram(sys::mode waiting) noexcept;
+[[nodiscard]] result<unique_fd> bind_local_datagram(const local_endpoint& at,
+                                                    const local_bind_options& options,
+                                                    sys::mode waiting) noexcept;
+[[nodiscard]] result<unique_fd> connect_local_datagram(const local_endpoint& peer,
+                                                       sys::mode waiting) noexcept;
 
 } // namespace simplenet::detail

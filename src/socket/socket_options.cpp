@@ -11,6 +11,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
 
 namespace simplenet::detail::options {
 
@@ -83,6 +84,23 @@ result<> change_membership(int fd, int name, const ip_address& group, unsigned i
     std::memcpy(&request.gr_group, &native.storage, native.size);
     return sys::to_result(
         sys::set_option(fd, group.is_v4() ? IPPROTO_IP : IPPROTO_IPV6, name, request));
+}
+
+/// A flag that exists once for each protocol, on a socket that may speak both.
+result<> set_for_both(int fd, int v4_name, int v6_name, bool on) noexcept {
+    auto v6 = is_v6(fd);
+    if (!v6) return fail(v6);
+    if (*v6) {
+        if (auto set = set_int(fd, IPPROTO_IPV6, v6_name, on); !set) return set;
+    }
+    return set_int(fd, IPPROTO_IP, v4_name, on);
+}
+
+/// Changes the two low bits of a traffic class.
+result<> set_mark(int fd, int level, int name, ecn mark) noexcept {
+    auto before = get_int(fd, level, name);
+    if (!before) return fail(before);
+    return set_int(fd, level, name, (*before & ~3) | static_cast<int>(mark));
 }
 
 } // namespace
@@ -221,6 +239,28 @@ result<> set_multicast_interface(int fd, unsigned interface) noexcept {
     ip_mreqn request{};
     request.imr_ifindex = static_cast<int>(interface);
     return sys::to_result(sys::set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, request));
+}
+
+result<> enable_gro(int fd, bool on) noexcept {
+    return set_int(fd, IPPROTO_UDP, UDP_GRO, on);
+}
+result<> set_receive_packet_info(int fd, bool on) noexcept {
+    return set_for_both(fd, IP_PKTINFO, IPV6_RECVPKTINFO, on);
+}
+result<> set_receive_ecn(int fd, bool on) noexcept {
+    return set_for_both(fd, IP_RECVTOS, IPV6_RECVTCLASS, on);
+}
+result<> set_receive_errors(int fd, bool on) noexcept {
+    return set_for_both(fd, IP_RECVERR, IPV6_RECVERR, on);
+}
+
+result<> set_ecn(int fd, ecn mark) noexcept {
+    auto v6 = is_v6(fd);
+    if (!v6) return fail(v6);
+    if (*v6) {
+        if (auto set = set_mark(fd, IPPROTO_IPV6, IPV6_TCLASS, mark); !set) return set;
+    }
+    return set_mark(fd, IPPROTO_IP, IP_TOS, mark);
 }
 
 } // namespace simplenet::detail::options

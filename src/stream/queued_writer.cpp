@@ -159,6 +159,7 @@ void writer_core::wake_sender() {
     }
     case sender::parked:
         queue.chain_continues();
+        over = false;
         sender_ = sender::waking;
         queue.push(*this);
         return;
@@ -199,6 +200,7 @@ void writer_core::run() noexcept {
 void writer_core::park(std::coroutine_handle<> sender) noexcept {
     parked_ = sender;
     sender_ = sender::parked;
+    over = true;
     inner.queue->chain_ended(); // does not keep the loop running
 }
 
@@ -231,6 +233,7 @@ void writer_core::finished() noexcept {
         queue.report_unhandled(std::move(thrown));
     }
     sender_ = sender::ended;
+    over = true;
     queue.chain_ended();
     inner.end();
     queue.push(*this);

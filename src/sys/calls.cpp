@@ -48,7 +48,11 @@ std::error_code error_from(ssize_t negative_errno) noexcept {
     return {static_cast<int>(-negative_errno), std::system_category()};
 }
 
-ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
+namespace {
+
+/// For calls that have no flag against SIGPIPE.
+template <class Call>
+ssize_t without_sigpipe(Call call) noexcept {
     sigset_t pipe;
     sigset_t before;
     sigset_t pending;
@@ -60,13 +64,36 @@ ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
     // One that somebody keeps for later is not ours to take.
     const bool somebodys = blocked && ::sigpending(&pending) == 0 && //
                            sigismember(&pending, SIGPIPE) == 1;
-    const ssize_t count = uninterrupted([&] { return ::sendfile(to, from, &offset, size); });
+    const ssize_t count = uninterrupted(call);
     if (count == -EPIPE && !somebodys) {
         const timespec no_wait{};
         static_cast<void>(uninterrupted([&] { return ::sigtimedwait(&pipe, nullptr, &no_wait); }));
     }
     if (!blocked) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return count;
+}
+
+} // namespace
+
+ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
+    return without_sigpipe([&] { return ::sendfile(to, from, &offset, size); });
+}
+
+ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept {
+    return uninterrupted([&] {
+        return ::splice(from, nullptr, pipe, nullptr, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    });
+}
+
+ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept {
+    return without_sigpipe([&] {
+        return ::splice(pipe, nullptr, to, nullptr, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    });
+}
+
+int pipe(int (&ends)[2], std::size_t bytes) noexcept {
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
+    return ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(bytes)) < 0 ? -errno : 0;
 }
 
 ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept {

@@ -116,11 +116,40 @@ template <class Call>
         [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
 }
 
+/// recvmmsg(2): how many messages came. With MSG_WAITFORONE in `flags` a blocking socket waits for
+/// the first only. An error behind a message is kept for the next call.
+[[nodiscard]] inline int recvmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return uninterrupted([&] {
+        return ::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                          flags | MSG_CMSG_CLOEXEC, nullptr);
+    });
+}
+
+/// sendmmsg(2): how many messages went. Never raises SIGPIPE. The error that ended it after some is
+/// lost: sending the next one tells, if it lasts.
+[[nodiscard]] inline int sendmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return uninterrupted([&] {
+        return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                          flags | MSG_NOSIGNAL);
+    });
+}
+
 /// sendfile(2) from `offset` of `from`, both of which stay where they are. 0: the file ends there.
 /// Never raises SIGPIPE, which has no flag here, for three system calls in all.
 // EAGAIN: the send buffer is full. EINVAL, ENOSYS: `from` cannot be sent that way. ESPIPE: it has
 // no offsets, a pipe say.
 [[nodiscard]] ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept;
+
+/// splice(2) from a socket into an empty pipe, without waiting. 0: the end of the stream.
+// EAGAIN: the socket has nothing (a full pipe says so too). EINVAL: not of this kind of socket.
+[[nodiscard]] ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept;
+/// splice(2) from a pipe that holds `size` bytes into a socket, without waiting. Never raises
+/// SIGPIPE, as sendfile().
+[[nodiscard]] ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept;
+
+/// pipe2(2), CLOEXEC and O_NONBLOCK, with room for `bytes`. If only that failed both ends are set.
+// EPERM: this user's pipes take fs.pipe-user-pages-soft already (pipe(7)).
+[[nodiscard]] int pipe(int (&ends)[2], std::size_t bytes) noexcept;
 
 /// pread(2).
 [[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;

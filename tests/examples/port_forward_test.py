@@ -81,9 +81,15 @@ class port_forward_test(support.TestCase):
             self.assertEqual(heard, [b"last words"])
 
     def test_a_reset_is_passed_on(self):
-        with PythonServer(reset) as server, forwarding_to(server.port) as forward:
+        def listen_and_reset(stream):
+            stream.recv(1)  # or connecting may fail, which ends the client's connection in order
+            reset(stream)
+
+        with PythonServer(listen_and_reset) as server, forwarding_to(server.port) as forward:
+            client = forward.connect()
+            client.sendall(b"x")
             with self.assertRaises(ConnectionResetError):
-                forward.connect().recv(1)
+                client.recv(1)
 
     def test_a_client_whose_server_is_not_there_is_let_go(self):
         holder, port = refused_port()
@@ -118,7 +124,7 @@ class port_forward_test(support.TestCase):
                 server.shutdown()
             self.assertTrue(fetched == content)
 
-    @unittest.skipUnless(shutil.which("nc") and shutil.which("socat"), "nc or socat is missing")
+    @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
     def test_nc_talks_to_socat_through_it(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -132,7 +138,7 @@ class port_forward_test(support.TestCase):
                 pass
             with forwarding_to(port) as forward:
                 answer = subprocess.run(
-                    ["nc", "-N", "127.0.0.1", str(forward.port)], input=b"b\nc\na\n",
+                    ["nc.openbsd", "-N", "127.0.0.1", str(forward.port)], input=b"b\nc\na\n",
                     stdout=subprocess.PIPE, timeout=support.WAIT, check=True).stdout
             self.assertEqual(answer, b"a\nb\nc\n")
         finally:

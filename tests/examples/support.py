@@ -105,13 +105,16 @@ def run(command, setup=None, environment=None, text_in=None):
 class Server:
     """An example that listens, on a port of the kernel's choice; gone at the end of `with`."""
 
-    def __init__(self, name, *options, setup=None, environment=None, choose_backend=True):
+    def __init__(self, name, *options, setup=None, environment=None, choose_backend=True,
+                 stderr=None):
         command = [program(name), "--port", "0", *options]
         if choose_backend:
             command = with_backend(command)
         self._process = subprocess.Popen(
             command, preexec_fn=_preparation(setup), env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, universal_newlines=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+            universal_newlines=True)
+        self.pid = self._process.pid
         line = self._process.stdout.readline()
         found = re.fullmatch(r"listening on (.*):(\d+) \((epoll|io_uring)\)\n", line)
         if not found:

@@ -13,11 +13,13 @@
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <array>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -38,6 +40,8 @@ constexpr auto canceled = std::errc::operation_canceled;
 constexpr auto refused = std::errc::connection_refused;
 constexpr auto v4 = address_family::v4;
 constexpr auto v6 = address_family::v6;
+
+static_assert(std::is_trivially_destructible_v<connect_options>); // GCC 12 and co_await
 
 /// The lookups of "host" are answered by the test. What it calls IPv6 are addresses of 127.0.0.0/8
 /// too, so that these tests need no IPv6 here; the real one is in connect_test and the DNS tests.
@@ -199,6 +203,42 @@ TEST_P(connect_by_name_test, ipv4_waits_for_ipv6_only_the_resolution_delay) {
         EXPECT_EQ(report.lookup_v6, canceled);
     });
     EXPECT_EQ(resolver->questions(), 1U); // left behind
+}
+
+TEST_P(connect_by_name_test, both_delays_go_by_the_clock_of_the_loop) {
+    constexpr int a_while = 300; // a loop that is kept busy looks at its clock now and then
+    testing::manual_clock clock;
+    clock.set_automatic(false);
+    remake_loop({.clock = &clock});
+    const testing::full_listener silent{endpoint{or_throw(ip_address::parse("127.0.0.2")), 0}};
+    auto listener = listen_at("127.0.0.3", silent.at().port());
+    run([&]() -> task<> {
+        connect_report report;
+        auto connecting = spawn([&]() -> task<> {
+            EXPECT_TRUE(co_await async_connect("host", silent.at().port(), {.report = &report}));
+        });
+        co_await until([&] { return resolver.begun() == 2; });
+        has(v4, {"127.0.0.2"});
+        co_await until([&] { return resolver->questions() == 1; });
+        co_await turns(a_while);
+        clock.advance(49ms);
+        co_await turns(a_while);
+        EXPECT_EQ(report.attempts.size(), 0U);
+        clock.advance(2ms);
+        co_await turns(a_while);
+        EXPECT_EQ(report.attempts.size(), 1U);
+
+        has(v6, {"127.0.0.3"});
+        co_await until([&] { return resolver->questions() == 0; });
+        clock.advance(249ms);
+        co_await turns(a_while);
+        EXPECT_EQ(report.attempts.size(), 1U);
+        clock.advance(2ms);
+        co_await connecting;
+        EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3"));
+        EXPECT_EQ(report.attempts[0].started, 51ms);
+        EXPECT_EQ(report.attempts[1].started, 302ms);
+    });
 }
 
 TEST_P(connect_by_name_test, ipv6_is_used_before_ipv4_has_answered) {

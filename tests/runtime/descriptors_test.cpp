@@ -36,8 +36,6 @@ using testing::same_file;
 using testing::send_with;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class descriptors_test : public testing::backend_test {};
 
 // --- sending -------------------------------------------------------------------------------------

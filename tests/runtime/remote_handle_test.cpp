@@ -1,6 +1,7 @@
 #include <simplenet/runtime/remote_handle.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/background_loop.hpp"
 #include "support/error_of.hpp"
 
 #include <simplenet/coro/task_group.hpp>
@@ -12,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <concepts>
-#include <latch>
 #include <memory>
 #include <optional>
 #include <random>
@@ -29,39 +29,6 @@ using namespace std::chrono_literals;
 
 static_assert(!std::copy_constructible<remote_handle<int>>, "its result is taken once");
 static_assert(std::movable<remote_handle<int>>);
-
-/// A loop on a thread of its own, until it is ended.
-class background_loop {
-public:
-    explicit background_loop(loop_options options) {
-        std::latch made{1};
-        thread_ = std::jthread{[this, options, &made] {
-            event_loop loop = or_throw(event_loop::create(options));
-            auto for_ever = []() -> task<> { static_cast<void>(co_await async_sleep(24h)); };
-            loop.spawn(for_ever());
-            loop_ = &loop;
-            made.count_down();
-            loop.run();
-        }};
-        made.wait();
-    }
-    background_loop(const background_loop&) = delete;
-    background_loop& operator=(const background_loop&) = delete;
-    ~background_loop() { end(); }
-
-    /// Stops and destroys it, with all that runs on it.
-    void end() {
-        if (loop_ == nullptr) return;
-        std::exchange(loop_, nullptr)->stop();
-        thread_.join();
-    }
-    event_loop& operator*() const { return *loop_; }
-    event_loop* operator->() const { return loop_; }
-
-private:
-    event_loop* loop_ = nullptr;
-    std::jthread thread_;
-};
 
 class remote_handle_test : public backend_test {
 protected:

@@ -9,6 +9,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <csignal>
@@ -44,6 +46,8 @@ constexpr auto canceled = std::errc::operation_canceled;
 constexpr auto invalid = std::errc::invalid_argument;
 constexpr auto v4 = address_family::v4;
 constexpr auto v6 = address_family::v6;
+
+static_assert(std::is_trivially_destructible_v<resolve_options>); // GCC 12 and co_await
 
 class resolve_test : public testing::backend_test {};
 
@@ -352,6 +356,20 @@ TEST_P(resolve_test, a_limit_in_time_ends_a_lookup_that_is_never_answered) {
     });
 }
 
+// A clock that jumps when nothing is ready waits for resolver threads as it does for sockets.
+TEST_P(resolve_test, a_clock_that_jumps_does_not_jump_over_a_lookup) {
+    scripted_resolver resolver;
+    testing::manual_clock clock;
+    remake_loop({.clock = &clock});
+    resolver.answer("host", v4, {"192.0.2.1"});
+    resolver.answer("host", v6, {});
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await with_timeout(async_resolve("host", 80), 1h));
+        EXPECT_LT(clock.elapsed(), 1h);
+        EXPECT_EQ(loop().metrics().live_operations, 0U);
+    });
+}
+
 TEST_P(resolve_test, what_one_family_has_said_is_not_lost_to_a_stop) {
     scripted_resolver resolver;
     run([&]() -> task<> {
@@ -577,6 +595,7 @@ TEST_P(resolve_test, resolver_threads_take_no_signals) {
         const auto blocked = std::stoull(line.substr(8), nullptr, 16);
         for (const int each_signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF})
             EXPECT_TRUE(blocked >> (each_signal - 1) & 1) << each_signal;
+        EXPECT_FALSE(blocked >> (SIGSEGV - 1) & 1); // for handlers that report a fault
     }
 }
 

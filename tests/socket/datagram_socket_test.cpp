@@ -1,5 +1,6 @@
 #include <simplenet/socket/datagram_socket.hpp>
 
+#include "socket/datagrams.hpp"
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"
 #include "support/signal_storm.hpp"
@@ -8,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <linux/udp.h>
 #include <net/if.h>
+#include <netinet/in.h>
 
 namespace {
 
@@ -55,8 +58,10 @@ TYPED_TEST(datagram_socket_test, a_datagram_longer_than_the_buffer_is_marked_tru
     EXPECT_TRUE(this->one_.send_to(std::string(17, 'x'), this->address_of(this->two_)));
     EXPECT_TRUE(this->one_.send_to(std::string(16, 'y'), this->address_of(this->two_)));
 
-    EXPECT_EQ(this->receive(this->two_, this->buffer_),
-              (udp_datagram{.size = 16, .from = this->address_of(this->one_), .truncated = true}));
+    EXPECT_EQ(
+        this->receive(this->two_, this->buffer_),
+        (udp_datagram{
+            .size = 16, .from = this->address_of(this->one_), .truncated = true, .missing = 1}));
     EXPECT_EQ(this->receive(this->two_, this->buffer_),
               (udp_datagram{.size = 16, .from = this->address_of(this->one_), .truncated = false}));
     EXPECT_EQ(this->buffer_[0], 'y') << "the rest of the first is lost";
@@ -164,6 +169,97 @@ TYPED_TEST(datagram_socket_test, a_group_hears_what_is_sent_to_it) {
     EXPECT_EQ(this->one_.send_to("all", {group, this->address_of(member).port()}), 3U);
 
     EXPECT_EQ(this->receive(member, this->buffer_)->size, 3U);
+}
+
+TYPED_TEST(datagram_socket_test, a_batch_goes_and_comes_in_order) {
+    std::vector<std::string> texts;
+    std::vector<outgoing_datagram> batch;
+    for (int at = 0; at < 100; ++at) // more than one call takes
+        texts.push_back(std::to_string(at));
+    for (const std::string& text : texts)
+        batch.push_back({.data = text, .to = this->address_of(this->two_)});
+    EXPECT_EQ(this->one_.send_batch(batch), 100U);
+
+    std::array<std::array<char, 4>, 70> memory{};
+    std::array<incoming_datagram, 70> places{};
+    for (std::size_t at = 0; at < places.size(); ++at)
+        places[at].into = memory[at];
+    std::size_t got = 0;
+    while (got < texts.size()) {
+        const auto count = eventually(this->two_.native_handle(), POLLIN,
+                                      [&] { return this->two_.receive_batch(places); });
+        ASSERT_TRUE(count);
+        for (std::size_t at = 0; at < *count; ++at, ++got) {
+            EXPECT_EQ(std::string_view(memory[at].data(), places[at].data().size()), texts[got]);
+            EXPECT_EQ(places[at].about.from, this->address_of(this->one_));
+        }
+    }
+}
+
+TYPED_TEST(datagram_socket_test, an_error_in_the_middle_of_a_batch_says_how_many_went) {
+    const std::string huge(70'000, 'x');
+    const std::array<outgoing_datagram, 3> batch{
+        {{.data = "1", .to = this->address_of(this->two_)},
+         {.data = huge, .to = this->address_of(this->two_)},
+         {.data = "3", .to = this->address_of(this->two_)}}};
+
+    const auto sent = this->one_.send_batch(batch);
+
+    EXPECT_EQ(error_of(sent), std::errc::message_size);
+    EXPECT_EQ(sent.error().transferred, 1U);
+    EXPECT_EQ(this->one_.send_batch({}), 0U);
+}
+
+TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_one) {
+    const std::string text(250, 's');
+    for (const bool kernel_can : {true, false}) {
+        const int no_checksums = !kernel_can; // then the kernel refuses
+        ASSERT_EQ(::setsockopt(this->one_.native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
+                               sizeof no_checksums),
+                  0);
+        EXPECT_EQ(this->one_.send_segmented(text, 100, this->address_of(this->two_)), 250U);
+        std::array<char, 512> into;
+        for (const std::size_t size : {100U, 100U, 50U}) {
+            EXPECT_EQ(eventually(this->two_.native_handle(), POLLIN,
+                                 [&] { return this->two_.receive_from(into); })
+                          ->size,
+                      size);
+        }
+    }
+    EXPECT_DEATH((void)this->one_.send_segmented(text, 0), "contract violation");
+}
+
+// What the sockets share: each keeps a limit of its own.
+TEST(send_segments_test, a_socket_does_not_ask_again_for_what_was_refused) {
+    auto receiver = or_throw(nonblocking::udp_socket::bind({ip_address::loopback_v6(), 0}));
+    auto sender = or_throw(nonblocking::udp_socket::connect(or_throw(receiver.local_endpoint())));
+    const int mtu = 1280; // as if the route were so narrow
+    ASSERT_EQ(::setsockopt(sender.native_handle(), IPPROTO_IPV6, IPV6_MTU, &mtu, sizeof mtu), 0);
+    const std::vector<std::byte> bytes(6000);
+    detail::segment_limit limit;
+    const auto send = [&](std::size_t segment_size) {
+        return detail::datagrams::send_segments(sender.native_handle(), bytes, segment_size,
+                                                nullptr, {}, limit);
+    };
+
+    EXPECT_EQ(send(1000), 6000);
+    EXPECT_EQ(limit.get(), detail::segment_limit::none);
+    EXPECT_EQ(send(2000), 6000);
+    EXPECT_EQ(limit.get(), 1999U) << "shorter ones are still worth a try";
+    EXPECT_EQ(send(1000), 6000);
+    EXPECT_EQ(limit.get(), 1999U);
+
+    const int on = 1; // without checksums no segment is possible
+    ASSERT_EQ(::setsockopt(sender.native_handle(), IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on),
+              0);
+    EXPECT_EQ(send(1000), 6000);
+    EXPECT_EQ(limit.get(), 0U);
+    EXPECT_EQ(send(1000), 6000);
+
+    limit.set(detail::segment_limit::none);
+    sender.close();
+    EXPECT_EQ(send(1000), -EBADF);
+    EXPECT_EQ(limit.get(), detail::segment_limit::none) << "segments were not what was wrong";
 }
 
 TYPED_TEST(datagram_socket_test, operations_on_a_closed_socket_fail_with_bad_file_descriptor) {

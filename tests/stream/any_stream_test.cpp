@@ -1,6 +1,3 @@
-// An any_stream adds nothing to what its stream does and allocates nothing for an operation:
-// counted by replacing the allocation functions, so in a program of its own.
-
 #include <simplenet/stream/any_stream.hpp>
 
 #include "support/backend_test.hpp"
@@ -18,38 +15,12 @@
 #include <simplenet/stream/transfer.hpp>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
-
-namespace {
-
-// One thread allocates here.
-std::size_t allocations = 0;
-
-void* counted(std::size_t size) {
-    ++allocations;
-    if (void* const memory = std::malloc(size)) return memory;
-    throw std::bad_alloc{};
-}
-
-} // namespace
-
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    return counted(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 namespace simplenet {
 namespace {
@@ -233,50 +204,6 @@ TEST_P(any_stream_test, the_loop_may_end_with_operations_in_flight) {
     for (int turn = 0; turn < 5; ++turn)
         loop().poll();
     destroy_loop();
-}
-
-TEST_P(any_stream_test, making_one_is_one_allocation_and_using_it_none) {
-    if (!detail::recycles_frames) GTEST_SKIP() << "frames are not recycled under ASan";
-    run([&]() -> task<> {
-        auto [ours, theirs] = duplex(100);
-        std::size_t before = allocations;
-        any_stream stream{std::move(ours)};
-        EXPECT_EQ(allocations - before, 1U);
-
-        auto [left, right] = duplex(100);
-        any_stream coroutines{stubborn_stream{std::move(left)}};
-        std::array<char, 4> buffer;
-        for (int round = 0; round < 200; ++round) {
-            if (round == 100) before = allocations;
-            EXPECT_TRUE(co_await stream.write_some("abcd"));
-            EXPECT_TRUE(co_await theirs.read_some(buffer));
-            EXPECT_TRUE(co_await theirs.write_some("abcd"));
-            EXPECT_TRUE(co_await with_timeout(stream.read_some(buffer), 1h));
-            EXPECT_TRUE(co_await coroutines.write_some("abcd"));
-            EXPECT_TRUE(co_await right.read_some(buffer));
-            EXPECT_TRUE(co_await right.write_some("abcd"));
-            EXPECT_TRUE(co_await with_timeout(coroutines.read_some(buffer), 1h));
-        }
-        EXPECT_EQ(allocations - before, 0U);
-    });
-}
-
-TEST_P(any_stream_test, lines_allocate_nothing) {
-    if (!detail::recycles_frames) GTEST_SKIP() << "frames are not recycled under ASan";
-    run([&]() -> task<> {
-        auto [ours, theirs] = duplex();
-        buffered_reader reader{std::move(ours)};
-        std::size_t before = 0;
-        for (int round = 0; round < 200; ++round) {
-            if (round == 100) before = allocations;
-            EXPECT_TRUE(co_await async_write_all(theirs, "one\ntw"));
-            EXPECT_TRUE(co_await with_timeout(reader.read_line(100), 1h));
-            auto waits = reader.read_until("\r\n", 100);
-            EXPECT_TRUE(co_await async_write_all(theirs, "o\r\n"));
-            EXPECT_TRUE(co_await waits);
-        }
-        EXPECT_EQ(allocations - before, 0U);
-    });
 }
 
 TEST_P(any_stream_test, misuse_is_named) {

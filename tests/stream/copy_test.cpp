@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptor_limit.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
@@ -207,6 +208,76 @@ TEST_P(copy_test, a_stop_while_it_waits_for_the_writer_counts_to_the_byte) {
         EXPECT_GT(outcome.error().transferred, 0U);
         EXPECT_EQ(outcome.error().transferred, readable_at(sink));
     });
+}
+
+// Between sockets a large amount goes through a pipe (splice(2)), which a stop leaves half full.
+TEST_P(copy_test, a_stop_in_the_middle_of_a_large_amount_counts_to_the_byte_and_spoils_no_other) {
+    for (int round = 0; round < 3; ++round) {
+        auto [from, source] = connect_raw();
+        auto [to, sink] = connect_raw_local({.ours = 65536, .theirs = 65536});
+        const std::string sent = noise(8 << 20, static_cast<std::uint32_t>(round));
+        run([&]() -> task<> {
+            auto copying = spawn(async_copy(from, to));
+            std::size_t offered = 0;
+            std::string got;
+            while (got.size() < 3U << 20U) { // slower than it comes, so that much is there at once
+                std::string some(10'000, '\0');
+                const ssize_t count = ::recv(sink.fd(), some.data(), some.size(), MSG_DONTWAIT);
+                if (count > 0) got.append(some, 0, static_cast<std::size_t>(count));
+                const ssize_t sending =
+                    ::send(source.fd(), sent.data() + offered, sent.size() - offered, MSG_DONTWAIT);
+                if (sending > 0) offered += static_cast<std::size_t>(sending);
+                co_await turns(2);
+            }
+            copying.request_stop();
+            const auto outcome = co_await copying;
+            EXPECT_EQ(error_of(outcome), std::errc::operation_canceled);
+            EXPECT_EQ(outcome.error().transferred, got.size() + readable_at(sink));
+            EXPECT_TRUE(sent.starts_with(got));
+        });
+    }
+}
+
+TEST_P(copy_test, without_descriptors_for_a_pipe_bytes_are_copied) {
+    auto [from, source] = connect_raw();
+    auto [to, sink] = connect_raw();
+    const std::string sent = noise(3 << 20);
+    std::string got;
+    std::thread sending{[&] {
+        source.send(sent);
+        source.shutdown_write();
+    }};
+    std::thread receiving{[&] { got = sink.receive(sent.size()); }};
+    run([&]() -> task<> {
+        co_await turns(3);
+        const testing::descriptor_limit none{};
+        EXPECT_EQ((co_await async_copy(from, to)).value_or(0), sent.size());
+    });
+    sending.join();
+    receiving.join();
+    EXPECT_TRUE(got == sent);
+}
+
+TEST_P(copy_test, a_peer_that_is_gone_in_the_middle_of_a_large_amount_is_an_error_and_no_signal) {
+    auto [from, source] = connect_raw();
+    auto [to, sink] = connect_raw();
+    std::thread sending{[&] {
+        const std::string block(1 << 20, 'x');
+        while (::send(source.fd(), block.data(), block.size(), MSG_NOSIGNAL) > 0) {
+        }
+    }};
+    std::thread receiving{[&] {
+        static_cast<void>(sink.receive(5 << 20));
+        sink.reset();
+    }};
+    run([&]() -> task<> {
+        const auto outcome = co_await async_copy(from, to);
+        EXPECT_TRUE(error_of(outcome) == std::errc::connection_reset ||
+                    error_of(outcome) == std::errc::broken_pipe);
+        from.close();
+    });
+    sending.join();
+    receiving.join();
 }
 
 TEST_P(copy_test, copies_that_cannot_write_leave_receive_buffers_to_others) {

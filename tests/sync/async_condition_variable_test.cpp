@@ -174,7 +174,6 @@ TEST_F(async_condition_variable_test, what_comes_true_before_the_mutex_is_back_i
 }
 
 TEST_F(async_condition_variable_test, a_notification_is_not_lost_to_one_who_is_stopped) {
-    gate door;
     bool for_two = false;
     auto first = taker(1);
     queue.spawn([&]() -> task<> {

@@ -21,7 +21,7 @@ class local_listener : public detail::local_listener_base {
 public:
     /// For the library: `socket` is known to be a blocking Unix domain listener.
     explicit local_listener(detail::known_socket socket) noexcept
-        : local_listener_base{std::move(socket)} {}
+        : with_local_path{std::move(socket)} {}
 
     /// Listens at `at`. A path is created, with the permissions that the umask leaves: who may
     /// write to it may connect. Unnamed, the kernel picks an abstract name, which

@@ -62,7 +62,7 @@ namespace simplenet {
 /// Why a transfer of many bytes ended early, and how many had moved by then.
 struct transfer_error {
     std::error_code code;
-    std::size_t transferred = 0; // bytes
+    std::size_t transferred = 0; // bytes; of a batch of datagrams, datagrams
 
     // NOLINTNEXTLINE(google-explicit-constructor): the contract says it converts.
     operator std::error_code() const noexcept { return code; }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -61,6 +62,13 @@ public:
     void on_stop(stop_reason reason) noexcept final {
         for_each([reason](arm_base& each) { each.inner.stop(reason); });
     }
+    void describe(std::string& text) final {
+        text += std::to_string(running_);
+        text += " at once";
+    }
+    void show(inspector& to) final {
+        for_each([&](arm_base& each) { to.beside(each); });
+    }
 
 protected:
     arms() noexcept = default;
@@ -98,6 +106,7 @@ private:
 
 inline void arm_base::finished() noexcept {
     arms& group = *group_;
+    over = true;
     inner.end();
     if (group.ended(index_)) {
         group.for_each([this](arm_base& each) {
@@ -116,6 +125,7 @@ public:
     ~arm() = default;
 
     void run() noexcept override { frame_.start(*this); }
+    [[nodiscard]] const promise_base* first() const noexcept override { return frame_.first(); }
 
     [[nodiscard]] task_promise<T>& promise() const noexcept { return frame_.promise(); }
 
@@ -157,8 +167,9 @@ public:
 
     static bool await_ready() noexcept { return sizeof...(Ts) == 0; }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        start_all(caller, scope_of(caller), sizeof...(Ts));
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        start_all(caller, scope_of(caller, at), sizeof...(Ts));
     }
 
 protected:
@@ -197,8 +208,9 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return arms_.empty(); }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        start_all(caller, scope_of(caller), arms_.size());
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        start_all(caller, scope_of(caller, at), arms_.size());
     }
 
 protected:

@@ -98,6 +98,7 @@ public:
         frame_.destroy = nullptr; // nobody destroys a caller
         frame_.promise.scope_ = &within;
         frame_.promise.continuation_ = represented;
+        frame_.promise.stands_in_ = true;
         when_resumed_ = when_resumed;
         const auto handle = std::coroutine_handle<promise_base>::from_address(&frame_);
         SIMPLENET_DEBUG_EXPECTS(&handle.promise() == &frame_.promise,
@@ -150,9 +151,10 @@ public:
     static bool await_ready() noexcept { return false; }
 
     template <class Promise>
-    auto await_suspend(std::coroutine_handle<Promise> caller) {
+    auto await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
         check_can_end_with<Promise, typename outcome::error_type>();
-        const auto proxy = begin(caller, scope_of(caller), [](stand_in& resumed) noexcept {
+        const auto proxy = begin(caller, scope_of(caller, at), [](stand_in& resumed) noexcept {
             auto& self = static_cast<or_return_awaiter&>(resumed);
             const auto represented =
                 std::coroutine_handle<Promise>::from_address(self.represented().address());

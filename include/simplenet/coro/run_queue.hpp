@@ -10,12 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace simplenet::detail {
 
 class chain;
+class promise_base;
 class run_queue;
 class scope;
 
@@ -99,6 +103,18 @@ private:
     void* address_;
 };
 
+/// Looks at what is part of a tree of tasks, for dump_tasks().
+class inspector {
+public:
+    /// What awaits goes on in there: no chain of its own.
+    virtual void inside(scope& inner) = 0;
+    /// This one runs beside it.
+    virtual void beside(chain& child) = 0;
+
+protected:
+    ~inspector() = default;
+};
+
 /// What a suspended coroutine waits for: an operation, a join, a nested scope.
 ///
 /// Lives in the awaiter, so in the coroutine frame. Invariant: from suspension to resumption it
@@ -111,6 +127,13 @@ public:
 
     /// By default what is ready is the coroutine.
     void run() noexcept override { resume(); }
+
+    /// Says for people, at the end of `text`, what it waits for. By default the name of its type.
+    virtual void describe(std::string& text);
+    /// Shows the scopes and chains that are part of it.
+    virtual void show(inspector&) {}
+    /// Who waits.
+    [[nodiscard]] std::coroutine_handle<> caller() const noexcept { return caller_; }
 
 protected:
     suspension() noexcept = default;
@@ -145,6 +168,8 @@ public:
     virtual void on_move(scope& enclosing) noexcept = 0;
     /// The run_queue has ended, and every child with it. Told before it is gone.
     virtual void on_queue_end() noexcept = 0;
+    /// Shows the children that have not ended.
+    virtual void show(inspector&) {}
 
 protected:
     child_set() noexcept = default;
@@ -197,6 +222,9 @@ public:
 private:
     void hand_over() noexcept;
 };
+
+/// The chain whose coroutines run in `within`; null for the top of a queue.
+[[nodiscard]] chain* owner_of(const scope& within) noexcept;
 
 /// Called with an exception that nobody can receive any more.
 using unhandled_hook = void (*)(std::exception_ptr);
@@ -306,6 +334,10 @@ public:
     }
     static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
 
+    /// Appends every task that has not ended to `text`, each once: children below their parents.
+    /// Safe wherever a task or a destructor may call it.
+    void describe_tasks(std::string& text);
+
     scope top;                               // encloses every root; stopped only by teardown
     scope* here;                             // of the coroutine that runs; else the top
     unhandled_hook on_unhandled = nullptr;   // null: std::terminate
@@ -313,6 +345,7 @@ public:
     bool destroying = false;                 // and what was left is being destroyed
     unsigned depth = 0;                      // starts of tasks nested on the stack, see task.hpp
     suspension_observer* observer = nullptr; // of tests; the release build does not look
+    std::int64_t clock_ns = 0; // the owner's latest reading of the monotonic clock, if it has any
 
     static constexpr unsigned inline_turns_per_resume = 64;
     static constexpr unsigned refusals_tolerated = 1000;
@@ -351,6 +384,7 @@ private:
     std::size_t inline_taken_ = 0;
     std::size_t inline_limit_ = 0; // what inline_taken_ may become before the next coroutine
     std::size_t live_chains_ = 0;
+    std::uint64_t chains_added_ = 0;
     intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
 };
 
@@ -366,8 +400,17 @@ public:
     /// chain that has ended and waits to be freed.
     virtual void abandon() noexcept = 0;
 
+    /// The promise of its root, if that has a frame.
+    [[nodiscard]] virtual const promise_base* first() const noexcept { return nullptr; }
+
     scope inner;
     unsigned refusals = 0;
+
+    // For people.
+    bool over = false;            // it has ended, or is not counted as alive: not shown
+    std::uint64_t number = 0;     // in the order of their making; 0: part of another one's frame
+    std::int64_t made_ns = 0;     // clock_ns of its queue at that time
+    std::unique_ptr<char[]> name; // ends with a NUL; null: none
 
 protected:
     chain() noexcept { inner.owner = this; }

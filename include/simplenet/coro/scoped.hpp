@@ -97,6 +97,9 @@ private:
 
 /// The part of scoped_awaiter that does not know what it awaits.
 class scope_entry : public suspension {
+public:
+    void show(inspector& to) final { to.inside(inner_); }
+
 protected:
     scope_entry() noexcept = default;
     scope_entry(scope_entry&&) noexcept {} // idle awaitables move
@@ -145,12 +148,13 @@ public:
     static bool await_ready() noexcept { return false; }
 
     template <std::derived_from<promise_base> Promise>
-    auto await_suspend(std::coroutine_handle<Promise> caller) {
+    auto await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
         promise_base& promise = caller.promise();
         enter(promise, caller, policy_.inherits(promise.scope_->reason));
         try {
             policy_.entered(inner_);
-            return start(caller);
+            return start(caller, at);
         } catch (...) {
             policy_.leaving();
             leave();
@@ -177,7 +181,7 @@ public:
 
 private:
     template <class Promise>
-    auto start(std::coroutine_handle<Promise> caller) {
+    auto start(std::coroutine_handle<Promise> caller, await_site at) {
         inner_awaiter& awaited = inner_awaiter_.make();
         using suspended = decltype(awaited.await_suspend(caller));
         constexpr bool transfers = !std::is_void_v<suspended> && !std::is_same_v<suspended, bool>;
@@ -194,13 +198,13 @@ private:
         }
         if constexpr (told_first) policy_.suspended(inner_);
         if constexpr (transfers) {
-            return std::coroutine_handle<>{awaited.await_suspend(caller)};
+            return std::coroutine_handle<>{await_suspend_at(awaited, caller, at)};
         } else {
             bool waits = true;
             if constexpr (std::is_void_v<suspended>) {
-                awaited.await_suspend(caller);
+                await_suspend_at(awaited, caller, at);
             } else {
-                waits = awaited.await_suspend(caller);
+                waits = await_suspend_at(awaited, caller, at);
             }
             if constexpr (!told_first) {
                 if (waits) policy_.suspended(inner_);

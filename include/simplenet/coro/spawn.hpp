@@ -4,6 +4,7 @@
 #include <simplenet/coro/task.hpp>
 
 #include <functional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -42,6 +43,9 @@ public:
         if (frame_) std::exchange(frame_, {}).destroy();
     }
     [[nodiscard]] task_promise<T>& promise() const noexcept { return frame_.promise(); }
+    [[nodiscard]] const promise_base* first() const noexcept {
+        return frame_ ? &frame_.promise() : nullptr;
+    }
 
 private:
     handle frame_;
@@ -74,6 +78,7 @@ public:
     }
 
     void finished() noexcept final {
+        over = true;
         state_ = state::ended;
         run_queue& queue = *inner.queue;
         queue.chain_ended();
@@ -88,6 +93,7 @@ public:
 
     void abandon() noexcept final {
         if (!done()) {
+            over = true;
             state_ = state::kept;
             abandoned_ = true;
             inner.queue->chain_ended();
@@ -99,6 +105,8 @@ public:
         report(); // the last chance: the hook goes with the loop
         if (std::exchange(state_, state::kept) == state::ended) release();
     }
+
+    [[nodiscard]] const promise_base* first() const noexcept final { return frame_.first(); }
 
     /// The handle, too, holds it.
     void hold() noexcept {
@@ -360,8 +368,9 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return child_->done(); }
 
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         suspend(caller, within);
         if (!within.queue->tolerate_refusal(within)) return;
         child_->join_with(*this);
@@ -372,6 +381,10 @@ public:
     T await_resume() { return child_->take(); }
 
     void on_stop(detail::stop_reason reason) noexcept override { child_->request_stop(reason); }
+    void describe(std::string& text) override {
+        text += "join of #";
+        text += std::to_string(child_->number);
+    }
 
 private:
     detail::root<T>* child_; // held by the handle, and by this while it waits

@@ -8,6 +8,7 @@
 #include <coroutine>
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -31,6 +32,12 @@ namespace detail {
 
 struct task_access;
 
+/// Where a coroutine awaits: as the default argument of an await_suspend it is the place of the
+/// co_await, and costs nothing until it is stored.
+// Not an await_transform, which would see every await: under GCC 12 its references cost 16
+// instructions each, also where nothing has to wait.
+using await_site = std::source_location;
+
 /// What a coroutine of ours knows beside its result.
 class promise_base : public recycled {
 public:
@@ -44,6 +51,8 @@ public:
     // Both in every build: parent and child may come from different compilers.
     bool nested_ = false; // the parent's await_suspend is on the stack and looks at ended_
     bool ended_ = false;
+    bool stands_in_ = false; // for its continuation, see or_return()
+    await_site where_;       // of the latest await that had to wait; empty if it did not say
 };
 
 /// The end of a coroutine: continues its parent, or tells its chain.
@@ -145,6 +154,11 @@ private:
 
 template <class T>
 class task_promise final : public promise_base, public result_slot<T> {
+    // Frames have no more than that, and parent_of() counts on it.
+    static_assert(alignof(result_slot<T>) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+                  "a task cannot return what needs more than the default alignment: return a "
+                  "pointer to it");
+
 public:
     task<T> get_return_object() noexcept;
     static final_awaiter final_suspend() noexcept { return {}; }
@@ -152,13 +166,45 @@ public:
 
 /// The scope in which the coroutine behind `caller` runs.
 template <class Promise>
-[[nodiscard]] scope& scope_of(std::coroutine_handle<Promise> caller) noexcept {
+[[nodiscard]] scope& innermost_scope(std::coroutine_handle<Promise> caller) noexcept {
     if constexpr (std::derived_from<Promise, promise_base>) {
         return caller.promise().current_scope();
     } else {
         // A coroutine type of somebody else's: it belongs to the loop and to no scope.
         return run_queue::require_current().top;
     }
+}
+/// Notes where `caller` waits, for callstack() and dump_tasks().
+template <class Promise>
+void note_site(std::coroutine_handle<Promise> caller, await_site at) noexcept {
+    if constexpr (std::derived_from<Promise, promise_base>) caller.promise().where_ = at;
+}
+
+/// The scope of `caller`, which is about to wait `at` some place; unknown if that is not given.
+template <class Promise>
+[[nodiscard]] scope& scope_of(std::coroutine_handle<Promise> caller, await_site at = {}) noexcept {
+    note_site(caller, at);
+    return innermost_scope(caller);
+}
+
+/// Calls `awaited.await_suspend(caller)` for an await that stands elsewhere.
+template <class Awaiter, class Promise>
+decltype(auto) await_suspend_at(Awaiter& awaited, std::coroutine_handle<Promise> caller,
+                                await_site at) {
+    if constexpr (requires { awaited.await_suspend(caller, at); }) {
+        return awaited.await_suspend(caller, at);
+    } else {
+        note_site(caller, at);
+        return awaited.await_suspend(caller);
+    }
+}
+
+/// The coroutine that awaits `awaited`; null for the first of a chain, or if it is somebody else's.
+[[nodiscard]] inline promise_base* parent_of(const promise_base& awaited) noexcept {
+    // Coroutines of other types belong to no scope, so neither do ours that they await.
+    if (!awaited.continuation_ || awaited.scope_ == &awaited.scope_->queue->top) return nullptr;
+    return &std::coroutine_handle<promise_base>::from_address(awaited.continuation_.address())
+                .promise();
 }
 
 /// Owns a coroutine frame until it is awaited to its end.
@@ -182,16 +228,18 @@ public:
 
 #if SIMPLENET_SYMMETRIC_TRANSFER
     template <class Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> caller,
+                                          await_site at = await_site::current()) noexcept {
         promise_base& promise = frame_.promise();
-        promise.scope_ = &scope_of(caller);
+        promise.scope_ = &scope_of(caller, at);
         promise.continuation_ = caller;
         return frame_;
     }
 #else
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        return start(caller, scope_of(caller, at));
     }
 #endif
 

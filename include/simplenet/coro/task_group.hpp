@@ -73,6 +73,7 @@ public:
     void on_stop(stop_reason reason) noexcept override { stop_from_outside(reason); }
     void on_move(scope& enclosing) noexcept override;
     void on_queue_end() noexcept override;
+    void show(inspector& to) override;
 
     /// The body of a with_group() is not counted.
     [[nodiscard]] std::size_t size() const noexcept { return size_ - bodies_; }
@@ -116,6 +117,8 @@ public:
         : group_child_base{group}
         , frame_{work} {}
 
+    [[nodiscard]] const promise_base* first() const noexcept override { return frame_.first(); }
+
 private:
     void start() noexcept override { frame_.start(*this); }
     void destroy_frame() noexcept override { frame_.destroy(); }
@@ -154,13 +157,15 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        return start(caller, scope_of(caller, at));
     }
     result<> await_resume();
 
     void run() noexcept override;
     void on_stop(stop_reason reason) noexcept override { group_->stop_from_outside(reason); }
+    void describe(std::string& text) override;
 
 private:
     bool start(std::coroutine_handle<> caller, scope& within) noexcept;
@@ -281,7 +286,7 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        scope_ = &scope_of(caller);
+        scope_ = &innermost_scope(caller);
         return false;
     }
     [[nodiscard]] scope& await_resume() const noexcept { return *scope_; }

@@ -1,9 +1,15 @@
 #pragma once
-// yield() and this_task: what a coroutine asks of whoever runs it. Layer coro.
+// yield() and this_task: what a coroutine asks of whoever runs it, and tells it. Layer coro.
 
 #include <simplenet/coro/task.hpp>
 
+#include <concepts>
 #include <coroutine>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace simplenet {
 namespace detail {
@@ -17,8 +23,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        scope& within = scope_of(caller);
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
         suspend(caller, within);
         if (within.torn_down) {
             within.queue->refuse(*this, within);
@@ -29,6 +36,7 @@ public:
     static void await_resume() noexcept {}
 
     void on_stop(stop_reason) noexcept override {} // it is on its way already
+    void describe(std::string& text) override { text += "yield"; }
 };
 
 /// Awaitable of this_task::stop_requested(); the contract is documented there.
@@ -37,13 +45,35 @@ public:
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        stopped_ = scope_of(caller).stopped();
+        stopped_ = innermost_scope(caller).stopped();
         return false;
     }
     [[nodiscard]] bool await_resume() const noexcept { return stopped_; }
 
 private:
     bool stopped_ = false;
+};
+
+/// Appends where `innermost` and those who await it wait, innermost first.
+void append_sites(const promise_base& innermost, std::vector<std::source_location>& to);
+
+/// Awaitable of this_task::callstack(); the contract is documented there.
+class [[nodiscard]] callstack_query {
+public:
+    static bool await_ready() noexcept { return false; }
+    template <std::derived_from<promise_base> Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        note_site(caller, at);
+        append_sites(caller.promise(), sites_);
+        return false;
+    }
+    [[nodiscard]] std::vector<std::source_location> await_resume() noexcept {
+        return std::move(sites_);
+    }
+
+private:
+    std::vector<std::source_location> sites_;
 };
 
 } // namespace detail
@@ -62,6 +92,27 @@ namespace this_task {
 
 /// Whether operations of this coroutine would be refused. Never suspends.
 [[nodiscard]] inline detail::stop_requested_query stop_requested() noexcept {
+    return {};
+}
+
+/// Gives the task that runs a name, for dump_tasks(); a copy is kept. An empty name takes it away.
+///
+/// A task here is what was spawned, or an argument of a combinator, with all that it awaits.
+///
+/// @pre Called by a coroutine that a loop runs.
+/// @par Cost
+/// One allocation.
+void set_name(std::string_view name);
+
+/// Where this coroutine is, where its parent awaits it, and so on up to the task that was spawned.
+/// Never suspends.
+///
+/// An entry has line 0 where an awaitable of somebody else's did not tell. What compilers say
+/// about columns and functions differs; GCC's name of a coroutine is mangled.
+/// @par Cost
+/// Proportional to the depth, and the vector. What it reads is noted by awaits that wait, in a
+/// few instructions, and not by those that do not.
+[[nodiscard]] inline detail::callstack_query callstack() noexcept {
     return {};
 }
 

@@ -303,10 +303,11 @@ public:
         , held_{std::forward<Value>(value)} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
         auto& state = channel_->state_;
         return this->start(
-            caller, detail::scope_of(caller),
+            caller, detail::scope_of(caller, at),
             [&] {
                 if (!state.closed) return state.deliver(std::move(held_));
                 this->end_ = detail::wait_end::closed;
@@ -338,10 +339,11 @@ public:
         , channel_{&from} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
         auto& state = channel_->state_;
         return this->start(
-            caller, detail::scope_of(caller),
+            caller, detail::scope_of(caller, at),
             [&] {
                 if (state.take(this->value_)) return true;
                 this->end_ = detail::wait_end::no_more;

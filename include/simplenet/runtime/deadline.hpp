@@ -92,13 +92,14 @@ public:
 
     bool await_ready() const noexcept { return operation_.await_ready(); }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
         if constexpr (std::is_void_v<decltype(operation_.await_suspend(caller))>) {
-            operation_.await_suspend(caller);
+            await_suspend_at(operation_, caller, at);
         } else {
-            if (!operation_.await_suspend(caller)) return false;
+            if (!await_suspend_at(operation_, caller, at)) return false;
         }
-        timer_wheel& timers = timed_queue::of(scope_of(caller)).timers;
+        timer_wheel& timers = timed_queue::of(innermost_scope(caller)).timers;
         if constexpr (std::same_as<Limit, std::chrono::nanoseconds>) {
             timers.insert_after(*this, limit_);
         } else {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -18,6 +19,7 @@
 namespace simplenet {
 namespace detail {
 class loop;
+class main_signals;
 } // namespace detail
 
 inline namespace runtime {
@@ -45,6 +47,7 @@ public:
     ///   that kernel, sandbox or build does not offer, or that the limit of locked memory
     ///   (RLIMIT_MEMLOCK) leaves no room for.
     /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend.
+    /// - `std::errc::invalid_argument`: `dump_signal` cannot be handled.
     /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.
     [[nodiscard]] static result<event_loop> create(loop_options options = {});
 
@@ -142,11 +145,15 @@ public:
 
     [[nodiscard]] loop_metrics metrics() const;
 
+    /// What dump_tasks() prints, of this loop, whether it runs or not. Loop thread only.
+    void dump_tasks(std::ostream& to);
+
     /// The loop that runs on this thread, or null.
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:
-    friend class detail::loop;
+    friend detail::loop;
+    friend detail::main_signals;
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;

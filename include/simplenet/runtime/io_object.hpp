@@ -38,12 +38,14 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        return start(caller, scope_of(caller, at));
     }
     result<> await_resume() noexcept;
 
     void on_stop(stop_reason reason) noexcept override;
+    void describe(std::string& text) override { text += "the end of a close"; }
 
 private:
     friend class loop;

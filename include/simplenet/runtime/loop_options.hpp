@@ -42,6 +42,8 @@ enum class backend : std::uint8_t {
 /// A few system calls, the first time.
 [[nodiscard]] result<> probe_backend(backend which) noexcept;
 
+struct stall_report;
+
 /// How a loop is made. Copyable; every default suits a server.
 struct loop_options {
     // Qualified: here `backend` is also the name of the member.
@@ -65,14 +67,27 @@ struct loop_options {
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When all of them are held, receive() waits for one to come back.
     std::size_t receive_pool = 16 * 1024 * 1024;
-    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. Reserved: not
-    /// implemented yet, a signal has its default effect.
+    /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
+    /// the program has a handler for, ignores or blocks is left alone. See run().
     bool handle_signals = true;
     /// For tests: the address of a testing::manual_clock, which outlives the loop. Null: the
     /// monotonic clock.
     detail::virtual_time* clock = nullptr;
     /// Called with an exception of a detached task. Null: std::terminate.
     void (*on_unhandled)(std::exception_ptr) = nullptr;
+    /// On this signal (SIGUSR1, say) the loop prints its tasks to standard error, as dump_tasks()
+    /// does, when it next turns. 0: on none. Several loops may share a signal. What the signal did
+    /// before is restored when the last of them has gone.
+    int dump_signal = 0;
+    /// A turn of the loop that takes longer is reported to `on_stall`, once a turn. 0: none is. At
+    /// least 1 ms. One thread of the process watches all loops that want it.
+    std::chrono::nanoseconds stall_threshold{0};
+    /// Called on the watching thread, with what the loop was doing; must not throw. Null: prints it
+    /// to standard error.
+    void (*on_stall)(const stall_report&) = nullptr;
+    /// Sent to a stalled thread to learn what it does; default SIGURG, which is otherwise ignored.
+    /// Blocking calls that signals interrupt are interrupted. 0: no signal, and no stack.
+    int stall_signal = 23;
 };
 
 /// What a loop has done since it was made, and what it holds.
@@ -80,6 +95,7 @@ struct loop_metrics {
     std::uint64_t turns = 0;          // passes through the loop
     std::uint64_t completions = 0;    // events and completions that the kernel reported
     std::uint64_t wake_ups = 0;       // system calls by which other threads woke it
+    std::uint64_t stalls = 0;         // turns over stall_threshold
     std::size_t live_tasks = 0;       // spawned and not ended
     std::size_t live_operations = 0;  // I/O operations that wait
     std::ptrdiff_t live_frames = 0;   // coroutine frames allocated and not freed on this thread

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <expected>
 #include <span>
+#include <string>
 
 namespace simplenet::detail {
 
@@ -24,15 +25,18 @@ enum class request : std::uint8_t {
     receive,             // a buffer of the pool with at least 1 byte
     receive_descriptors, // as read_some, with the descriptors that came along
     accept,              // a descriptor
+    perform_read,        // what its perform() takes: backends only wait for its next chance
     write_some,          // at least 1 byte of the buffers
     write_all,           // all of them
     send_file,           // bytes of a file
+    send_pipe,           // bytes that lie in a pipe
     send_descriptors,    // as write_all, with descriptors before the first byte
     connect,             // the end of connecting
+    perform_write,       // as perform_read
 };
 
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
-    return kind <= request::accept;
+    return kind <= request::perform_read;
 }
 [[nodiscard]] constexpr bool is_write(request kind) noexcept {
     return kind >= request::write_some && kind <= request::send_descriptors;
@@ -56,6 +60,12 @@ public:
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
+
+    /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
+    /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
+    /// cleared; or it sleeps, and `lease` is not 0.
+    virtual bool perform() noexcept;
 
     // idle      constructed, or over: nobody else knows it
     // waiting   the backend completes it when something happens
@@ -81,10 +91,15 @@ public:
     std::size_t skip;                      // of a vectored write: bytes of it that have moved
 
     // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
+    // perform_write: not 0 while a timer of its own is to wake it, and nothing in the kernel.
     std::uint32_t lease;
     int outcome; // io_uring: what its own entry came back with
 
     [[nodiscard]] std::error_code code() const noexcept;
+    /// Waits for a timer of its own: events do not wake it.
+    [[nodiscard]] bool sleeps() const noexcept {
+        return kind == request::perform_write && lease != 0;
+    }
 
 protected:
     operation(io_record* of, request what) noexcept
@@ -133,6 +148,7 @@ private:
     bool attempt_read(io_record& of) noexcept;
     bool attempt_write(io_record& of) noexcept;
     void attempted(io_record& of, bool over) noexcept;
+    [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
 };
 
 /// The await_ready and await_suspend of an operation.
@@ -143,8 +159,11 @@ public:
     // stopped coroutine must not go on reading from a busy peer.
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at); // most of them do not
+        return waits;
     }
     /// The same for a caller whose type is not known.
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
@@ -218,10 +237,15 @@ public:
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at);
+        return waits;
+    }
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         // Of nothing: that has to be refused where it stands as well, and must not wait.
-        if (this->size == 0) return start_any_read(caller, scope_of(caller));
-        return start_read(caller, scope_of(caller));
+        return this->size == 0 ? start_any_read(caller, within) : start_read(caller, within);
     }
 };
 
@@ -245,6 +269,16 @@ public:
 
     int file;             // borrowed
     std::uint64_t offset; // of the first byte in the file
+};
+
+/// Writes what lies in a pipe: for async_copy().
+class [[nodiscard]] send_pipe_operation final : public whole_operation<false> {
+public:
+    send_pipe_operation(io_record* of, int from, std::size_t count) noexcept
+        : whole_operation{of, request::send_pipe, nullptr, count}
+        , pipe{from} {}
+
+    int pipe; // borrowed
 };
 
 } // namespace simplenet::detail

@@ -38,8 +38,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        start(caller, scope_of(caller));
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        start(caller, scope_of(caller, at));
     }
     result<> await_resume() const noexcept;
 

@@ -9,11 +9,14 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 namespace simplenet {
 namespace detail {
+
+struct remote_access;
 
 /// What the task's loop and the holder of the handle share.
 class remote_state_base {
@@ -108,6 +111,69 @@ task<> run_remotely(task<T> work, remote_completion<T> completion) {
     state.has_slot = true;
 }
 
+/// Waits for what runs elsewhere. Awaitable of remote_handle; the contract is documented there.
+template <class T>
+class [[nodiscard]] remote_wait : public suspension, public posted {
+public:
+    explicit remote_wait(remote_state<T>& state) noexcept
+        : state_{&state} {}
+    remote_wait(remote_wait&& other) noexcept
+        : suspension{}
+        , posted{}
+        , state_{other.state_} {}
+    ~remote_wait() {
+        if (waiting_) state_->forget_waiter();
+    }
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
+        if (within.stopped()) state_->stop.request_stop();
+        suspend(caller, within);
+        if (within.torn_down) { // nothing is waited for any more
+            given_up_ = true;
+            within.queue->refuse(*this, within);
+            return true;
+        }
+        waiting_ = true;
+        if (state_->wait_with(*this, *within.queue)) return true;
+        within.current = nullptr;
+        return false;
+    }
+    T await_resume() {
+        if (!answered()) throw_system_error(std::make_error_code(std::errc::operation_canceled));
+        return state_->take();
+    }
+
+    void on_stop(stop_reason reason) noexcept override {
+        state_->stop.request_stop();
+        // The other loop may never run again; this one is not to hang on it.
+        if (reason != stop_reason::teardown || given_up_ || !state_->forget_waiter()) return;
+        given_up_ = true;
+        within_->queue->push(*this);
+    }
+    void describe(std::string& text) override { text += "work on another thread"; }
+
+protected:
+    /// The wait is over. False: and what was waited for never came to its end.
+    [[nodiscard]] bool answered() noexcept {
+        // The thread that posted this is through with our loop, which may end now.
+        if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
+        return !given_up_ && state_->has_slot;
+    }
+
+    remote_state<T>* state_; // held by whoever made this
+
+private:
+    void run() noexcept override { resume(); } // posted, or on the ready list: one of the two
+    void drop() noexcept override {}           // the frame around it goes with its loop
+
+    bool waiting_ = false;
+    bool given_up_ = false;
+};
+
 } // namespace detail
 
 inline namespace runtime {
@@ -125,7 +191,7 @@ inline namespace runtime {
 template <class T = void>
 class remote_handle {
 public:
-    class awaiter;
+    using awaiter = detail::remote_wait<T>;
 
     explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
         : state_{std::move(state)} {}
@@ -154,6 +220,7 @@ public:
     void detach() noexcept { state_.reset(); }
 
 private:
+    friend detail::remote_access;
     [[nodiscard]] detail::remote_state<T>& state() const noexcept {
         SIMPLENET_EXPECTS(state_ != nullptr, "an empty remote_handle has no task");
         return *state_;
@@ -162,63 +229,13 @@ private:
     std::shared_ptr<detail::remote_state<T>> state_;
 };
 
-/// Awaitable of remote_handle; the contract is documented there.
-template <class T>
-class [[nodiscard]] remote_handle<T>::awaiter final : public detail::suspension,
-                                                      public detail::posted {
-public:
-    explicit awaiter(detail::remote_state<T>& state) noexcept
-        : state_{&state} {}
-    awaiter(awaiter&& other) noexcept
-        : suspension{}
-        , posted{}
-        , state_{other.state_} {}
-    ~awaiter() {
-        if (waiting_) state_->forget_waiter();
-    }
+} // namespace runtime
 
-    static bool await_ready() noexcept { return false; }
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
-        if (within.stopped()) state_->stop.request_stop();
-        suspend(caller, within);
-        if (within.torn_down) { // nothing is waited for any more
-            given_up_ = true;
-            within.queue->refuse(*this, within);
-            return true;
-        }
-        waiting_ = true;
-        if (state_->wait_with(*this, *within.queue)) return true;
-        within.current = nullptr;
-        return false;
+struct detail::remote_access {
+    template <class T>
+    [[nodiscard]] static std::shared_ptr<remote_state<T>> share(remote_handle<T> handle) noexcept {
+        return std::move(handle.state_);
     }
-    T await_resume() {
-        // The thread that posted this is through with our loop, which may end now.
-        if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
-        if (given_up_) {
-            detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));
-        }
-        return state_->take();
-    }
-
-    void on_stop(detail::stop_reason reason) noexcept override {
-        state_->stop.request_stop();
-        // The other loop may never run again; this one is not to hang on it.
-        if (reason != detail::stop_reason::teardown || given_up_ || !state_->forget_waiter())
-            return;
-        given_up_ = true;
-        within_->queue->push(*this);
-    }
-
-private:
-    void run() noexcept override { resume(); } // posted, or on the ready list: one of the two
-    void drop() noexcept override {}           // the frame around it goes with its loop
-
-    detail::remote_state<T>* state_; // held by the handle
-    bool waiting_ = false;
-    bool given_up_ = false;
 };
 
-} // namespace runtime
 } // namespace simplenet

@@ -65,7 +65,7 @@ struct resolve_options {
 /// Allocates; two posts from other threads for a name.
 /// @par Thread safety
 /// A child of fork(2) has resolver threads of its own. At the end of the process nobody waits for
-/// a lookup. Resolver threads block every signal.
+/// a lookup. Resolver threads block every signal but those of faults.
 /// @par Example
 /// @snippet docs/snippets/resolving.cpp resolve
 [[nodiscard]] task<result<std::vector<endpoint>>>

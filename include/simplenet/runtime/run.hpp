@@ -2,6 +2,7 @@
 // run(): a program, or a thread of one, as a single task. Layer runtime.
 
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/main_signals.hpp>
 
 #include <exception>
 #include <optional>
@@ -38,6 +39,14 @@ inline namespace runtime {
 
 /// Runs `main` on a loop of its own until it ends; then the rest is stopped and joined.
 ///
+/// On the main thread, unless loop_options::handle_signals is false, the first SIGINT or SIGTERM
+/// stops `main`, whose operations fail with operation_canceled, and run() returns what it makes of
+/// that; the second one kills the process. So a `main` that waits is a program that ends cleanly.
+/// This holds for a signal that has its default action and is not blocked when run() is called.
+/// Handlers that the program has, and signals that it ignores (nohup(1)) or blocks (signal_set),
+/// are left alone. What was there before is there again when run() returns; a signal that came
+/// after the end of `main` has its effect then.
+///
 /// @return What `main` returns. Rethrows its exception. Throws `std::system_error` if no loop can
 ///         be made (see event_loop::create()), or with operation_canceled if the loop was stopped
 ///         by event_loop::stop() and `main` went on after 1000 refused operations.
@@ -49,6 +58,7 @@ T run(task<T> main, loop_options options = {}) {
     SIMPLENET_EXPECTS(event_loop::current() == nullptr,
                       "run() inside a running loop: await the task instead");
     std::optional<detail::result_slot<T>> outcome;
+    detail::main_signals signals{options.handle_signals};
     {
         auto made = event_loop::create(options);
         if (!made) {
@@ -56,8 +66,9 @@ T run(task<T> main, loop_options options = {}) {
                 made.error(), "no event loop (see loop_options::backend and SIMPLENET_BACKEND)");
         }
         event_loop loop = *std::move(made);
-        loop.spawn(detail::run_main(std::move(main), outcome, loop));
+        signals.begin(loop, loop.spawn(detail::run_main(std::move(main), outcome, loop)));
         loop.run();
+        signals.end();
     } // joins the rest, and main itself if it was not main that stopped the loop
     if (!outcome) {
         detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <coroutine>
+#include <string>
 
 namespace simplenet {
 namespace detail {
@@ -19,6 +20,7 @@ public:
     static bool await_ready() noexcept { return false; }
 
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
 
 protected:
     sleep_base() noexcept = default;
@@ -42,8 +44,9 @@ public:
         : delay_{delay} {}
 
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        scope& within = scope_of(caller);
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
         if (begin(caller, within)) timed_queue::of(within).timers.insert_after(*this, delay_);
     }
     result<> await_resume() const noexcept { return outcome(); }
@@ -59,8 +62,9 @@ public:
         : deadline_{deadline} {}
 
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        scope& within = scope_of(caller);
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
         if (begin(caller, within)) timed_queue::of(within).timers.insert(*this, deadline_);
     }
     result<> await_resume() const noexcept { return outcome(); }
@@ -144,8 +148,9 @@ public:
         : interval_{&of} {}
 
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    void await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         if (!begin(caller, within)) return;
         detail::timed_queue& queue = detail::timed_queue::of(within);
         queue.timers.insert(*this, interval_->upcoming(queue.now()));

@@ -60,6 +60,10 @@ public:
 
 [[nodiscard]] result<> shutdown_write(const io_object& socket) noexcept;
 
+/// Moves what the socket has into an empty pipe, without waiting; else operation_would_block. Says
+/// nothing about the end of the stream.
+[[nodiscard]] result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept;
+
 /// Reading and writing of streams. At most one reader and one writer at a time: a second of either
 /// kind stops the program.
 template <class Base>
@@ -165,6 +169,13 @@ public:
     // operation_would_block.
     [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
         return read_some(into).if_ready();
+    }
+    [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
+        return detail::splice_ready(*this->record(), into, most);
+    }
+    [[nodiscard]] detail::send_pipe_operation send_pipe_operation(int from,
+                                                                  std::size_t count) noexcept {
+        return {this->record(), from, count};
     }
 
     // async_read_exact(), async_write_all() and async_send_file() on a stream of the runtime are

@@ -26,6 +26,11 @@ public:
     [[nodiscard]] timer_wheel::time_point now() const noexcept {
         return time_ == nullptr ? timer_wheel::clock::now() : time_->now();
     }
+    /// Now, as the loop of this thread counts, or by the monotonic clock if there is none.
+    [[nodiscard]] static timer_wheel::time_point present() noexcept {
+        const auto* const queue = static_cast<timed_queue*>(run_queue::current());
+        return queue == nullptr ? timer_wheel::clock::now() : queue->now();
+    }
     [[nodiscard]] bool goes_by(const virtual_time& time) const noexcept { return time_ == &time; }
 
 protected:

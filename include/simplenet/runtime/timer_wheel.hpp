@@ -136,6 +136,12 @@ public:
     void settle(time_point now) noexcept {
         if (has_fresh() || !newest_->points.empty()) begin_batch(now);
     }
+    /// settle(), after which every deadline() is known. For those who ask rarely: pours every
+    /// batch.
+    void settle_all(time_point now) noexcept {
+        settle(now);
+        pour_all();
+    }
 
     /// When to call fire() at the latest, for a driver that may come too early, once for each timer
     /// at most that was cancelled meanwhile; time_point::max() if there is no need. Two

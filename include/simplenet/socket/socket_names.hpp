@@ -76,6 +76,28 @@ public:
     }
 };
 
+/// Of a Unix domain socket that others find by its name.
+template <class Base>
+class with_local_path : public Base {
+public:
+    using Base::Base;
+
+    /// Removes the path from the file system, if there is one and it is a socket: nobody can
+    /// connect or send by it any more. What is connected, or waits for `accept()`, is not
+    /// affected.
+    ///
+    /// Nothing else removes a path, `close()` and the destructor included: by then it may belong
+    /// to the server's successor. Servers that expect to die without calling this bind with the
+    /// option `unlink_existing`.
+    ///
+    /// @par Errors
+    /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
+    ///   not the current one any more.
+    [[nodiscard]] result<> unlink_path() noexcept {
+        return names::unlink_unix_path(this->native_handle());
+    }
+};
+
 } // namespace detail
 
 } // namespace simplenet

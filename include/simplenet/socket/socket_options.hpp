@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace simplenet {
@@ -57,6 +58,20 @@ struct udp_options {
     bool reuse_address = false;
 };
 
+/// How a Unix domain datagram socket is made.
+struct local_bind_options {
+    /// As in local_listen_options: removes a socket that is in the way at the path.
+    bool unlink_existing = false;
+};
+
+/// Explicit congestion notification (RFC 3168): the two low bits of the traffic class.
+enum class ecn : std::uint8_t {
+    not_capable = 0,            // not-ECT
+    ect_1 = 1,                  // the sender understands marks; L4S (RFC 9331)
+    ect_0 = 2,                  // the sender understands marks
+    congestion_experienced = 3, // a router on the way marked it instead of dropping it
+};
+
 /// When an idle TCP connection is probed and given up (tcp(7)). With these values a peer that
 /// vanished is noticed after two minutes.
 struct keep_alive_options {
@@ -98,6 +113,11 @@ namespace detail::options {
 [[nodiscard]] result<> set_multicast_hops(int fd, int hops) noexcept;
 [[nodiscard]] result<int> multicast_hops(int fd) noexcept;
 [[nodiscard]] result<> set_multicast_interface(int fd, unsigned interface) noexcept;
+[[nodiscard]] result<> enable_gro(int fd, bool on) noexcept;
+[[nodiscard]] result<> set_receive_packet_info(int fd, bool on) noexcept; // up to three
+[[nodiscard]] result<> set_receive_ecn(int fd, bool on) noexcept;         // up to three
+[[nodiscard]] result<> set_receive_errors(int fd, bool on) noexcept;      // up to three
+[[nodiscard]] result<> set_ecn(int fd, ecn mark) noexcept;                // up to five
 
 } // namespace detail::options
 
@@ -260,6 +280,41 @@ public:
     /// tells an IPv4 address, which an interface chosen by number does not have.
     [[nodiscard]] result<> set_multicast_interface(unsigned interface) noexcept {
         return options::set_multicast_interface(this->native_handle(), interface);
+    }
+
+    /// Lets the kernel join datagrams of one sender and of equal size before they are received:
+    /// one receive then brings several, as `udp_datagram::segment_size` tells. Receive into 64 KiB,
+    /// or what does not fit is lost (UDP_GRO, udp(7)).
+    ///
+    /// @par Errors
+    /// - `std::errc::no_protocol_option`: Linux before 5.0.
+    [[nodiscard]] result<> enable_gro(bool on = true) noexcept {
+        return options::enable_gro(this->native_handle(), on);
+    }
+
+    /// Fills `udp_datagram::to` and `interface` (IP_PKTINFO, ip(7)). Off in a fresh socket.
+    [[nodiscard]] result<> set_receive_packet_info(bool on) noexcept {
+        return options::set_receive_packet_info(this->native_handle(), on);
+    }
+
+    /// Fills `udp_datagram::ecn` (IP_RECVTOS, ip(7)). Off in a fresh socket.
+    [[nodiscard]] result<> set_receive_ecn(bool on) noexcept {
+        return options::set_receive_ecn(this->native_handle(), on);
+    }
+    /// The mark of what is sent here, unless its own options say otherwise. The DSCP of the socket
+    /// stays.
+    [[nodiscard]] result<> set_ecn(ecn mark) noexcept {
+        return options::set_ecn(this->native_handle(), mark);
+    }
+
+    /// Reports what the network says about datagrams sent here to sockets that are not connected
+    /// too, and keeps it for `take_error()` (IP_RECVERR, ip(7)). Off in a fresh socket: then only
+    /// a connected socket is told, by an error of its next operation, and without details.
+    ///
+    /// When it is on, the next operation fails with an error that may be about *any* peer that was
+    /// sent to; the socket works on. What is not taken takes room in the receive buffer.
+    [[nodiscard]] result<> set_receive_errors(bool on) noexcept {
+        return options::set_receive_errors(this->native_handle(), on);
     }
 };
 

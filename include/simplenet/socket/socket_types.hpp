@@ -10,7 +10,8 @@ namespace simplenet::detail {
 
 using tcp_stream_base = with_stream_transfers<with_ip_names<with_tcp_options<socket_handle>>>;
 using tcp_listener_base = with_ip_names<with_tcp_options<socket_handle>>;
-using udp_socket_base = with_datagram_transfers<with_ip_names<with_udp_options<socket_handle>>>;
+using udp_socket_base =
+    with_datagram_transfers<with_udp_peer<with_ip_names<with_udp_options<socket_handle>>>>;
 using local_socket_base = with_local_names<with_socket_options<socket_handle>>;
 
 /// The common part of Unix domain streams.
@@ -27,23 +28,9 @@ public:
 };
 
 /// The common part of Unix domain listeners.
-class local_listener_base : public local_socket_base {
-public:
-    using local_socket_base::local_socket_base;
+using local_listener_base = with_local_path<local_socket_base>;
 
-    /// Removes the path from the file system, if there is one and it is a socket: nobody can
-    /// connect by it any more. Connections that are made or wait for `accept()` are not affected.
-    ///
-    /// Nothing else removes a path, `close()` and the destructor included: by then it may belong
-    /// to the server's successor. Servers that expect to die without calling this bind with
-    /// `local_listen_options::unlink_existing`.
-    ///
-    /// @par Errors
-    /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
-    ///   not the current one any more.
-    [[nodiscard]] result<> unlink_path() noexcept {
-        return names::unlink_unix_path(native_handle());
-    }
-};
+using local_datagram_base = with_local_datagram_transfers<
+    with_datagram_peer<with_local_path<local_socket_base>, simplenet::local_endpoint>>;
 
 } // namespace simplenet::detail

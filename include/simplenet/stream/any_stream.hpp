@@ -208,8 +208,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        return start(caller, scope_of(caller, at));
     }
     bool start(std::coroutine_handle<> caller, scope& within) {
         SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");

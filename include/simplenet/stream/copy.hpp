@@ -1,8 +1,10 @@
 #pragma once
 // async_copy and async_copy_bidirectional: everything from one stream to another. Layer stream.
 
+#include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <algorithm>
@@ -70,6 +72,58 @@ private:
     std::size_t size_ = 0; // bytes in use
 };
 
+/// A pipe through which the kernel moves pages in place of bytes, while there are many. The thread
+/// keeps an empty one to spare.
+class copy_pipe {
+public:
+    static constexpr std::size_t capacity = std::size_t{1024} * 1024;
+    /// Bytes that came at once, from which on it is worth while.
+    static constexpr std::size_t threshold = std::size_t{32} * 1024;
+
+    copy_pipe() noexcept;
+    copy_pipe(const copy_pipe&) = delete;
+    copy_pipe& operator=(const copy_pipe&) = delete;
+    ~copy_pipe();
+
+    /// Not if there are too few descriptors, or if the pipes of this user have grown too large.
+    [[nodiscard]] bool usable() const noexcept { return static_cast<bool>(in_); }
+    [[nodiscard]] int in() const noexcept { return in_.get(); }
+    [[nodiscard]] int out() const noexcept { return out_.get(); }
+    void holds(std::size_t count) noexcept { held_ = count; }
+
+private:
+    unique_fd in_;
+    unique_fd out_;
+    std::size_t held_ = 0; // bytes
+};
+
+template <class Reader, class Writer>
+concept splices_to = requires(Reader& from, Writer& to) {
+    from.splice_ready(0, std::size_t{});
+    to.send_pipe_operation(0, std::size_t{});
+};
+
+/// Moves what is there and what comes meanwhile, until nothing is there.
+// What an error or a stop leaves in the pipe is lost like what they leave in a block: it is dropped
+// with the pipe.
+template <class Reader, class Writer>
+task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
+    copy_pipe pipe;
+    while (pipe.usable()) {
+        const result<std::size_t> count = from.splice_ready(pipe.in(), copy_pipe::capacity);
+        if (!count) {
+            if (count.error() == std::errc::operation_would_block) break;
+            co_return fail(count);
+        }
+        pipe.holds(*count);
+        const transfer_result written = co_await to.send_pipe_operation(pipe.out(), *count);
+        moved += written ? *written : written.error().transferred;
+        if (!written) co_return fail(written.error().code);
+        pipe.holds(0);
+    }
+    co_return result<>{};
+}
+
 /// Has receive(), which waits without memory and ends with a lease.
 template <class Stream>
 concept leasing_reader = requires(Stream& stream) {
@@ -132,6 +186,13 @@ task<result<>> copy_leased(Reader& from, Writer& to, std::size_t& moved) {
             if (!written) co_return fail(written.error().code);
             if (end == errc::end_of_stream) co_return result<>{};
             if (end) co_return fail(end);
+            if constexpr (splices_to<Reader, Writer>) {
+                if (rest.empty() && block.content().size() >= copy_pipe::threshold) {
+                    const result<> spliced = co_await copy_spliced(from, to, moved);
+                    if (!spliced) co_return spliced;
+                    break;
+                }
+            }
             if (blocks % blocks_per_turn == 0) co_await yield();
         }
     }
@@ -177,7 +238,7 @@ template <class Reader, class Writer>
 task<result<>> copy_and_end(Reader& from, Writer& to, std::size_t& moved) {
     const result<> copied = co_await copy_into(from, to, moved);
     if (!copied) co_return copied;
-    co_return co_await to.shutdown_write();
+    co_return co_await async_shutdown_write(to);
 }
 
 template <class A, class B>
@@ -199,19 +260,20 @@ inline namespace runtime {
 /// Copies everything that comes from `from` to `to`, until the end of the stream.
 ///
 /// The end is not passed on: shut `to` down when that is what you want. Reads no further ahead than
-/// 128 KiB, so a slow `to` slows `from` down.
+/// 1 MiB, so a slow `to` slows `from` down.
 ///
 /// @pre No other read of `from` and no other write to `to` is in flight; both outlive the await.
 /// @return The bytes that `to` took.
 ///
 /// @par Errors
 /// As of reading from `from` and writing to `to`, but for the end of the stream; `transferred` is
-/// what `to` took, to the byte. What had been read beyond that is lost, 128 KiB at most.
+/// what `to` took, to the byte. What had been read beyond that is lost, 1 MiB at most.
 /// @par Cancellation
 /// A stop while it waits for `from` loses nothing; while it waits for `to`, as after an error.
 /// @par Cost
 /// A stream with receive(), such as those of the runtime, is waited for without memory. Any other
-/// one takes 128 KiB all the time.
+/// one takes 128 KiB all the time. Between streams of the runtime the kernel moves what comes in
+/// large amounts (splice(2)); a thread keeps a pipe for that.
 /// @par Example
 /// @snippet writing.cpp copy
 template <async_reader Reader, async_writer Writer>

@@ -44,8 +44,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        return start(caller, scope_of(caller, at));
     }
     bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 

@@ -5,6 +5,7 @@
 #include <simplenet/coro/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/stream/write_queue.hpp>
 
@@ -65,8 +66,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        return start(caller, scope_of(caller, at));
     }
     result<> await_resume() const noexcept {
         if (error_) return fail(error_);
@@ -209,7 +211,9 @@ private:
                 wrote(*count);
             }
             if (is_ending()) {
-                if constexpr (half_closable<Stream>) ended(co_await stream.shutdown_write());
+                if constexpr (half_closable<Stream>) {
+                    ended(co_await async_shutdown_write(stream));
+                }
                 co_return;
             }
             co_await parking{*this};

@@ -129,8 +129,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) {
-        return start(caller, scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) {
+        return start(caller, scope_of(caller, at));
     }
     bool start(std::coroutine_handle<> caller, scope& within) {
         store_.enter();
@@ -194,7 +195,8 @@ private:
                 verdict_.error = count.error();
                 co_return;
             }
-            SIMPLENET_EXPECTS(*count <= space.bytes.size(), "a stream read more than it could");
+            SIMPLENET_EXPECTS(*count != 0 && *count <= space.bytes.size(),
+                              "a stream read nothing, or more than it could");
             space.filled = *count;
         }
     }

@@ -30,6 +30,10 @@ concept shuts_down_in_time = !shuts_down_at_once<Stream> && requires(Stream& str
     requires std::same_as<await_result<decltype(stream.shutdown_write())>, result<>>;
 };
 
+/// Can tell the peer that nothing more will come.
+template <class Stream>
+concept half_closable = shuts_down_at_once<Stream> || shuts_down_in_time<Stream>;
+
 /// Awaitable of async_shutdown_write() where nothing has to be waited for. Lazy all the same.
 template <class Stream>
 class [[nodiscard]] shutdown_operation {
@@ -119,8 +123,7 @@ inline namespace runtime {
 /// @par Cancellation
 /// A socket has nothing to wait for, so a stop does not prevent it. Another stream may have to
 /// write something first, which can be stopped.
-template <class Stream>
-    requires detail::shuts_down_at_once<Stream> || detail::shuts_down_in_time<Stream>
+template <detail::half_closable Stream>
 [[nodiscard]] auto async_shutdown_write(Stream& stream) {
     if constexpr (detail::shuts_down_at_once<Stream>) {
         return detail::shutdown_operation<Stream>{stream};
@@ -146,6 +149,12 @@ public:
         requires requires(S& whole) { whole.receive(); }
     {
         return this->stream().receive();
+    }
+    // For async_copy().
+    [[nodiscard]] auto read_ready(mutable_buffer into) const
+        requires requires(S& whole) { whole.read_ready(into); }
+    {
+        return this->stream().read_ready(into);
     }
     // For async_read_exact().
     [[nodiscard]] auto read_exact_operation(mutable_buffer into) const
@@ -229,7 +238,7 @@ struct detail::split_access {
     template <class S>
     static S reunite(read_half<S>& reads, write_half<S>& writes) {
         SIMPLENET_EXPECTS(&reads.stream() == &writes.stream(), "halves of two different streams");
-        S whole{std::move(reads.stream())};
+        S whole(std::move(reads.stream()));
         delete std::exchange(reads.shared_, nullptr);
         writes.shared_ = nullptr;
         return whole;

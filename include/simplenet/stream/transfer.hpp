@@ -42,12 +42,6 @@ concept vectored_writer =
         requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
     };
 
-/// Can tell the peer that nothing more will come.
-template <class Stream>
-concept half_closable = requires(Stream& stream) {
-    { stream.shutdown_write() } -> awaitable;
-};
-
 template <class Stream>
 task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
     std::size_t done = 0;

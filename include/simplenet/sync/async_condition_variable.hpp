@@ -131,8 +131,9 @@ public:
         , predicate_{std::move(predicate)} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) {
-        return start(caller, detail::scope_of(caller));
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) {
+        return start(caller, detail::scope_of(caller, at));
     }
     result<> await_resume() const { return finish(); }
 

@@ -67,8 +67,9 @@ public:
         : semaphore_{&at} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         if (refused(caller, within)) return true;
         if (semaphore_->try_acquire()) return ended_at_once(caller, within);
         suspend(caller, within);

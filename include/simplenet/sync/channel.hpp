@@ -127,8 +127,9 @@ public:
         , held_{std::forward<Value>(value)} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         if (this->refused(caller, within)) return true;
         if (channel_->state_.closed) {
             return this->ended_at_once(caller, within, detail::wait_end::closed);
@@ -155,8 +156,9 @@ public:
         : channel_{&from} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         if (this->refused(caller, within)) return true;
         if (channel_->state_.take(this->value_)) return this->ended_at_once(caller, within);
         if (channel_->state_.closed) {

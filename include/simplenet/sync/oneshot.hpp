@@ -144,8 +144,9 @@ public:
         : oneshot_{&from} {}
 
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
-        detail::scope& within = detail::scope_of(caller);
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       detail::await_site at = detail::await_site::current()) noexcept {
+        detail::scope& within = detail::scope_of(caller, at);
         if (this->refused(caller, within)) return true;
         if (oneshot_->value_) {
             this->value_.emplace(*std::move(oneshot_->value_));

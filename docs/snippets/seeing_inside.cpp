@@ -1,0 +1,67 @@
+// The code of docs/usage/seeing-inside.md.
+
+#include <simplenet/simplenet.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <source_location>
+
+using namespace simplenet;
+using namespace std::chrono_literals;
+
+task<> program();
+
+//! [name]
+task<> serve(tcp_stream client) {
+    this_task::set_name("client"); // a copy is kept, for as long as the task lives
+    while (auto bytes = co_await client.receive()) {
+        if (!co_await async_write_all(client, *bytes)) break;
+    }
+}
+//! [name]
+
+void with_a_signal() {
+    //! [signal]
+    loop_options options;
+    options.dump_signal = SIGUSR1; // kill -USR1: the loop prints its tasks to standard error
+    run(program(), options);
+    //! [signal]
+}
+
+//! [dump]
+task<> every_minute() {
+    interval minute{60s};
+    while (co_await minute.next())
+        dump_tasks(std::clog); // the tasks of this loop, this one included
+}
+//! [dump]
+
+//! [callstack]
+task<> where_am_i() {
+    for (const std::source_location& at : co_await this_task::callstack())
+        std::clog << at.file_name() << ':' << at.line() << '\n';
+}
+//! [callstack]
+
+void with_a_watchdog() {
+    //! [watchdog]
+    loop_options options;
+    options.stall_threshold = 100ms;
+    options.on_stall = [](const stall_report& report) { // on a thread of the library
+        std::clog << "task " << report.task << ' ' << report.name << " blocks its loop\n";
+        for (const std::string& frame : report.stack)
+            std::clog << "    " << frame << '\n';
+    };
+    run(program(), options);
+    //! [watchdog]
+}
+
+//! [metrics]
+task<> report() {
+    const loop_metrics now = event_loop::current()->metrics();
+    std::clog << now.live_tasks << " tasks, " << now.live_operations << " operations, " << now.turns
+              << " turns, " << now.stalls << " stalls\n";
+    co_return;
+}
+//! [metrics]

@@ -1,0 +1,81 @@
+// Finds the prime numbers up to a limit: producers give out numbers, consumers test them.
+// Lesson: a channel between coroutines, which ends by being closed, and back-pressure for nothing.
+
+#include <simplenet/simplenet.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+using namespace simplenet;
+
+namespace {
+
+//! [produce]
+// Every send waits while eight numbers lie in the channel: producers are no faster than consumers.
+task<result<>> produce(channel<int>& numbers, int from, int to) {
+    for (int number = from; number <= to; ++number) {
+        if (auto sent = co_await numbers.send(number); !sent) co_return fail(sent);
+    }
+    co_return {};
+}
+//! [produce]
+
+bool is_prime(int number) {
+    for (int factor = 2; factor * factor <= number; ++factor) {
+        if (number % factor == 0) return false;
+    }
+    return number > 1;
+}
+
+//! [consume]
+// The end of the channel is an error value, so this loop ends by itself.
+task<> consume(channel<int>& numbers, channel<int>& primes) {
+    while (const auto number = co_await numbers.receive()) {
+        if (is_prime(*number) && !co_await primes.send(*number)) co_return;
+    }
+}
+//! [consume]
+
+task<> print(channel<int>& primes) {
+    int count = 0;
+    long sum = 0;
+    while (const auto prime = co_await primes.receive()) {
+        ++count;
+        sum += *prime;
+    }
+    std::cout << count << " primes, their sum is " << sum << '\n';
+}
+
+//! [all]
+task<> find_primes(int limit) {
+    channel<int> numbers{8};
+    channel<int> primes{8};
+    auto printer = spawn(print(primes));
+
+    task_group producers;
+    producers.spawn(produce(numbers, 1, limit / 2));
+    producers.spawn(produce(numbers, limit / 2 + 1, limit));
+    task_group consumers;
+    for (int each = 0; each < 3; ++each)
+        consumers.spawn(consume(numbers, primes));
+
+    // Who has nothing more to say closes: what was sent before is still received.
+    if (!co_await producers.join()) std::cerr << "stopped early\n";
+    numbers.close();
+    (void)co_await consumers.join();
+    primes.close();
+    co_await printer;
+}
+//! [all]
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const int limit = argc > 1 ? std::atoi(argv[1]) : 1000;
+    if (argc > 2 || limit < 1) {
+        std::cerr << "usage: producer_consumer [LIMIT]\n";
+        return 2;
+    }
+    run(find_primes(limit));
+}

@@ -1,0 +1,141 @@
+#pragma once
+// run_on: a call on another loop, awaited on this one. Layer runtime.
+
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/remote_handle.hpp>
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace simplenet {
+inline namespace runtime {
+
+/// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
+/// Each is called at most once; one that never will be is destroyed.
+template <class T>
+concept executor = requires(T& where, void (*call)()) { where.post(call); };
+
+} // namespace runtime
+
+namespace detail {
+
+/// Waits for a call elsewhere; one that never came to its end is an error where `T` can say so.
+template <class T>
+class [[nodiscard]] run_on_wait final : public remote_wait<T> {
+public:
+    using remote_wait<T>::remote_wait;
+
+    T await_resume() {
+        if constexpr (reports_errors<T>) {
+            if (!this->answered()) {
+                return T{std::unexpect, std::make_error_code(std::errc::operation_canceled)};
+            }
+            return this->state_->take();
+        } else {
+            return remote_wait<T>::await_resume();
+        }
+    }
+};
+
+/// What is posted: the call, and where its result goes.
+template <class T, class Call>
+class posted_remote_call {
+public:
+    posted_remote_call(std::shared_ptr<remote_state<T>> state, Call call)
+        : completion_{std::move(state)}
+        , call_{std::move(call)} {}
+
+    void operator()() noexcept {
+        remote_state<T>& state = completion_.state();
+        if (state.stop.stop_requested()) return; // it has not begun, and is not to
+        try {
+            if constexpr (std::is_void_v<T>) {
+                call_();
+                state.slot.return_void();
+            } else {
+                state.slot.return_value(call_());
+            }
+        } catch (...) {
+            state.slot.unhandled_exception();
+        }
+        state.has_slot = true;
+    }
+
+private:
+    remote_completion<T> completion_; // goes last: the captures are gone when the caller goes on
+    Call call_;
+};
+
+template <class T, class Executor, class Call>
+task<T> run_call_on(Executor& where, Call call) {
+    const auto state = std::make_shared<remote_state<T>>(run_queue::require_current().on_unhandled);
+    where.post(posted_remote_call<T, Call>{state, std::move(call)});
+    run_on_wait<T> wait{*state};
+    co_return co_await wait;
+}
+
+template <class T>
+task<T> run_task_on(event_loop& where, task<T> work) {
+    const std::shared_ptr<remote_state<T>> state =
+        remote_access::share(where.spawn_remote(std::move(work)));
+    run_on_wait<T> wait{*state};
+    co_return co_await wait;
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Calls `function(arguments...)` on the thread of `where`, and goes on here with what it returns.
+///
+/// If that is a task, it runs on that loop to its end: only an event_loop has such. The callable
+/// and its arguments are moved or copied, as for std::thread; they are used, and destroyed, over
+/// there, before the await returns. What is passed by std::ref has to bear another thread, and to
+/// live on if this coroutine's loop is destroyed meanwhile.
+///
+/// @return What the call, or its task, returns; rethrows its exception. If it never came to its
+///         end, because `where` was destroyed before: operation_canceled, as the error of an
+///         expected that can hold one, else thrown as `std::system_error`.
+/// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
+/// @par Cancellation
+/// A stop goes to the task over there, which is then joined; so what it still achieved is returned.
+/// A call that is no task is not interrupted; one that has not begun is dropped, with
+/// operation_canceled. The destruction of this loop does not wait: an exception that comes later
+/// goes to `on_unhandled`.
+/// @par Cost
+/// Two allocations, two recycled frames; a system call for each of the loops that sleeps.
+/// @par Example
+/// @snippet coroutines.cpp run_on
+template <executor Executor, class Function, class... Args>
+[[nodiscard]] auto run_on(Executor& where, Function&& function, Args&&... arguments) {
+    static_assert(detail::safe_in_co_await<Function>,
+                  "GCC 12 destroys the captures of this closure twice inside a co_await "
+                  "expression: name it, and pass the name (auto call = [...] {...}; co_await "
+                  "run_on(loop, call))");
+    constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
+    static_assert(callable, "run_on() cannot call this with these arguments: as for std::thread, "
+                            "callable and arguments are copied or moved and passed as rvalues, so "
+                            "an argument that is a reference needs std::ref");
+    if constexpr (callable) {
+        using returned = detail::task_of_call<Function, Args...>;
+        if constexpr (detail::is_task<returned>) {
+            static_assert(std::same_as<Executor, event_loop>, "a task runs on an event_loop");
+            using value = typename returned::value_type;
+            return detail::run_task_on<value>(
+                where, detail::call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
+                           std::forward<Function>(function), std::forward<Args>(arguments)...));
+        } else {
+            using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
+            return detail::run_call_on<returned>(
+                where, call{std::forward<Function>(function), {std::forward<Args>(arguments)...}});
+        }
+    }
+}
+
+} // namespace runtime
+} // namespace simplenet

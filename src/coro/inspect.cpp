@@ -1,0 +1,150 @@
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include <cxxabi.h>
+
+namespace simplenet {
+namespace detail {
+
+void suspension::describe(std::string& text) {
+    const char* const mangled = typeid(*this).name();
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> name{
+        abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free};
+    text += status == 0 ? name.get() : mangled;
+}
+
+void append_sites(const promise_base& innermost, std::vector<std::source_location>& to) {
+    for (const promise_base* at = &innermost; at != nullptr; at = parent_of(*at)) {
+        if (!at->stands_in_) to.push_back(at->where_);
+    }
+}
+
+namespace {
+
+/// What one suspension, or one set of children, shows.
+class parts final : public inspector {
+public:
+    void inside(scope& inner) override { nested = &inner; }
+    void beside(chain& child) override {
+        if (!child.over) children.push_back(&child);
+    }
+
+    scope* nested = nullptr;
+    std::vector<chain*> children;
+};
+
+class task_printer {
+public:
+    task_printer(run_queue& queue, std::string& text) noexcept
+        : queue_{queue}
+        , text_{text} {}
+
+    void print(chain& each, std::size_t depth) {
+        // From the outside in: nested scopes, and what hangs in each.
+        parts found;
+        suspension* innermost = nullptr;
+        for (scope* within = &each.inner; within != nullptr;) {
+            within->children.for_each([&](child_set& set) { set.show(found); });
+            found.nested = nullptr;
+            if (within->current != nullptr) {
+                innermost = within->current;
+                innermost->show(found);
+            }
+            within = found.nested;
+        }
+        indent(depth);
+        print_head(each);
+        const bool runs = queue_.here != &queue_.top && owner_of(*queue_.here) == &each;
+        if (runs) {
+            text_ += "running";
+        } else if (innermost == nullptr) {
+            text_ += "ready, or waiting for a coroutine of another library";
+        } else {
+            innermost->describe(text_);
+        }
+        text_ += '\n';
+        if (innermost != nullptr) print_sites(*innermost, depth);
+        for (chain* child : found.children)
+            print(*child, depth + 1);
+    }
+
+private:
+    void indent(std::size_t depth) { text_.append(4 * depth, ' '); }
+
+    void print_head(const chain& each) {
+        if (each.number != 0) {
+            std::array<char, 64> age{};
+            const auto ns = std::max<std::int64_t>(queue_.clock_ns - each.made_ns, 0);
+            std::snprintf(age.data(), age.size(), ", %.3f s", static_cast<double>(ns) * 1e-9);
+            text_ += '#';
+            text_ += std::to_string(each.number);
+            if (each.name) (text_ += ' ') += each.name.get();
+            text_ += age.data();
+        } else {
+            text_ += '-';
+            if (each.name) (text_ += ' ') += each.name.get();
+        }
+        text_ += ": ";
+    }
+
+    void print_sites(const suspension& waits, std::size_t depth) {
+        if (!waits.caller()) return;
+        // What a scope's own chain waits for was awaited by a coroutine of ours, see scope_of().
+        const auto caller =
+            std::coroutine_handle<promise_base>::from_address(waits.caller().address());
+        sites_.clear();
+        append_sites(caller.promise(), sites_);
+        for (const std::source_location& site : sites_) {
+            indent(depth + 1);
+            text_ += "at ";
+            if (site.line() == 0) {
+                text_ += "an unknown place\n";
+                continue;
+            }
+            text_ += site.file_name();
+            text_ += ':';
+            text_ += std::to_string(site.line());
+            text_ += '\n';
+        }
+    }
+
+    run_queue& queue_;
+    std::string& text_;
+    std::vector<std::source_location> sites_;
+};
+
+} // namespace
+
+void run_queue::describe_tasks(std::string& text) {
+    task_printer printer{*this, text};
+    chains_.for_each([&](chain& each) {
+        // The others hang below their parents.
+        if (!each.over && each.inner.enclosing == &top) printer.print(each, 0);
+    });
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+void this_task::set_name(std::string_view name) {
+    detail::chain* const task = detail::owner_of(*detail::run_queue::require_current().here);
+    SIMPLENET_EXPECTS(task != nullptr, "set_name() outside of a task");
+    task->name.reset();
+    if (name.empty()) return;
+    task->name = std::make_unique<char[]>(name.size() + 1);
+    std::copy(name.begin(), name.end(), task->name.get());
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,122 @@
+#include <simplenet/runtime/signal_set.hpp>
+
+#include <simplenet/runtime/readiness.hpp>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace simplenet {
+namespace {
+
+/// What the sets of one thread have blocked. Sets overlap, and go in any order.
+struct thread_mask {
+    std::array<unsigned, _NSIG> sets{}; // that want a signal blocked
+    std::array<bool, _NSIG> ours{};     // it was not blocked before the first of them
+};
+
+thread_local thread_mask mask;
+
+template <class Visit>
+void for_each_in(const ::sigset_t& numbers, Visit visit) {
+    for (int number = 1; number < _NSIG; ++number) {
+        if (::sigismember(&numbers, number) == 1) visit(static_cast<std::size_t>(number));
+    }
+}
+
+void block(const ::sigset_t& numbers) noexcept {
+    ::sigset_t before;
+    ::pthread_sigmask(SIG_BLOCK, &numbers, &before);
+    for_each_in(numbers, [&](std::size_t number) {
+        if (mask.sets[number]++ != 0) return;
+        mask.ours[number] = ::sigismember(&before, static_cast<int>(number)) == 0;
+    });
+}
+
+void release(const ::sigset_t& numbers) noexcept {
+    ::sigset_t freed;
+    ::sigemptyset(&freed);
+    for_each_in(numbers, [&](std::size_t number) {
+        if (--mask.sets[number] == 0 && mask.ours[number]) {
+            ::sigaddset(&freed, static_cast<int>(number));
+        }
+    });
+    ::pthread_sigmask(SIG_UNBLOCK, &freed, nullptr);
+}
+
+::sigset_t set_of(std::initializer_list<int> numbers) noexcept {
+    ::sigset_t set;
+    ::sigemptyset(&set);
+    for (const int number : numbers) {
+        const bool blockable = number != SIGKILL && number != SIGSTOP;
+        SIMPLENET_EXPECTS(blockable && ::sigaddset(&set, number) == 0,
+                          "a signal_set is made of signals that can be blocked");
+    }
+    return set;
+}
+
+} // namespace
+
+inline namespace runtime {
+
+signal_set::signal_set(std::initializer_list<int> numbers)
+    : numbers_{set_of(numbers)} // Before the mask: if it fails, nothing has happened.
+    , descriptor_{::signalfd(-1, &numbers_, SFD_NONBLOCK | SFD_CLOEXEC)}
+    , thread_{std::this_thread::get_id()} {
+    if (!descriptor_) {
+        detail::throw_system_error(std::error_code{errno, std::system_category()},
+                                   "no descriptor for a signal_set");
+    }
+    block(numbers_);
+}
+
+signal_set::signal_set(signal_set&& other) noexcept
+    : numbers_{other.numbers_}
+    , descriptor_{std::move(other.descriptor_)}
+    , thread_{other.thread_} {}
+
+signal_set& signal_set::operator=(signal_set&& other) noexcept {
+    if (this != &other) {
+        unblock();
+        numbers_ = other.numbers_;
+        descriptor_ = std::move(other.descriptor_);
+        thread_ = other.thread_;
+    }
+    return *this;
+}
+
+signal_set::~signal_set() {
+    unblock();
+}
+
+void signal_set::unblock() noexcept {
+    if (!descriptor_) return;
+    SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
+                      "a signal_set goes in the thread that made it, whose mask it has changed");
+    descriptor_.reset();
+    release(numbers_);
+}
+
+task<result<int>> signal_set::next() {
+    SIMPLENET_EXPECTS(descriptor_, "a signal_set that was moved from has no signals");
+    for (;;) {
+        if (auto ready = co_await async_wait_readable(descriptor_.get()); !ready) {
+            co_return fail(ready);
+        }
+        ::signalfd_siginfo info{};
+        const ssize_t size = ::read(descriptor_.get(), &info, sizeof info);
+        if (size == sizeof info) co_return static_cast<int>(info.ssi_signo);
+        // Somebody else was faster: another set, another coroutine.
+        if (size < 0 && errno != EAGAIN && errno != EINTR) {
+            co_return fail(std::error_code{errno, std::system_category()});
+        }
+    }
+}
+
+} // namespace runtime
+} // namespace simplenet

@@ -1,0 +1,44 @@
+#pragma once
+// Sending and receiving of datagrams, one system call each. Layer socket, private: for the blocking
+// and nonblocking sockets and for the operations of the runtime, which differ in how they wait.
+//
+// Outcomes have the form of sys/calls.hpp: a count, or a negated errno.
+
+#include <simplenet/socket/datagram_socket.hpp>
+
+#include <cstddef>
+#include <span>
+
+#include <sys/types.h>
+
+namespace simplenet::detail::datagrams {
+
+/// What one call takes at most of a batch: more saves nothing, and the headers are on the stack.
+inline constexpr std::size_t most_at_once = 64;
+
+/// Bytes sent.
+[[nodiscard]] ssize_t send_one(int fd, const_buffer from, const endpoint* to,
+                               const udp_send_options& options) noexcept;
+[[nodiscard]] ssize_t send_one(int fd, const_buffer from, const local_endpoint* to) noexcept;
+
+/// 0, and `about` tells.
+[[nodiscard]] ssize_t receive_one(int fd, mutable_buffer into, udp_datagram& about) noexcept;
+[[nodiscard]] ssize_t receive_one(int fd, mutable_buffer into, local_message& about) noexcept;
+
+/// Datagrams sent of the first `most_at_once`, at least 1. Of an empty batch 0.
+[[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_datagram> from,
+                                segment_limit& limit) noexcept;
+[[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_message> from) noexcept;
+
+/// Datagrams received into the first `most_at_once`, at least 1.
+[[nodiscard]] ssize_t receive_some(int fd, std::span<incoming_datagram> into) noexcept;
+[[nodiscard]] ssize_t receive_some(int fd, std::span<incoming_message> into) noexcept;
+
+/// Bytes sent, of whole segments.
+///
+/// @pre Neither `from` nor `segment_size` is empty.
+[[nodiscard]] ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size,
+                                    const endpoint* to, const udp_send_options& options,
+                                    segment_limit& limit) noexcept;
+
+} // namespace simplenet::detail::datagrams

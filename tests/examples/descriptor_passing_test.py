@@ -1,0 +1,117 @@
+"""descriptor_passing, against Python's send_fds and recv_fds."""
+
+import array
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+import support
+
+
+def send_descriptors(stream, text, descriptors):
+    stream.sendmsg([text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                             array.array("i", descriptors))])
+
+
+def receive_descriptors(stream):
+    text, ancillary, _, _ = stream.recvmsg(1024, socket.CMSG_SPACE(253 * 4))
+    descriptors = array.array("i")
+    for _, _, data in ancillary:
+        descriptors.frombytes(data[:len(data) // 4 * 4])
+    return text, list(descriptors)
+
+
+class descriptor_passing_test(support.TestCase):
+    def setUp(self):
+        super().setUp()
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+        self.socket = os.path.join(self.place, "socket")
+        self.files = os.path.join(self.place, "files")
+        os.mkdir(self.files)
+        with open(os.path.join(self.files, "greeting"), "w") as file:
+            file.write("hello\n")
+        with open(os.path.join(self.place, "secret"), "w") as file:
+            file.write("not for you\n")
+
+    def serve(self):
+        server = subprocess.Popen(
+            support.with_backend([support.program("descriptor_passing"), "serve", self.files,
+                                  self.socket]), stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait, support.WAIT)
+        self.addCleanup(server.send_signal, signal.SIGTERM)
+        self.assertEqual(server.stdout.readline(), "listening\n")
+        return server
+
+    def fetch(self, name):
+        return support.run(support.with_backend(["descriptor_passing", "fetch", self.socket, name]))
+
+    def test_python_gets_an_open_file(self):
+        self.serve()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(support.WAIT)
+            stream.connect(self.socket)
+            for _ in range(100):
+                stream.sendall(b"greeting\n")
+                text, descriptors = receive_descriptors(stream)
+                self.assertEqual((text, len(descriptors)), (b"here it is\n", 1))
+                with os.fdopen(descriptors[0]) as file:
+                    self.assertEqual(file.read(), "hello\n")
+
+    def test_nothing_outside_of_the_directory_is_handed_out(self):
+        self.serve()
+        os.symlink("../secret", os.path.join(self.files, "link"))
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(support.WAIT)
+            stream.connect(self.socket)
+            for name in (b"../secret", b"..", b"link", b"none", b"/etc/passwd"):
+                stream.sendall(name + b"\n")
+                self.assertEqual(receive_descriptors(stream), (b"no such file\n", []))
+
+    def test_a_client_that_sends_descriptors_costs_the_server_none(self):
+        server = self.serve()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(support.WAIT)
+            stream.connect(self.socket)
+            stream.sendall(b"none\n")
+            receive_descriptors(stream)
+            before = len(os.listdir(f"/proc/{server.pid}/fd"))
+            for _ in range(20):
+                send_descriptors(stream, b"none\n", [0] * 100)
+                self.assertEqual(receive_descriptors(stream), (b"no such file\n", []))
+            self.assertEqual(len(os.listdir(f"/proc/{server.pid}/fd")), before)
+
+    def test_it_fetches_from_its_own_kind(self):
+        self.serve()
+        self.assertEqual(self.fetch("greeting").stdout, "hello\n")
+        self.assert_fails(self.fetch("none"), "none: No such file or directory")
+
+    def test_it_fetches_from_python(self):
+        with socket.socket(socket.AF_UNIX) as listener, \
+                open(os.path.join(self.files, "greeting")) as file:
+            listener.bind(self.socket)
+            listener.listen()
+
+            def answer(count):
+                stream, _ = listener.accept()
+                with stream:
+                    stream.recv(100)
+                    send_descriptors(stream, b"yours\n", [file.fileno()] * count)
+
+            ended = []
+            for count in (1, 2):
+                server = threading.Thread(target=answer, args=(count,))
+                server.start()
+                ended.append(self.fetch("anything"))
+                server.join()
+        self.assertEqual(ended[0].stdout, "hello\n")
+        self.assert_fails(ended[1], "limit")
+
+
+if __name__ == "__main__":
+    support.main()

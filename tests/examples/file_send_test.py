@@ -1,0 +1,73 @@
+"""file_send, asked by curl and by Python's HTTP client."""
+
+import hashlib
+import http.client
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import support
+
+
+class file_send_test(support.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+
+    def serve(self, content):
+        path = os.path.join(self.place.name, "file")
+        with open(path, "wb") as file:
+            file.write(content)
+        return support.Server("file_send", path)
+
+    def get(self, server):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=support.WAIT)
+        connection.request("GET", "/")
+        return connection.getresponse().read()
+
+    def test_everybody_gets_the_file_byte_for_byte(self):
+        content = os.urandom(20_000_000)
+        with self.serve(content) as server:
+            got = []
+            clients = [threading.Thread(target=lambda: got.append(self.get(server)))
+                       for _ in range(5)]
+            for each in clients:
+                each.start()
+            for each in clients:
+                each.join()
+        self.assertEqual([hashlib.sha256(each).digest() for each in got],
+                         [hashlib.sha256(content).digest()] * 5)
+
+    def test_an_empty_file_is_an_empty_answer(self):
+        with self.serve(b"") as server:
+            self.assertEqual(self.get(server), b"")
+
+    def test_a_client_that_leaves_does_not_end_the_server(self):
+        with self.serve(bytes(50_000_000)) as server:
+            for _ in range(5):
+                stream = server.connect()
+                stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                self.assertTrue(stream.recv(1000))
+                support.reset(stream)
+            self.assertEqual(len(self.get(server)), 50_000_000)
+
+    @unittest.skipUnless(shutil.which("curl"), "curl is missing")
+    def test_curl_gets_it(self):
+        content = os.urandom(3_000_000)
+        with self.serve(content) as server:
+            got = subprocess.run(["curl", "-sS", "--noproxy", "*",
+                                  f"http://127.0.0.1:{server.port}/anything"],
+                                 stdout=subprocess.PIPE, timeout=support.LIMIT, check=True).stdout
+        self.assertEqual(got, content)
+
+    def test_a_missing_file_is_reported(self):
+        self.assert_fails(support.run(["file_send", self.place.name + "/none"]),
+                          "No such file or directory")
+
+
+if __name__ == "__main__":
+    support.main()

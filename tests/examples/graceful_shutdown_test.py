@@ -1,0 +1,88 @@
+"""graceful_shutdown, with real signals and clients that are not ours."""
+
+import signal
+import socket
+import time
+
+import support
+from support import Server, receive_exactly
+
+
+class Shutdown(Server):
+    """A server that is sent signals by the test, and not at the end of `with`."""
+
+    def send(self, number):
+        self._process.send_signal(number)
+
+    def line(self):
+        return self._process.stdout.readline().rstrip("\n")
+
+    def end(self):
+        return self._process.wait(support.WAIT)
+
+    def _end(self):
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.stdout.close()
+        return self._process.wait() and 0
+
+
+class graceful_shutdown_test(support.TestCase):
+    def echo(self, client, text):
+        client.sendall(text)
+        self.assertEqual(receive_exactly(client, len(text)), text)
+
+    def test_without_clients_it_ends_at_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with Shutdown("graceful_shutdown") as server:
+                server.send(number)
+                self.assertEqual(server.line(), number.name)
+                self.assertEqual(server.line(), "waiting for 0 clients")
+                self.assertEqual(server.line(), "all of them have left")
+                self.assertEqual(server.end(), 0)
+
+    def test_clients_finish_and_nobody_else_gets_in(self):
+        with Shutdown("graceful_shutdown") as server:
+            first, second = server.connect(), server.connect()
+            self.echo(first, b"before")
+            self.echo(second, b"before")
+            server.send(signal.SIGTERM)
+            self.assertEqual([server.line(), server.line()], ["SIGTERM", "waiting for 2 clients"])
+
+            self.echo(first, b"still served")
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection((server.host, server.port), support.WAIT)
+            first.close()
+            second.close()
+
+            self.assertEqual(server.line(), "all of them have left")
+            self.assertEqual(server.end(), 0)
+
+    def test_who_stays_is_shown_out_when_the_time_is_over(self):
+        with Shutdown("graceful_shutdown") as server:
+            client = server.connect()
+            self.echo(client, b"hello")
+            start = time.monotonic()
+            server.send(signal.SIGTERM)
+            self.assertEqual([server.line(), server.line()], ["SIGTERM", "waiting for 1 clients"])
+
+            self.assertEqual(client.recv(1), b"")
+            self.assertGreaterEqual(time.monotonic() - start, 1.99)
+            self.assertEqual(server.line(), "the others were shown out")
+            self.assertEqual(server.end(), 0)
+
+    def test_a_second_signal_shows_everybody_out_at_once(self):
+        with Shutdown("graceful_shutdown") as server:
+            client = server.connect()
+            self.echo(client, b"hello")
+            server.send(signal.SIGINT)
+            self.assertEqual([server.line(), server.line()], ["SIGINT", "waiting for 1 clients"])
+
+            server.send(signal.SIGINT)
+            self.assertEqual(client.recv(1), b"")
+            self.assertEqual(server.line(), "the others were shown out")
+            self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,127 @@
+"""line_chat, with guests that are not ours: Python, nc, socat."""
+
+import shutil
+import socket
+import subprocess
+import unittest
+
+import support
+from support import Server, reset
+
+
+class Guest:
+    """Reads line by line."""
+
+    def __init__(self, server, name, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(support.WAIT)
+        self.socket.connect((server.host, server.port))
+        self._lines = self.socket.makefile("r", newline="\n")
+        assert self.hear() == "Your name?"
+        self.say(name)
+
+    def say(self, line, end="\n"):
+        self.socket.sendall((line + end).encode())
+
+    def hear(self):
+        """The next line; None at the end."""
+        line = self._lines.readline()
+        return line[:-1] if line else None
+
+    def close(self):
+        self._lines.close()
+        self.socket.close()
+
+
+class line_chat_test(support.TestCase):
+    def enter(self, server, *names):
+        """Guests who have all heard that all are there."""
+        guests = []
+        for name in names:
+            guests.append(Guest(server, name))
+            self.addCleanup(guests[-1].close)
+            for each in guests:
+                self.assertEqual(each.hear(), f"* {name} joined")
+        return guests
+
+    def test_a_line_goes_to_all_the_others(self):
+        with Server("line_chat") as server:
+            ann, ben, cat = self.enter(server, "Ann", "Ben", "Cat")
+            ann.say("hello")
+            self.assertEqual([ben.hear(), cat.hear()], ["Ann: hello"] * 2)
+            cat.say("hello yourself", end="\r\n")
+            self.assertEqual([ann.hear(), ben.hear()], ["Cat: hello yourself"] * 2)
+
+    def test_lines_stay_whole_however_they_arrive(self):
+        with Server("line_chat") as server:
+            ann, ben = self.enter(server, "Ann", "Ben")
+            ann.socket.sendall(b"one\ntwo\nth")
+            self.assertEqual([ben.hear(), ben.hear()], ["Ann: one", "Ann: two"])
+            ann.socket.sendall(b"ree\n")
+            self.assertEqual(ben.hear(), "Ann: three")
+
+    def test_who_quits_hears_goodbye_and_then_the_end(self):
+        with Server("line_chat") as server:
+            ann, ben = self.enter(server, "Ann", "Ben")
+            ann.say("/quit")
+            self.assertEqual([ann.hear(), ann.hear()], ["Bye!", None])
+            self.assertEqual(ben.hear(), "* Ann left")
+
+    def test_who_hangs_up_or_resets_is_out_and_the_others_go_on(self):
+        with Server("line_chat") as server:
+            ann, ben, cat = self.enter(server, "Ann", "Ben", "Cat")
+            ann.socket.shutdown(socket.SHUT_WR)
+            self.assertEqual([ann.hear(), ann.hear()], ["Bye!", None])
+            self.assertEqual([ben.hear(), cat.hear()], ["* Ann left"] * 2)
+            ben._lines.close()
+            reset(ben.socket)
+            self.assertEqual(cat.hear(), "* Ben left")
+
+    def test_a_line_without_end_ends_the_stay(self):
+        with Server("line_chat") as server:
+            ann, ben = self.enter(server, "Ann", "Ben")
+            ann.say("x" * 1001)
+            self.assertEqual(ann.hear(), "That was too long. Bye!")
+            self.assertEqual(ben.hear(), "* Ann left")
+
+    def test_who_has_no_name_does_not_get_in(self):
+        with Server("line_chat") as server:
+            nobody = Guest(server, "")
+            self.addCleanup(nobody.close)
+            self.assertEqual(nobody.hear(), None)
+
+    def test_who_never_reads_holds_up_nobody_and_is_shown_out(self):
+        with Server("line_chat") as server:
+            ann, ben = self.enter(server, "Ann", "Ben")
+            slow = Guest(server, "Slow", receive_buffer=4096)
+            self.addCleanup(slow.close)
+            for each in (ann, ben):
+                self.assertEqual(each.hear(), "* Slow joined")
+            # Far more than the kernel keeps for it; each line arrives before the next is sent.
+            line = "x" * 990
+            heard = None
+            for _ in range(20000):
+                ann.say(line)
+                heard = ben.hear()
+                if heard == "* Slow left":
+                    break
+                self.assertEqual(heard, "Ann: " + line)
+            self.assertEqual(heard, "* Slow left")
+
+    @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
+    def test_nc_and_socat_take_part(self):
+        with Server("line_chat") as server:
+            ann, = self.enter(server, "Ann")
+            for command in (["nc.openbsd", "-N", server.host, str(server.port)],
+                            ["socat", "-", f"TCP:{server.host}:{server.port}"]):
+                said = subprocess.run(command, input=b"Tool\nhi\n", stdout=subprocess.PIPE,
+                                      timeout=support.WAIT, check=True).stdout
+                self.assertEqual(said, b"Your name?\n* Tool joined\nBye!\n")
+                self.assertEqual([ann.hear() for _ in range(3)],
+                                 ["* Tool joined", "Tool: hi", "* Tool left"])
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,337 @@
+#include <simplenet/runtime/run_on.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/background_loop.hpp"
+#include "support/coroutines.hpp"
+#include "support/error_of.hpp"
+
+#include <simplenet/coro/or_return.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/sleep.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::thread::id here() {
+    return std::this_thread::get_id();
+}
+task<std::thread::id> here_later() {
+    co_await yield();
+    co_return here();
+}
+
+class run_on_test : public backend_test {
+protected:
+    [[nodiscard]] static loop_options options() { return {.backend = GetParam()}; }
+};
+
+TEST_P(run_on_test, calls_over_there_and_goes_on_here) {
+    background_loop other{options()};
+
+    run([&]() -> task<> {
+        EXPECT_NE(co_await run_on(*other, here), here());
+        EXPECT_NE(co_await run_on(*other, here_later), here());
+        EXPECT_EQ(event_loop::current(), &loop());
+    });
+}
+
+TEST_P(run_on_test, hands_arguments_over_and_results_back) {
+    background_loop other{options()};
+    auto join = [](std::string a, std::unique_ptr<std::string> b) { return a + *b; };
+    auto join_later = [](std::string a, const std::string& b) -> task<std::string> {
+        co_await yield();
+        co_return a + b;
+    };
+
+    run([&]() -> task<> {
+        auto owned = std::make_unique<std::string>("two");
+        EXPECT_EQ(co_await run_on(*other, join, "one ", std::move(owned)), "one two");
+        // As much as the task uses lives as long as it: what "two" was converted to as well.
+        EXPECT_EQ(co_await run_on(*other, join_later, "one ", "two"), "one two");
+    });
+}
+
+TEST_P(run_on_test, returns_nothing_references_and_what_only_moves) {
+    background_loop other{options()};
+    std::vector<int> numbers;
+    auto nothing = [](std::vector<int>& into) { into.push_back(1); };
+    auto reference = [](std::vector<int>& of) -> int& { return of.front(); };
+    auto moves = [] { return std::make_unique<int>(7); };
+
+    run([&]() -> task<> {
+        co_await run_on(*other, nothing, std::ref(numbers));
+        int& first = co_await run_on(*other, reference, std::ref(numbers));
+        EXPECT_EQ(&first, numbers.data());
+        EXPECT_EQ(*co_await run_on(*other, moves), 7);
+    });
+}
+
+TEST_P(run_on_test, brings_exceptions_back) {
+    background_loop other{options()};
+    auto throws = []() -> int { throw std::runtime_error{"plain"}; };
+    auto throws_later = []() -> task<result<>> {
+        co_await yield();
+        throw std::runtime_error{"task"};
+    };
+
+    run([&]() -> task<> {
+        std::vector<std::string> caught;
+        try {
+            (void)co_await run_on(*other, throws);
+        } catch (const std::runtime_error& thrown) {
+            caught.emplace_back(thrown.what());
+        }
+        try {
+            (void)co_await run_on(*other, throws_later);
+        } catch (const std::runtime_error& thrown) {
+            caught.emplace_back(thrown.what());
+        }
+        EXPECT_EQ(caught, (std::vector<std::string>{"plain", "task"}));
+    });
+}
+
+TEST_P(run_on_test, works_on_the_own_loop) {
+    run([&]() -> task<> {
+        EXPECT_EQ(co_await run_on(loop(), here), here());
+        EXPECT_EQ(co_await run_on(loop(), here_later), here());
+    });
+}
+
+TEST_P(run_on_test, forwards_a_stop_and_joins) {
+    background_loop other{options()};
+    std::atomic<bool> ended = false;
+    auto sleeps = [&]() -> task<result<>> {
+        const auto slept = co_await async_sleep(24h);
+        EXPECT_TRUE(co_await this_task::stop_requested());
+        ended = true;
+        co_return slept;
+    };
+
+    run([&]() -> task<> {
+        const auto slept = co_await with_timeout(run_on(*other, sleeps), 1ms);
+        EXPECT_TRUE(ended);
+        EXPECT_FALSE(slept);
+    });
+}
+
+TEST_P(run_on_test, returns_what_succeeded_in_spite_of_a_stop) {
+    background_loop other{options()};
+    auto succeeds = []() -> task<result<int>> {
+        static_cast<void>(co_await async_sleep(24h));
+        co_return 7;
+    };
+
+    run([&]() -> task<> { EXPECT_EQ(co_await with_timeout(run_on(*other, succeeds), 1ms), 7); });
+}
+
+TEST_P(run_on_test, does_not_begin_a_call_that_was_stopped_before) {
+    background_loop other{options()};
+    std::latch release{1};
+    other->post([&] { release.wait(); });
+    bool called = false;
+    auto calls = [&]() -> result<> {
+        called = true;
+        return {};
+    };
+
+    run([&]() -> task<> {
+        auto waits = spawn(run_on(*other, calls));
+        co_await turns(3);
+        waits.request_stop();
+        release.count_down();
+        EXPECT_EQ((co_await waits).error(), std::errc::operation_canceled);
+    });
+    EXPECT_FALSE(called);
+}
+
+TEST_P(run_on_test, fails_with_operation_canceled_when_the_other_loop_ends) {
+    std::optional<background_loop> other{options()};
+    auto alive = std::make_shared<int>();
+    const std::weak_ptr<int> watched = alive;
+    auto sleeps = [](std::shared_ptr<int>) -> task<result<int>> {
+        for (;;) // to the bitter end: it is never stopped, it is destroyed
+            (void)co_await async_sleep(24h);
+    };
+    auto throws = []() -> task<int> {
+        for (;;)
+            (void)co_await async_sleep(24h);
+    };
+
+    run([&]() -> task<> {
+        auto first = spawn(run_on(**other, sleeps, std::move(alive)));
+        auto second = spawn(run_on(**other, throws));
+        co_await turns(3);
+        co_await run_on(**other, [] {}); // so both have begun
+        other.reset();
+
+        EXPECT_EQ((co_await first).error(), std::errc::operation_canceled);
+        EXPECT_TRUE(watched.expired());
+        bool caught = false;
+        try {
+            (void)co_await second;
+        } catch (const std::system_error& thrown) {
+            caught = thrown.code() == std::errc::operation_canceled;
+        }
+        EXPECT_TRUE(caught);
+    });
+}
+
+TEST_P(run_on_test, fails_when_the_other_loop_ends_before_the_call_began) {
+    std::optional<event_loop> other;
+    std::latch made{1};
+    std::latch posted{1};
+    std::jthread thread{[&] { // which makes a loop and never runs it
+        other = or_throw(event_loop::create(options()));
+        made.count_down();
+        posted.wait();
+        other.reset();
+    }};
+    made.wait();
+    auto alive = std::make_shared<int>();
+    const std::weak_ptr<int> watched = alive;
+
+    run([&]() -> task<> {
+        auto call = [](std::shared_ptr<int>) -> result<int> { return 1; };
+        auto work = [](std::shared_ptr<int>) -> task<result<int>> { co_return 1; };
+        auto first = spawn(run_on(*other, call, alive));
+        auto second = spawn(run_on(*other, work, std::move(alive)));
+        co_await turns(3);
+        posted.count_down();
+
+        EXPECT_EQ((co_await first).error(), std::errc::operation_canceled);
+        EXPECT_EQ((co_await second).error(), std::errc::operation_canceled);
+        EXPECT_TRUE(watched.expired());
+    });
+}
+
+TEST_P(run_on_test, this_loop_may_end_while_the_call_runs) {
+    background_loop other{options()};
+    std::latch release{1};
+    std::latch ended{2};
+    struct counts_down {
+        std::latch* at;
+        explicit counts_down(std::latch& latch)
+            : at{&latch} {}
+        counts_down(counts_down&& from) noexcept
+            : at{std::exchange(from.at, nullptr)} {}
+        ~counts_down() {
+            if (at != nullptr) at->count_down();
+        }
+    };
+    auto call = [&release](counts_down) -> result<> {
+        release.wait();
+        return {};
+    };
+    auto work = [](counts_down) -> task<result<>> { co_return co_await async_sleep(24h); };
+    std::vector<std::error_code> errors;
+    auto main = [&](auto& function) -> task<> {
+        const auto end = co_await run_on(*other, function, counts_down{ended});
+        errors.push_back(end.error());
+    };
+    loop().spawn(main(work));
+    loop().spawn(main(call));
+    loop().run_for(2ms);
+
+    destroy_loop();
+    release.count_down();
+    ended.wait(); // over there both come to their end
+
+    EXPECT_EQ(errors,
+              std::vector<std::error_code>(2, std::make_error_code(std::errc::operation_canceled)));
+}
+
+TEST_P(run_on_test, an_exception_that_comes_too_late_goes_to_the_hook) {
+    static std::atomic<int> reported;
+    reported = 0;
+    loop_options hooked = options();
+    hooked.on_unhandled = [](std::exception_ptr) { ++reported; };
+    remake_loop(hooked);
+    std::latch release{1};
+    std::latch begun{1};
+    {
+        background_loop other{options()};
+        auto call = [&] {
+            begun.count_down();
+            release.wait();
+            throw std::runtime_error{"late"};
+        };
+        loop().spawn([&]() -> task<> {
+            try {
+                co_await run_on(*other, call);
+            } catch (const std::system_error&) {
+            }
+        });
+        loop().run_for(1ms);
+        begun.wait();
+        destroy_loop();
+        release.count_down();
+    }
+    EXPECT_EQ(reported, 1);
+}
+
+/// What a pool or a strand will look like.
+class plain_executor {
+public:
+    template <class Function>
+    void post(Function&& function) {
+        threads_.emplace_back([kept = std::forward<Function>(function)]() mutable { kept(); });
+    }
+
+private:
+    std::vector<std::jthread> threads_;
+};
+
+TEST_P(run_on_test, takes_anything_with_a_post) {
+    static_assert(executor<event_loop>);
+    plain_executor pool;
+
+    run([&]() -> task<> {
+        EXPECT_NE(co_await run_on(pool, here), here());
+        auto add = [](int a, int b) { return a + b; };
+        EXPECT_EQ(co_await run_on(pool, add, 1, 2), 3);
+    });
+}
+
+TEST_P(run_on_test, many_at_once_from_loops_that_call_each_other) {
+    constexpr int calls = 500;
+    background_loop other{options()};
+    std::atomic<int> sum = 0;
+
+    run([&]() -> task<> {
+        auto back = [&]() -> task<result<>> {
+            auto add = [&] { ++sum; };
+            for (int i = 0; i < calls; ++i)
+                co_await run_on(loop(), add);
+            co_return result<>{};
+        };
+        auto add = [&] { ++sum; };
+        auto returning = spawn(run_on(*other, back));
+        for (int i = 0; i < calls; ++i)
+            co_await run_on(*other, add);
+        EXPECT_TRUE(co_await returning);
+    });
+
+    EXPECT_EQ(sum, 2 * calls);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, run_on_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::testing
