@@ -39,8 +39,8 @@
 #include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/resolve.hpp>
 #include <simplenet/runtime/run.hpp>
-#include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/runtime/run_on.hpp>
+#include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/stall_report.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
@@ -51,10 +51,10 @@
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
-#include <simplenet/stream/read_until.hpp>
-#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/send_file.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>
