@@ -277,11 +277,11 @@ private:
     void note(io_record& record, unsigned what) noexcept {
         if ((what & EPOLLIN) != 0) {
             record.readable = true;
-            notify(record.reader);
+            notify_reader(record);
         }
         if ((what & EPOLLOUT) != 0) {
             record.writable = true;
-            notify(record.writer);
+            notify_writer(record);
         }
     }
     void note_unusual(io_record& record, unsigned what) noexcept {
@@ -290,17 +290,23 @@ private:
         record.reads_to_the_end = true;
         if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
             record.readable = true;
-            notify(record.reader);
+            notify_reader(record);
         }
         if ((what & (EPOLLHUP | EPOLLERR)) != 0) {
             record.writable = true;
-            notify(record.writer);
+            notify_writer(record);
         }
     }
-    void notify(operation* waiting) noexcept {
-        if (waiting != nullptr && waiting->phase == operation::state::waiting &&
-            !waiting->sleeps()) {
-            loop_.attempt_later(*waiting);
+    void notify_reader(io_record& record) noexcept {
+        operation* const reader = record.reader;
+        if (reader != nullptr && reader->phase == operation::state::waiting) {
+            loop_.attempt_later(*reader);
+        }
+    }
+    void notify_writer(io_record& record) noexcept {
+        operation* const writer = record.writer;
+        if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
+            loop_.attempt_later(*writer);
         }
     }
 
@@ -341,9 +347,10 @@ private:
     // First come first served.
     void buffer_returned() noexcept override {
         while (!starved_.empty()) {
-            operation* const reader = starved_.pop_front().reader;
+            io_record& next = starved_.pop_front();
+            operation* const reader = next.reader;
             // One whose receive has ended meanwhile passes its turn on.
-            if (reader != nullptr && reader->kind == request::receive) return notify(reader);
+            if (reader != nullptr && reader->kind == request::receive) return notify_reader(next);
         }
     }
 
