@@ -367,6 +367,20 @@ TEST(timer_wheel_test, a_fresh_timer_counts_from_the_time_it_is_settled_at) {
     EXPECT_THAT(expired(wheel, start + 2h + 10ms + tick), ElementsAre(&one));
 }
 
+TEST(timer_wheel_test, every_deadline_is_known_after_settling_all) {
+    timer_wheel wheel{start};
+    timer batched, fresh;
+    wheel.insert_after(batched, 10ms);
+    wheel.settle(start + 1h); // counts from here, and is in a batch
+    wheel.insert_after(fresh, 20ms);
+
+    wheel.settle_all(start + 1h + 5ms);
+
+    EXPECT_EQ(batched.deadline(), start + 1h + 10ms);
+    EXPECT_EQ(fresh.deadline(), start + 1h + 25ms);
+    EXPECT_THAT(expired(wheel, start + 1h + 25ms + tick), ElementsAre(&batched, &fresh));
+}
+
 TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_meets_the_wheel) {
     timer_wheel wheel{start};
     timer one, two;
