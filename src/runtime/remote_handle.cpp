@@ -17,6 +17,14 @@ void remote_state_base::wait() noexcept {
     ended_.wait(lock, [this] { return done_; });
 }
 
+void remote_state_base::request_stop(stop_reason reason) noexcept {
+    // That one loop ends is no reason for the other to tear anything down.
+    if (reason == stop_reason::teardown) reason = stop_reason::canceled;
+    stop_reason none = stop_reason::none;
+    reason_.compare_exchange_strong(none, reason);
+    stop_.request_stop();
+}
+
 bool remote_state_base::wait_with(posted& waiter, run_queue& waiting) noexcept {
     const std::lock_guard lock{guard_};
     if (done_) return false;

@@ -9,7 +9,7 @@ namespace {
 void stop_now(stop_target& target) noexcept {
     if (target.inner == nullptr) return; // the await is over
     target.came_first = true;
-    target.inner->stop(stop_reason::canceled);
+    target.inner->stop(target.why != nullptr ? target.why->load() : stop_reason::canceled);
 }
 
 } // namespace

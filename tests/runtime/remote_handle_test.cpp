@@ -180,6 +180,17 @@ TEST_P(remote_handle_test, a_stop_that_reaches_the_await_goes_to_the_task_which_
     });
 }
 
+TEST_P(remote_handle_test, a_deadline_that_reaches_the_await_is_one_for_the_task) {
+    background_loop other{{.backend = GetParam()}};
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
+
+    run([&]() -> task<> {
+        auto handle = other->spawn_remote(sleeps());
+        const auto slept = co_await with_timeout(std::move(handle), 1ms);
+        EXPECT_EQ(error_of(slept), errc::deadline_exceeded);
+    });
+}
+
 TEST_P(remote_handle_test, in_a_stopped_task_the_await_stops_the_task_at_once) {
     background_loop other{options()};
     run([&]() -> task<> {

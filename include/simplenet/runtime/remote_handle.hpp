@@ -5,6 +5,7 @@
 #include <simplenet/runtime/posted.hpp>
 #include <simplenet/runtime/with_stop.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -32,9 +33,17 @@ public:
 
     [[nodiscard]] bool done() const noexcept;
 
-    std::stop_source stop;
+    /// Asks the task to stop. The first reason stays. Any thread.
+    void request_stop(stop_reason reason) noexcept;
+    [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
+    [[nodiscard]] token_policy stop_policy() const noexcept {
+        return token_policy{stop_.get_token(), &reason_};
+    }
 
 private:
+    std::stop_source stop_;
+    std::atomic<stop_reason> reason_ = stop_reason::none; // written before the request
+
     mutable std::mutex guard_;
     std::condition_variable ended_;
     bool done_ = false;
@@ -90,14 +99,15 @@ private:
 
 /// Stops by a token, and changes no result.
 struct remote_policy : token_policy {
-    using token_policy::token_policy;
+    explicit remote_policy(token_policy&& by) noexcept
+        : token_policy{std::move(by)} {}
     static decltype(auto) finish(auto&& resume) { return resume(); }
 };
 
 template <class T>
 task<> run_remotely(task<T> work, remote_completion<T> completion) {
     remote_state<T>& state = completion.state();
-    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop.get_token()};
+    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop_policy()};
     try {
         if constexpr (std::is_void_v<T>) {
             co_await std::move(stoppable);
@@ -130,7 +140,7 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
-        if (within.stopped()) state_->stop.request_stop();
+        if (within.stopped()) state_->request_stop(within.reason);
         suspend(caller, within);
         if (within.torn_down) { // nothing is waited for any more
             given_up_ = true;
@@ -148,7 +158,7 @@ public:
     }
 
     void on_stop(stop_reason reason) noexcept override {
-        state_->stop.request_stop();
+        state_->request_stop(reason);
         // The other loop may never run again; this one is not to hang on it.
         if (reason != stop_reason::teardown || given_up_ || !state_->forget_waiter()) return;
         given_up_ = true;
@@ -187,7 +197,7 @@ inline namespace runtime {
 // Not [[nodiscard]]: dropping it is how the task is detached.
 ///
 /// @par Cancellation
-/// A stop that reaches the await goes to the task, which is then joined.
+/// A stop that reaches the await goes to the task, with its reason; the task is then joined.
 template <class T = void>
 class remote_handle {
 public:
@@ -213,7 +223,7 @@ public:
     }
 
     /// Asks the task to stop. Any thread.
-    void request_stop() noexcept { state().stop.request_stop(); }
+    void request_stop() noexcept { state().request_stop(detail::stop_reason::canceled); }
     /// Any thread.
     [[nodiscard]] bool done() const noexcept { return state().done(); }
     /// Lets the task run on its own.

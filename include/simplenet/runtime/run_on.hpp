@@ -52,7 +52,7 @@ public:
 
     void operator()() noexcept {
         remote_state<T>& state = completion_.state();
-        if (state.stop.stop_requested()) return; // it has not begun, and is not to
+        if (state.stop_requested()) return; // it has not begun, and is not to
         try {
             if constexpr (std::is_void_v<T>) {
                 call_();
@@ -103,7 +103,8 @@ inline namespace runtime {
 ///         expected that can hold one, else thrown as `std::system_error`.
 /// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
 /// @par Cancellation
-/// A stop goes to the task over there, which is then joined; so what it still achieved is returned.
+/// A stop goes to the task over there, with its reason (errc::deadline_exceeded of a deadline), and
+/// the task is then joined; so what it still achieved is returned.
 /// A call that is no task is not interrupted; one that has not begun is dropped, with
 /// operation_canceled. The destruction of this loop does not wait: an exception that comes later
 /// goes to `on_unhandled`.

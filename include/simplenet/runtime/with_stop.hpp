@@ -4,6 +4,7 @@
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/runtime/deadline.hpp>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -15,8 +16,10 @@ namespace detail {
 /// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
 /// the awaiter and by requests on their way.
 struct stop_target {
-    scope* inner;            // loop thread only; null once the await is over
-    run_queue* const queue;  // for comparing only, from other threads
+    scope* inner;           // loop thread only; null once the await is over
+    run_queue* const queue; // for comparing only, from other threads
+    // Why, if it is not only for being asked; as long as the await lasts.
+    const std::atomic<stop_reason>* const why = nullptr;
     bool came_first = false; // loop thread only: the scope was stopped before the end
 };
 
@@ -25,14 +28,18 @@ void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept;
 
 class token_policy {
 public:
-    explicit token_policy(std::stop_token token) noexcept
-        : token_{std::move(token)} {}
+    /// `why` is set before the request is made, and outlives the await.
+    explicit token_policy(std::stop_token token,
+                          const std::atomic<stop_reason>* why = nullptr) noexcept
+        : token_{std::move(token)}
+        , why_{why} {}
     token_policy(token_policy&& other) noexcept
-        : token_{std::move(other.token_)} {}
+        : token_{std::move(other.token_)}
+        , why_{other.why_} {}
 
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) {
-        target_ = std::make_shared<stop_target>(&inner, inner.queue);
+        target_ = std::make_shared<stop_target>(&inner, inner.queue, why_);
         // Calls back from here if the stop was requested already.
         callback_.emplace(token_, callback{target_});
     }
@@ -53,6 +60,7 @@ private:
     };
 
     std::stop_token token_;
+    const std::atomic<stop_reason>* why_;
     std::shared_ptr<stop_target> target_;
     std::optional<std::stop_callback<callback>> callback_;
 };
