@@ -157,6 +157,22 @@ TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_dead
     });
 }
 
+// The error there was operation_canceled, for a deadline too.
+TEST_P(run_on_test, a_deadline_arrives_over_there_as_one) {
+    background_loop other{options()};
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
+
+    run([&]() -> task<> {
+        const auto slept = co_await with_timeout(run_on(*other, sleeps), 1ms);
+        EXPECT_EQ(error_of(slept), errc::deadline_exceeded);
+
+        auto waits = spawn(run_on(*other, sleeps));
+        co_await turns(3);
+        waits.request_stop();
+        EXPECT_EQ(error_of(co_await waits), std::errc::operation_canceled);
+    });
+}
+
 TEST_P(run_on_test, returns_what_succeeded_in_spite_of_a_stop) {
     background_loop other{options()};
     auto succeeds = []() -> task<result<int>> {
