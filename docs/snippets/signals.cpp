@@ -26,7 +26,7 @@ int run_it() {
 
 //! [reload]
 task<> reload_on_hangup(signal_set& signals) {
-    while (co_await signals.next())
+    while (auto number = co_await signals.next())
         reload_configuration();
 }
 
