@@ -123,6 +123,8 @@ private:
     // middle of a suspension is no time for it.
     class stopper : public detail::suspension_observer, public detail::ready_node {
     public:
+        stopper() noexcept {} // not defaulted: Clang needs the members' values before it has them
+
         void on_suspend(const detail::scope& within) noexcept override {
             if (subject == nullptr) return; // it has not begun
             for (const detail::scope* each = &within; each != subject; each = each->enclosing) {
