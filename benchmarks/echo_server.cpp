@@ -1,0 +1,110 @@
+// An echo server with a task for each connection: what the echo figures of the lab log measure.
+// Prints its port; ends when the last of its clients has left.
+//
+//   --backend epoll|io_uring   --read-mode read_some|receive   --buffer BYTES   --limit SECONDS
+//   --busy-poll MICROSECONDS   --stay (serve for ever)    --port N
+
+#include "arguments.hpp"
+
+#include <simplenet/simplenet.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+using namespace simplenet;
+
+namespace {
+
+struct settings {
+    std::size_t buffer = 4096;
+    std::chrono::seconds limit{0};
+    bool receive = false;
+    bool stay = false;
+};
+
+task<> echo_read(tcp_stream stream, std::size_t size) {
+    const auto buffer = std::make_unique<std::byte[]>(size);
+    while (auto count = co_await stream.read_some({buffer.get(), size})) {
+        if (!co_await async_write_all(stream, const_buffer{buffer.get(), *count})) break;
+    }
+}
+
+task<> echo_receive(tcp_stream stream) {
+    while (auto bytes = co_await stream.receive()) {
+        if (!co_await async_write_all(stream, *bytes)) break;
+    }
+}
+
+task<> echo_read_limited(tcp_stream stream, std::size_t size, std::chrono::seconds limit) {
+    const auto buffer = std::make_unique<std::byte[]>(size);
+    while (auto count = co_await with_timeout(stream.read_some({buffer.get(), size}), limit)) {
+        const const_buffer reply{buffer.get(), *count};
+        if (!co_await with_timeout(async_write_all(stream, reply), limit)) break;
+    }
+}
+
+task<> echo_receive_limited(tcp_stream stream, std::chrono::seconds limit) {
+    while (auto bytes = co_await with_timeout(stream.receive(), limit)) {
+        if (!co_await with_timeout(async_write_all(stream, *bytes), limit)) break;
+    }
+}
+
+task<> serve(tcp_stream stream, settings how, std::size_t* serving, join_handle<>* accepting) {
+    static_cast<void>(stream.set_no_delay(true));
+    const bool limited = how.limit.count() != 0;
+    if (how.receive) {
+        if (limited) {
+            co_await echo_receive_limited(std::move(stream), how.limit);
+        } else {
+            co_await echo_receive(std::move(stream));
+        }
+    } else if (limited) {
+        co_await echo_read_limited(std::move(stream), how.buffer, how.limit);
+    } else {
+        co_await echo_read(std::move(stream), how.buffer);
+    }
+    if (--*serving == 0 && !how.stay) accepting->request_stop();
+}
+
+task<> accept_all(tcp_listener listener, settings how, std::size_t* serving,
+                  join_handle<>* accepting) {
+    while (auto stream = co_await listener.accept()) {
+        ++*serving;
+        spawn(serve(*std::move(stream), how, serving, accepting));
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::arguments given{argc, argv};
+    loop_options options;
+    options.backend =
+        given.text("backend", "epoll") == "epoll" ? backend::epoll : backend::io_uring;
+    options.busy_poll = std::chrono::microseconds{given.number("busy-poll", 0)};
+    settings how;
+    how.receive = given.text("read-mode", given.text("read", "read_some")) == "receive";
+    how.buffer = given.number("buffer", 4096);
+    how.limit = std::chrono::seconds{given.number("limit", 0)};
+    how.stay = given.flag("stay");
+    if (given.text("mode", "echo") != "echo") return 2; // stream_server has the others
+    const auto port = static_cast<std::uint16_t>(given.number("port", 0));
+    given.done();
+
+    auto loop = event_loop::create(options);
+    auto listener = tcp_listener::bind(endpoint::loopback(port), {.backlog = 4096});
+    if (!loop || !listener) {
+        std::fprintf(stderr, "%s\n", (loop ? listener.error() : loop.error()).message().c_str());
+        return 1;
+    }
+    std::printf("%d\n", int{listener->local_endpoint()->port()});
+    std::fflush(stdout);
+    std::size_t serving = 0;
+    join_handle<> accepting;
+    accepting = loop->spawn(accept_all(*std::move(listener), how, &serving, &accepting));
+    loop->run();
+}

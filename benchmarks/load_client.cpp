@@ -1,0 +1,317 @@
+// A neutral load client: raw sockets and epoll, nothing of the library, so that every server under
+// test meets the same peer. Echo: each connection keeps `--pipeline` messages on the way.
+//
+//   --port N  --connections N  --size BYTES  --round-trips N (all together)  --pipeline N
+//   --host A.B.C.D  --peer PID (report its processor time too)  --warm-up N  --churn (a connection
+//   for each round trip)  --storm (all connections are made at once, serve one round trip and end,
+//   again and again)  --copies N (the server sends each message back so often)  --drain BYTES (say
+//   nothing and read so much, all together)  --hold (keep the connections until standard input
+//   ends)  --spin (never sleep)  --mark (SIGUSR2 to the peer before and after what
+//   is measured, for count_instructions)
+//
+// Prints one line of name=value pairs; times in nanoseconds.
+
+#include "arguments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+    std::perror(what);
+    std::exit(1);
+}
+
+std::int64_t read_clock(clockid_t clock) {
+    timespec at{};
+    if (clock_gettime(clock, &at) != 0) return 0;
+    return std::int64_t{at.tv_sec} * 1'000'000'000 + at.tv_nsec;
+}
+std::int64_t now() {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+/// Latencies in buckets of about 3 % (32 for each power of two): no allocation while measuring.
+class histogram {
+public:
+    void add(std::int64_t ns) {
+        const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 1));
+        const int magnitude = 63 - __builtin_clzll(value);
+        const std::uint64_t part = magnitude < 5 ? value : value >> (magnitude - 5);
+        ++buckets_[static_cast<std::size_t>(magnitude) * 32 + (part & 31)];
+        ++count_;
+        largest_ = std::max(largest_, ns);
+    }
+    void add(const histogram& other) {
+        for (std::size_t at = 0; at < buckets_.size(); ++at)
+            buckets_[at] += other.buckets_[at];
+        count_ += other.count_;
+        largest_ = std::max(largest_, other.largest_);
+    }
+    [[nodiscard]] std::int64_t percentile(double part) const {
+        auto left = static_cast<std::uint64_t>(part * static_cast<double>(count_));
+        for (std::size_t at = 0; at < buckets_.size(); ++at) {
+            if (buckets_[at] > left) {
+                const auto magnitude = at / 32;
+                const std::uint64_t low = at & 31;
+                if (magnitude < 5) return static_cast<std::int64_t>(low);
+                return static_cast<std::int64_t>((32 + low) << (magnitude - 5));
+            }
+            left -= buckets_[at];
+        }
+        return largest_;
+    }
+    [[nodiscard]] std::int64_t largest() const { return largest_; }
+
+private:
+    std::array<std::uint64_t, 64 * 32> buckets_{};
+    std::uint64_t count_ = 0;
+    std::int64_t largest_ = 0;
+};
+
+struct settings {
+    sockaddr_in to{};
+    std::size_t size = 64;
+    std::uint64_t pipeline = 1;
+    std::uint64_t copies = 1;
+    bool churn = false;
+    bool spin = false;
+};
+
+struct connection {
+    int fd = -1;
+    std::uint64_t to_send = 0; // bytes of messages that were started
+    std::uint64_t to_receive = 0;
+    std::int64_t started = 0; // of the oldest message on the way
+};
+
+class client {
+public:
+    explicit client(const settings& how, std::size_t connections)
+        : how_{how}
+        , message_(how.size, 'x')
+        , into_(std::max<std::size_t>(how.size, 65536))
+        , connections_(connections) {
+        epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+        if (epoll_ < 0) fail("epoll_create1");
+        open_all();
+    }
+
+    void open_all() {
+        for (connection& each : connections_)
+            open(each);
+    }
+    void close_all() {
+        for (connection& each : connections_) {
+            ::close(each.fd);
+            each = {};
+        }
+    }
+
+    void start_storms() {
+        close_all();
+        storming_ = true;
+    }
+    void storm(std::uint64_t round_trips) {
+        histogram all;
+        for (std::uint64_t done = 0; done < round_trips; done += connections_.size()) {
+            open_all();
+            run(std::min<std::uint64_t>(connections_.size(), round_trips - done));
+            close_all();
+            all.add(latencies);
+        }
+        latencies = all;
+    }
+
+    /// Reads what the server sends by itself.
+    void drain(std::uint64_t bytes) {
+        std::uint64_t left = bytes;
+        wait_for([&] { return left != 0; },
+                 [&](connection& of) {
+                     const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
+                     if (count < 0 && errno == EAGAIN) return;
+                     if (count <= 0) fail("recv");
+                     left -= std::min(left, static_cast<std::uint64_t>(count));
+                 });
+    }
+
+    void run(std::uint64_t round_trips) {
+        latencies = {};
+        left_to_start_ = round_trips;
+        left_to_finish_ = round_trips;
+        for (connection& each : connections_) {
+            for (std::uint64_t at = 0; at < how_.pipeline; ++at)
+                start_message(each);
+        }
+        wait_for([this] { return left_to_finish_ != 0; },
+                 [this](connection& of) {
+                     receive(of);
+                     if (of.to_send != 0) send(of);
+                 });
+    }
+
+    histogram latencies;
+
+private:
+    template <class More, class Ready>
+    void wait_for(More more, Ready ready) {
+        std::array<epoll_event, 256> events{};
+        while (more()) {
+            const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
+                                           how_.spin ? 0 : -1);
+            if (count < 0 && errno != EINTR) fail("epoll_wait");
+            for (int at = 0; at < count; ++at)
+                ready(*static_cast<connection*>(events[static_cast<std::size_t>(at)].data.ptr));
+        }
+    }
+
+    void open(connection& of) {
+        of.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (of.fd < 0) fail("socket");
+        const int on = 1;
+        ::setsockopt(of.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        if (how_.churn) {
+            // A reset at the end: thousands of connections a second would use up the ports.
+            const linger abort{.l_onoff = 1, .l_linger = 0};
+            ::setsockopt(of.fd, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
+        }
+        if (::connect(of.fd, reinterpret_cast<const sockaddr*>(&how_.to), sizeof how_.to) != 0) {
+            fail("connect");
+        }
+        epoll_event event{.events = EPOLLIN, .data = {.ptr = &of}};
+        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, of.fd, &event) != 0) fail("epoll_ctl");
+    }
+
+    void start_message(connection& of) {
+        if (left_to_start_ == 0) return;
+        --left_to_start_;
+        if (of.to_receive == 0) of.started = now();
+        of.to_send += how_.size;
+        of.to_receive += how_.size * how_.copies;
+        send(of);
+    }
+
+    void send(connection& of) {
+        while (of.to_send != 0) {
+            const std::size_t part = (of.to_send - 1) % how_.size + 1;
+            const ssize_t sent = ::send(of.fd, message_.data(), part, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (sent < 0 && errno == EAGAIN) return; // more room comes with the echo
+            if (sent < 0) fail("send");
+            of.to_send -= static_cast<std::uint64_t>(sent);
+        }
+    }
+
+    void receive(connection& of) {
+        const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
+        if (count < 0 && errno == EAGAIN) return;
+        if (count <= 0) fail("recv");
+        const std::uint64_t reply = how_.size * how_.copies;
+        const std::uint64_t before = (of.to_receive + reply - 1) / reply;
+        of.to_receive -= static_cast<std::uint64_t>(count);
+        const std::uint64_t after = (of.to_receive + reply - 1) / reply;
+        for (std::uint64_t done = after; done != before; ++done) {
+            const std::int64_t at = now();
+            latencies.add(at - of.started);
+            of.started = at;
+            --left_to_finish_;
+            if (how_.churn && !storming_) {
+                ::close(of.fd);
+                of = {};
+                open(of);
+            }
+            start_message(of);
+        }
+    }
+
+    settings how_;
+    std::vector<char> message_;
+    std::vector<char> into_;
+    std::vector<connection> connections_;
+    int epoll_ = -1;
+    bool storming_ = false;
+    std::uint64_t left_to_start_ = 0;
+    std::uint64_t left_to_finish_ = 0;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::arguments given{argc, argv};
+    settings how;
+    how.to.sin_family = AF_INET;
+    how.to.sin_port = htons(static_cast<std::uint16_t>(given.number("port", 0)));
+    const std::string host{given.text("host", "127.0.0.1")};
+    if (::inet_pton(AF_INET, host.c_str(), &how.to.sin_addr) != 1) fail("--host");
+    how.size = given.number("size", 64);
+    how.pipeline = given.number("pipeline", 1);
+    how.copies = given.number("copies", 1);
+    const bool storm = given.flag("storm");
+    how.churn = given.flag("churn") || storm;
+    const auto drain = given.number("drain", 0);
+    const bool hold = given.flag("hold");
+    how.spin = given.flag("spin");
+    const auto connections = given.number("connections", 1);
+    const auto round_trips = given.number("round-trips", 10000);
+    const auto warm_up = given.number("warm-up", 0);
+    const auto peer = static_cast<pid_t>(given.number("peer", 0));
+    const bool mark = given.flag("mark");
+    given.done();
+
+    clockid_t peer_clock{};
+    if (peer != 0 && ::clock_getcpuclockid(peer, &peer_clock) != 0) fail("--peer");
+
+    client load{how, connections};
+    const auto measure = [&](std::uint64_t amount) {
+        if (drain != 0) {
+            load.drain(amount);
+        } else if (storm) {
+            load.storm(amount);
+        } else {
+            load.run(amount);
+        }
+    };
+    if (storm) load.start_storms();
+    if (warm_up != 0) measure(warm_up);
+    const std::int64_t peer_before = peer != 0 ? read_clock(peer_clock) : 0;
+    const std::int64_t own_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    if (mark) ::kill(peer, SIGUSR2);
+    const std::int64_t before = now();
+    measure(drain != 0 ? drain : round_trips);
+    const std::int64_t wall = now() - before;
+    if (mark) ::kill(peer, SIGUSR2);
+    const std::int64_t own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own_before;
+    const std::int64_t other = peer != 0 ? read_clock(peer_clock) - peer_before : 0;
+
+    std::printf(
+        "connections=%lu size=%zu round_trips=%lu pipeline=%llu wall_ns=%lld own_cpu_ns=%lld "
+        "peer_cpu_ns=%lld p50_ns=%lld p90_ns=%lld p99_ns=%lld p999_ns=%lld max_ns=%lld\n",
+        connections, how.size, round_trips, static_cast<unsigned long long>(how.pipeline),
+        static_cast<long long>(wall), static_cast<long long>(own), static_cast<long long>(other),
+        static_cast<long long>(load.latencies.percentile(0.5)),
+        static_cast<long long>(load.latencies.percentile(0.9)),
+        static_cast<long long>(load.latencies.percentile(0.99)),
+        static_cast<long long>(load.latencies.percentile(0.999)),
+        static_cast<long long>(load.latencies.largest()));
+    if (hold) {
+        std::fflush(stdout);
+        while (std::getchar() != EOF) {
+        }
+    }
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Figures that do not depend on how busy the machine is, and comparisons of two commits.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/perf_check.sh instructions [OPTIONS]
+
+  instructions   user-space instructions of an echo server for each round trip of 64 bytes. On epoll
+                 by valgrind (callgrind), as the difference of a short and a long run; it lacks
+                 epoll_pwait2, and reading the clock is a system call there. On io_uring, which
+                 valgrind does not know, by stepping through the program.
+
+  --build DIR       a Release build with SIMPLENET_BUILD_BENCHMARKS=ON (default: build/perf, which is
+                    made if it is not there)
+  --server PROGRAM  count this one instead of DIR's echo_server; it takes the same options
+  --case REGEX      only cases whose name matches
+  --method NAME     callgrind or step, for every case
+  --profile CASE    where the instructions of this case go, function by function
+  --help            this text
+END
+}
+
+build=
+server=
+only=.
+method=
+profile=
+command=${1:-}
+if (($# > 0)); then shift; fi
+while (($# > 0)); do
+    case $1 in
+    --build) build=$2 && shift ;;
+    --server) server=$2 && shift ;;
+    --case) only=$2 && shift ;;
+    --method) method=$2 && shift ;;
+    --profile) profile=$2 && shift ;;
+    --help | -h) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+    shift
+done
+case $command in
+instructions) ;;
+--help | -h) usage && exit 0 ;;
+*) usage >&2 && exit 2 ;;
+esac
+
+if [[ -z $build ]]; then
+    build=$root/build/perf
+    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSIMPLENET_BUILD_BENCHMARKS=ON \
+        -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=OFF >/dev/null
+fi
+cmake --build "$build" --target simplenet_bench_echo_server simplenet_bench_load_client \
+    simplenet_bench_count_instructions >/dev/null
+tools=$build/benchmarks
+server=${server:-$tools/echo_server}
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-perf.XXXXXX")
+server_pid=
+trap 'if [[ -n $server_pid ]]; then kill "$server_pid" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
+end_on_signals
+
+# run_once <options of the client> <command of the server...>: the server's standard error is in
+# $work/log afterwards.
+run_once() {
+    local client=$1 port=
+    shift
+    : >"$work/port"
+    # Both on one processor: how many connections are ready in a turn would be a matter of chance.
+    taskset -c 0 "$@" >"$work/port" 2>"$work/log" &
+    server_pid=$!
+    for _ in {1..600}; do
+        if port=$(head -n 1 "$work/port") && [[ -n $port ]]; then break; fi
+        kill -0 "$server_pid" 2>/dev/null || die "the server did not start: $(cat "$work/log")"
+        sleep 0.1
+    done
+    # What the tool traces is its child.
+    local traced
+    traced=$(pgrep -P "$server_pid" || echo "$server_pid")
+    # shellcheck disable=SC2086 # options are words
+    taskset -c 0 "$tools/load_client" --port "$port" --size 64 --peer "$traced" $client >/dev/null
+    wait "$server_pid" || die "the server failed: $(cat "$work/log")"
+    server_pid=
+}
+
+# by_callgrind <connections> <server options...>: the difference of two runs.
+by_callgrind() {
+    local connections=$1 each
+    shift
+    for each in 5000 25000; do
+        run_once "--connections $connections --round-trips $each" valgrind --tool=callgrind \
+            --callgrind-out-file="$work/callgrind.$each" "$server" "$@"
+    done
+    awk '/^summary:/ { total = $2 - total } END { print total / 20000 }' "$work"/callgrind.{5000,25000}
+}
+
+# by_steps <connections> <server options...>: between two marks, after a warm-up.
+by_steps() {
+    local connections=$1
+    shift
+    run_once "--connections $connections --warm-up $((connections * 50)) --round-trips $stepped --mark" \
+        "$tools/count_instructions" ${profile:+--profile "$work/steps"} "$server" "$@"
+    awk -F= -v n="$stepped" '/^instructions=/ { print $2 / n }' "$work/log"
+}
+
+# Where the instructions of by_steps() were: a relocated executable lies at a fixed place while it
+# is traced without randomisation.
+show_steps() {
+    nm -C -n --defined-only "$server" | awk '$2 ~ /[tTwW]/' >"$work/symbols"
+    python3 - "$work/symbols" "$work/steps" "$stepped" <<'PYTHON'
+import bisect, collections, sys
+names, starts = [], []
+for line in open(sys.argv[1]):
+    address, _, name = line.rstrip("\n").split(" ", 2)
+    starts.append(int(address, 16))
+    names.append(name)
+trips = int(sys.argv[3])
+count = collections.Counter()
+for line in open(sys.argv[2]):
+    address, times = line.split()
+    at = int(address, 16) - (0x555555554000 if starts[0] < 0x400000 else 0)
+    inside = starts[0] <= at < starts[-1] + 65536
+    name = names[bisect.bisect_right(starts, at) - 1] if inside else "(other objects)"
+    count[name] += int(times)
+for name, total in count.most_common(40):
+    if total > trips / 2:
+        print(f"{total / trips:8.1f}  {name[:110]}")
+PYTHON
+}
+
+show_callgrind() {
+    callgrind_annotate --threshold=100 "$work/callgrind.25000" |
+        awk '/ir +file:function|^ *[0-9,]+ \(/ && ++lines < 45'
+}
+
+# name method connections options of the server...
+cases=(
+    "epoll-1 callgrind 1 --backend epoll"
+    "epoll-100 callgrind 100 --backend epoll"
+    "epoll-receive-1 callgrind 1 --backend epoll --read receive"
+    "epoll-receive-100 callgrind 100 --backend epoll --read receive"
+    "epoll-limit-1 callgrind 1 --backend epoll --limit 30"
+    "epoll-limit-100 callgrind 100 --backend epoll --limit 30"
+    "io_uring-1 step 1 --backend io_uring"
+    "io_uring-100 step 100 --backend io_uring"
+    "io_uring-receive-1 step 1 --backend io_uring --read receive"
+    "io_uring-receive-100 step 100 --backend io_uring --read receive"
+    "io_uring-limit-1 step 1 --backend io_uring --limit 30"
+    "io_uring-limit-100 step 100 --backend io_uring --limit 30"
+)
+if [[ -n $profile ]]; then only="^$profile\$"; fi
+for each in "${cases[@]}"; do
+    read -r name how connections options <<<"$each"
+    [[ $name =~ $only ]] || continue
+    how=${method:-$how}
+    if [[ $how == callgrind ]]; then
+        have valgrind || die "install valgrind"
+        # shellcheck disable=SC2086 # options are words
+        figure=$(by_callgrind "$connections" $options)
+    else
+        # A step takes 20 us where a hypervisor sees each of them.
+        stepped=$((connections < 100 ? 300 : 1000))
+        # shellcheck disable=SC2086
+        figure=$(by_steps "$connections" $options)
+    fi
+    printf '%-22s %-9s %8.1f instructions a round trip\n' "$name" "$how" "$figure"
+    if [[ -z $profile ]]; then continue; fi
+    if [[ $how == callgrind ]]; then show_callgrind; else show_steps; fi
+done
