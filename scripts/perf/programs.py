@@ -53,6 +53,14 @@ class Server:
         self.process.stdout.close()
         self.process.stderr.close()
 
+    def end(self):
+        """Ends it with a signal that a tool around it can act on, and waits for that."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("the server did not end") from None
+
     @property
     def pid(self):
         return self.process.pid
@@ -102,6 +110,11 @@ def run_load(client, server, cpu, options, timeout):
         if server.process.poll() is not None:
             raise Failed(f"the server ended with {server.process.returncode}") from None
         raise failed
+
+
+def processor_ns(pid):
+    """The processor time of all threads of a process: clock_getcpuclockid(3), which Python lacks."""
+    return int(time.clock_gettime((~pid << 3) | 2) * 1e9)
 
 
 def anonymous_bytes(pid):
