@@ -41,15 +41,6 @@ awaitable<void> source(tcp::socket stream, std::size_t size) {
     }
 }
 
-awaitable<void> sink(tcp::socket stream, std::size_t size) {
-    const auto buffer = std::make_unique<std::byte[]>(size);
-    while (true) {
-        auto [error, count] =
-            co_await stream.async_read_some(asio::buffer(buffer.get(), size), as_result);
-        if (error) break;
-    }
-}
-
 /// The write queue that everybody writes by hand, as in Asio's own chat example, but with one
 /// gathered write for all that has queued up.
 class write_queue : public std::enable_shared_from_this<write_queue> {
@@ -108,8 +99,6 @@ awaitable<void> accept_all(tcp::acceptor listener, bench::server_options how) {
         const auto executor = listener.get_executor();
         if (how.mode == "source") {
             asio::co_spawn(executor, source(std::move(stream), how.block), asio::detached);
-        } else if (how.mode == "sink") {
-            asio::co_spawn(executor, sink(std::move(stream), how.block), asio::detached);
         } else if (how.mode == "queue") {
             auto shared = std::make_shared<tcp::socket>(std::move(stream));
             asio::co_spawn(executor, queue(std::move(shared), how.buffer, how.copies),
@@ -129,8 +118,7 @@ int main(int argc, char** argv) {
 #else
     const char* const backend = "epoll";
 #endif
-    const auto how =
-        bench::server_options::read(given, backend, {"echo", "source", "sink", "queue"});
+    const auto how = bench::server_options::read(given, backend, {"echo", "source", "queue"});
     given.done();
 
     asio::io_context context{1};

@@ -1,4 +1,4 @@
-// Our side of the scenarios that are not echo: a source, a sink, and a server that answers by a
+// Our side of the scenarios that are not echo: a source, and a server that answers by a
 // queued_writer. The counterpart is asio_server.cpp.
 
 #include "server_options.hpp"
@@ -22,12 +22,6 @@ task<> source(tcp_stream stream, std::size_t size) {
     }
 }
 
-task<> sink(tcp_stream stream, std::size_t size) {
-    const auto buffer = std::make_unique<std::byte[]>(size);
-    while (co_await stream.read_some({buffer.get(), size})) {
-    }
-}
-
 task<> queue(tcp_stream stream, std::size_t size, std::size_t copies) {
     const auto buffer = std::make_unique<char[]>(size);
     queued_writer<tcp_stream> writer{std::move(stream)};
@@ -43,8 +37,6 @@ task<> accept_all(tcp_listener listener, bench::server_options how) {
         static_cast<void>(stream->set_no_delay(true));
         if (how.mode == "source") {
             spawn(source(*std::move(stream), how.block)).detach();
-        } else if (how.mode == "sink") {
-            spawn(sink(*std::move(stream), how.block)).detach();
         } else {
             spawn(queue(*std::move(stream), how.buffer, how.copies)).detach();
         }
@@ -56,7 +48,7 @@ task<> accept_all(tcp_listener listener, bench::server_options how) {
 int main(int argc, char** argv) {
     bench::arguments given{argc, argv};
     const auto wanted = given.text("backend", "epoll");
-    const auto how = bench::server_options::read(given, wanted, {"source", "sink", "queue"});
+    const auto how = bench::server_options::read(given, wanted, {"source", "queue"});
     given.done();
 
     auto loop =

@@ -47,8 +47,8 @@ GOALS = [
     Goal("channel", "micro", "channel", "cpu_ns", "ours_.*", "asio", "cost <= 0.20"),
     Goal("post_awake_system_calls", "post_system_calls", ".*", "system_calls", "ours_.*", "", "value <= 0.01"),
     Goal("udp_batch", "udp", "64B_batch", "cpu_ns", "ours_.*", "asio", "ratio >= 2"),
-    Goal("memory", "memory_per_connection", ".*", "bytes_per_connection", "ours_.*_receive", "", "value <= 1024"),
-    Goal("allocations", "allocations", ".*", "allocations", "ours_.*", "", "value <= 0.001"),
+    Goal("memory", "memory_per_connection", "10000", "bytes_per_connection", "ours_.*_receive", "", "value <= 1024"),
+    Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
 ]
 
 

@@ -50,7 +50,13 @@ class Case:
     repeatable: bool = False  # counts, not clocks: one round is enough and there is no noise
 
 
-def load_case(tools, scenario, name, subjects, options, main, both_on_one=True, extra=None):
+# In quick mode the less central scenarios have fewer subjects.
+FEW = "^(asio_epoll|tokio|bare_epoll|asyncio)$"
+
+
+def load_case(
+    tools, scenario, name, subjects, options, main, both_on_one=True, extra=None, quick=FEW
+):
     """The load client against each server; figures are for a round trip."""
     settings = tools.settings
     server_cpu = settings.server_cpu
@@ -87,11 +93,11 @@ def load_case(tools, scenario, name, subjects, options, main, both_on_one=True, 
     return Case(
         scenario,
         name,
-        tools.chosen(subjects),
+        tools.chosen(subjects, quick),
         measure,
         main,
         calibrate,
-        settings.seconds * 1.2 + 0.1,
+        settings.seconds * 1.2 + 0.15,
         {**options, "processors": 1 if both_on_one else 2},
     )
 
@@ -112,6 +118,7 @@ def async_tcp_echo(tools):
                 tools.echo(buffer_for(size)),
                 {"size": size, "connections": connections},
                 ["server_cpu_ns", "wall_ns"],
+                quick=None,
             )
 
 
@@ -284,7 +291,7 @@ def memory_per_connection(tools):
     yield Case(
         "memory_per_connection",
         str(count),
-        tools.chosen(tools.echo(4096)),
+        tools.chosen(tools.echo(4096), FEW),
         measure,
         ["bytes_per_connection"],
         seconds=0.2 + count / 10000,
@@ -296,7 +303,7 @@ def count_allocations(tools):
     """malloc(3) and its relatives for each round trip, once everything has been allocated once."""
     settings = tools.settings
     counter = tools.path("count_allocations.so")
-    trips = 20000
+    trips = 4000 if settings.mode == "quick" else 20000
 
     def measure_with(options):
         def measure(subject, _):
@@ -333,14 +340,15 @@ def count_allocations(tools):
 
         return measure
 
-    for name, options in (
+    loads = [
         ("echo_64B_100", {"size": 64, "connections": 100}),
         ("churn_16", {"size": 64, "connections": 16, "churn": 1}),
-    ):
+    ]
+    for name, options in loads if settings.mode == "full" else loads[:1]:
         yield Case(
             "allocations",
             name,
-            [each for each in tools.echo(4096) if tools.pattern.search(each.name)],
+            tools.kept(tools.echo(4096), FEW),
             measure_with(options),
             ["allocations"],
             seconds=1.5,
@@ -410,7 +418,7 @@ def instructions(tools):
         yield Case(
             "instructions",
             f"epoll-{connections}",
-            [each for each in subjects if tools.pattern.search(each.name)],
+            tools.kept(subjects),
             measure_with(connections),
             ["instructions"],
             seconds=6,
@@ -519,7 +527,7 @@ def post_system_calls(tools):
     yield Case(
         "post_system_calls",
         "awake",
-        [each for each in waiters(tools) if tools.pattern.search(each.name)],
+        tools.kept(waiters(tools)),
         measure,
         ["system_calls"],
         seconds=3,
@@ -621,10 +629,11 @@ def ab_matrix(tools):
     yield Case(
         "ab_matrix",
         f"k_c{settings.ab_connections}",
-        tools.chosen(tools.echo(4096, asyncio=True)),
+        tools.chosen(tools.echo(4096, asyncio=True), FEW),
         measure,
         ["requests_per_s", "server_cpu_ns"],
         seconds=0.3 + settings.ab_requests / 40000,
+        repeats=2 if settings.mode == "quick" else 0,
     )
 
 

@@ -6,8 +6,8 @@ from . import paired
 
 # name: (quick, full, what it is)
 PARAMETERS = {
-    "REPEATS": (2, 6, "rounds in which each subject runs once; even"),
-    "SECONDS": (0.12, 1.0, "about how long one run measures"),
+    "REPEATS": (4, 6, "rounds in which each subject runs once; even"),
+    "SECONDS": (0.05, 1.0, "about how long one run measures"),
     "ROUND_TRIPS": (0, 0, "instead of SECONDS: so many in each run"),
     "SIZES": ("64", "64,1024,16384", "bytes of a message"),
     "CONNECTIONS": ("1,100", "1,8,10,100,1000", "of async_tcp_echo"),
@@ -15,7 +15,7 @@ PARAMETERS = {
     "IDLE_CONNECTIONS": (1000, 10000, "of memory_per_connection"),
     "PIPELINE": (16, 16, "messages on the way on each connection, of pipelined_echo"),
     "STREAM_MIB": (64, 1024, "that a run of streaming moves"),
-    "AB_REQUESTS": (20000, 200000, "of a run of ab"),
+    "AB_REQUESTS": (10000, 200000, "of a run of ab"),
     "AB_CONNECTIONS": (1000, 1000, "of ab"),
     "BUSY_POLL_US": (50, 50, "of two_cores, with busy polling"),
     "SERVER_CPU": (0, 0, "on which servers run"),

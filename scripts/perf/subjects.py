@@ -52,9 +52,18 @@ class Tools:
         except (OSError, ValueError):
             return True  # older than the sysctl: the run itself will tell
 
-    def chosen(self, subjects):
-        """What PERF_SUBJECTS leaves, with the A/A control: our first one again, at the other end."""
-        kept = [each for each in subjects if self.pattern.search(each.name)]
+    def kept(self, subjects, quick=None):
+        """What PERF_SUBJECTS leaves; in quick mode only ours and those that match `quick`."""
+        few = re.compile(quick) if quick and self.settings.mode == "quick" else None
+        return [
+            each
+            for each in subjects
+            if self.pattern.search(each.name) and (few is None or each.ours or few.search(each.name))
+        ]
+
+    def chosen(self, subjects, quick=None):
+        """What kept() leaves, with the A/A control: our first one again, at the other end."""
+        kept = self.kept(subjects, quick)
         first = next((each for each in kept if each.ours and not each.missing), None)
         if first is not None:
             kept.append(dataclasses.replace(first, name=CONTROL, ours=False))

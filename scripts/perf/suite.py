@@ -58,9 +58,11 @@ class Suite:
     def repeats_of(self, case):
         return 1 if case.repeatable else case.repeats or self.settings.repeats
 
+    def estimate(self, cases):
+        return sum(case.seconds * self.repeats_of(case) * len(case.subjects) for case in cases)
+
     def run(self, cases):
-        total = sum(case.seconds * self.repeats_of(case) * len(case.subjects) for case in cases)
-        progress = Progress(total)
+        progress = Progress(self.estimate(cases))
         for case in cases:
             self.run_case(case, progress)
         progress.clear()
@@ -175,8 +177,10 @@ def main(given=None):
     began = time.monotonic()
 
     if options.list:
-        for case in suite.choose(options.scenario):
+        cases = suite.choose(options.scenario)
+        for case in cases:
             print(f"{case.scenario} {case.name}: {' '.join(each.name for each in case.subjects)}")
+        print(f"{len(cases)} cases, about {show_seconds(suite.estimate(cases))}")
         return 0
     suite.say("PERF", suite="libsimplenet", mode=options.mode, repeats=settings.repeats,
               date=meta["date"], commit=meta["commit"])
