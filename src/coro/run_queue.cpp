@@ -45,17 +45,6 @@ run_queue::activation::~activation() {
     current_ = nullptr;
 }
 
-std::size_t run_queue::run_ready() noexcept {
-    std::size_t count = 0;
-    // What becomes ready on the way waits for the next call, so that I/O is not starved.
-    for (ready_list batch = ready_.take(); !batch.empty(); ++count) {
-        inline_turns_ = inline_turns_per_resume;
-        batch.pop_front().run();
-        inline_count_ += inline_turns_per_resume - inline_turns_;
-    }
-    return count;
-}
-
 // Only reached when somebody else's code has resumed a coroutine of ours by its handle: below no
 // resume(), or below one that has a coroutine to continue with already.
 void run_queue::continue_here(std::coroutine_handle<> coroutine) noexcept {

@@ -26,15 +26,6 @@ const Value* address_of(const std::optional<Value>& value) noexcept {
 }
 
 /// Of an outcome that is not a success: whether it ends the operation.
-bool receive_failed(operation& op, ssize_t outcome) noexcept {
-    if (outcome == -EAGAIN) {
-        op.record->readable = false;
-        return false;
-    }
-    op.error = static_cast<int>(-outcome);
-    return true;
-}
-
 bool send_failed(operation& op, ssize_t outcome) noexcept {
     if (outcome == -EAGAIN) {
         op.record->writable = false;

@@ -44,6 +44,7 @@ public:
         if (!epoll_) return fail(last_error());
         wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!wake_) return fail(last_error());
+        slots_.emplace_back(); // 0, of no generation that an event has
         // Edge-triggered and never read: every write is a new edge.
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
@@ -56,14 +57,9 @@ public:
     }
 
     bool attempt_read(operation& op) noexcept override {
-        io_record& record = *op.record;
-        if (op.kind == request::read_some) [[likely]] {
-            const ssize_t count = read(record, op.data, op.size);
-            if (count <= 0) return read_failed(op, count);
-            op.moved = static_cast<std::size_t>(count);
-            return true;
-        }
         switch (op.kind) {
+        case request::read_some:
+            return receive_some(op);
         case request::read_exact:
             return attempt_read_exact(op);
         case request::receive:
@@ -126,16 +122,12 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = wait(timeout);
-        if (count <= 0) {
-            SIMPLENET_EXPECTS(count == 0 || errno == EINTR,
-                              "somebody closed the loop's descriptor");
-            return 0;
-        }
-        for (int at = 0; at < count; ++at)
-            dispatch(events_[static_cast<std::size_t>(at)]);
-        const auto total = static_cast<std::size_t>(count);
-        return total < events_.size() ? total : total + poll_the_rest();
+        const int count = timeout == forever     ? wait_in_ms(-1)
+                          : timeout.count() == 0 ? wait_in_ms(0)
+                                                 : wait(timeout);
+        if (count <= 0) [[unlikely]]
+            return no_events(count);
+        return dispatch(events_.data(), events_.data() + count);
     }
 
     void wake() noexcept override {
@@ -152,9 +144,9 @@ public:
 
 private:
     static constexpr int most_rounds = 16;
-    // Not the data of any record: there are not so many slots.
-    static constexpr std::uint64_t wake_up = ~std::uint64_t{0};
-    static constexpr std::uint64_t foreign = wake_up - 1;
+    // Slot 0 with generations that it does not have: dispatch() drops the events as stale ones.
+    static constexpr std::uint64_t wake_up = std::uint64_t{0xffffffff} << 32U;
+    static constexpr std::uint64_t foreign = wake_up - (std::uint64_t{1} << 32U);
 
     /// What an event is about: its data is the slot's number and generation. A record may be gone
     /// while events for its descriptor still come.
@@ -204,90 +196,125 @@ private:
         return true;
     }
 
-    int wait(std::chrono::nanoseconds timeout) noexcept {
-        const int room = static_cast<int>(events_.size());
-        if (timeout == forever) return ::epoll_wait(epoll_.get(), events_.data(), room, -1);
-        if (timeout.count() == 0) return ::epoll_wait(epoll_.get(), events_.data(), room, 0);
+    int wait_in_ms(int timeout_ms) noexcept {
+        return ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
+                            timeout_ms);
+    }
+    // Apart, as poll() would save registers for it.
+    [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
         if (nanosecond_waits_) {
             const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
             const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
                                  .tv_nsec = static_cast<long>((timeout - seconds).count())};
-            const int count = ::epoll_pwait2(epoll_.get(), events_.data(), room, &limit, nullptr);
+            const int count = ::epoll_pwait2(epoll_.get(), events_.data(),
+                                             static_cast<int>(events_.size()), &limit, nullptr);
             if (count >= 0 || errno != ENOSYS) return count;
             nanosecond_waits_ = false; // Linux < 5.11, and valgrind
         }
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-        return ::epoll_wait(epoll_.get(), events_.data(), room,
-                            static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+        return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+    }
+
+    [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
+        SIMPLENET_EXPECTS(outcome == 0 || errno == EINTR, "somebody closed the loop's descriptor");
+        return 0;
     }
 
     // The batch was full: everything that is there is to be seen before timers expire. Bounded, so
     // that they do.
-    std::size_t poll_the_rest() noexcept {
-        std::size_t total = 0;
+    [[gnu::noinline, gnu::cold]] std::size_t poll_the_rest() noexcept {
+        std::size_t total = events_.size();
         for (int round = 1; round < most_rounds; ++round) {
-            const int count = wait(std::chrono::nanoseconds{0});
-            for (int at = 0; at < count; ++at)
-                dispatch(events_[static_cast<std::size_t>(at)]);
-            if (count > 0) total += static_cast<std::size_t>(count);
-            if (count < static_cast<int>(events_.size())) break;
+            const int count = wait_in_ms(0);
+            if (count <= 0) break;
+            const epoll_event* const end = events_.data() + count;
+            for (const epoll_event* event = events_.data(); event != end; ++event)
+                note_any(*event);
+            total += static_cast<std::size_t>(count);
+            if (static_cast<std::size_t>(count) < events_.size()) break;
         }
         return total;
     }
 
-    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
-    void dispatch(const epoll_event& event) noexcept {
-        if (event.data.u64 == wake_up) return;
-        if (event.data.u64 == foreign) [[unlikely]]
-            return waits_.collect();
-        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
-        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports.
-        if (slot.generation != event.data.u64 >> 32U || slot.record == nullptr) return;
-        io_record& record = *slot.record;
-        constexpr unsigned hang_up = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-        // Urgent data (tcp(7)): a read ends where it was, with more behind it.
-        if ((event.events & EPOLLPRI) != 0) record.stops_short = true;
-        if ((event.events & (EPOLLIN | hang_up)) != 0) {
-            record.readable = true;
-            if ((event.events & hang_up) != 0) record.hung_up = true;
-            notify(record.reader);
-        }
-        if ((event.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
-            record.writable = true;
-            notify(record.writer);
-        }
-    }
-    void notify(operation* waiting) noexcept {
-        if (waiting != nullptr && waiting->phase == operation::state::waiting &&
-            !waiting->sleeps()) {
-            loop_.attempt_later(*waiting);
-        }
+    /// The record that `event` is about, or null.
+    [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
+        const watched& slot = slots_.data()[static_cast<std::uint32_t>(event.data.u64)];
+        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
+        // its slot has another generation.
+        return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
     }
 
-    /// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
-    // A short read means that nothing is left: the edge for the next bytes will come (epoll(7)),
-    // which saves the read that would only say EAGAIN. After a hang-up there is no next edge, and
-    // where reads stop short for other reasons it may have come already.
-    static ssize_t read(io_record& record, std::byte* data, std::size_t size) noexcept {
-        const ssize_t count = sys::recv(record.fd, data, size);
-        if (count == -EAGAIN || (count > 0 && static_cast<std::size_t>(count) < size &&
-                                 !record.hung_up && !record.stops_short)) {
-            record.readable = false;
+    static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
+
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked. Returns
+    // how many events there were, with those that did not fit into the first batch.
+    std::size_t dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
+        for (; event != end; ++event) {
+            io_record* const record = record_of(*event);
+            // Leaves for good, so that the loop of the usual events calls nothing.
+            if ((event->events & ~usual_events) != 0 || record == nullptr) [[unlikely]]
+                return dispatch_any(event, end);
+            note(*record, event->events);
         }
-        return count;
+        const auto total = static_cast<std::size_t>(end - events_.data());
+        if (total == events_.size()) [[unlikely]]
+            return poll_the_rest();
+        return total;
     }
-    /// Of a count that is not positive: whether it ends the operation.
-    static bool read_failed(operation& op, ssize_t count) noexcept {
-        if (count == -EAGAIN) return false;
-        op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
-        return true;
+    [[gnu::noinline, gnu::cold]] std::size_t dispatch_any(const epoll_event* event,
+                                                          const epoll_event* end) noexcept {
+        for (; event != end; ++event)
+            note_any(*event);
+        return dispatch(end, end);
+    }
+    void note_any(const epoll_event& event) noexcept {
+        if (event.data.u64 == foreign) return waits_.collect();
+        io_record* const record = record_of(event);
+        if (record == nullptr) return;
+        note(*record, event.events);
+        if ((event.events & ~usual_events) != 0) note_unusual(*record, event.events);
+    }
+    void note(io_record& record, unsigned what) noexcept {
+        if ((what & EPOLLIN) != 0) {
+            record.readable = true;
+            notify_reader(record);
+        }
+        if ((what & EPOLLOUT) != 0) {
+            record.writable = true;
+            notify_writer(record);
+        }
+    }
+    void note_unusual(io_record& record, unsigned what) noexcept {
+        // Urgent data (tcp(7)): a read ends where it was, with more behind it. A hang-up: reads go
+        // on until they see the end or the error.
+        record.reads_to_the_end = true;
+        if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+            record.readable = true;
+            notify_reader(record);
+        }
+        if ((what & (EPOLLHUP | EPOLLERR)) != 0) {
+            record.writable = true;
+            notify_writer(record);
+        }
+    }
+    void notify_reader(io_record& record) noexcept {
+        operation* const reader = record.reader;
+        if (reader != nullptr && reader->phase == operation::state::waiting) {
+            loop_.attempt_later(*reader);
+        }
+    }
+    void notify_writer(io_record& record) noexcept {
+        operation* const writer = record.writer;
+        if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
+            loop_.attempt_later(*writer);
+        }
     }
 
     static bool attempt_read_exact(operation& op) noexcept {
         io_record& record = *op.record;
         for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
-            const ssize_t count = read(record, op.data + op.moved, op.size - op.moved);
-            if (count <= 0) return read_failed(op, count);
+            const ssize_t count = receive_directly(record, op.data + op.moved, op.size - op.moved);
+            if (count <= 0) return receive_failed(op, count);
             op.moved += static_cast<std::size_t>(count);
             if (!record.readable) break;
         }
@@ -304,11 +331,12 @@ private:
             return false;
         }
         place.unlink();
-        const ssize_t count = read(record, pool_->memory(buffer), receive_pool::buffer_size);
+        const ssize_t count =
+            receive_directly(record, pool_->memory(buffer), receive_pool::buffer_size);
         if (count <= 0) {
             pool_->give_back(buffer);
             buffer_returned();
-            return read_failed(op, count);
+            return receive_failed(op, count);
         }
         op.lease = buffer;
         op.data = pool_->memory(buffer);
@@ -319,9 +347,10 @@ private:
     // First come first served.
     void buffer_returned() noexcept override {
         while (!starved_.empty()) {
-            operation* const reader = starved_.pop_front().reader;
+            io_record& next = starved_.pop_front();
+            operation* const reader = next.reader;
             // One whose receive has ended meanwhile passes its turn on.
-            if (reader != nullptr && reader->kind == request::receive) return notify(reader);
+            if (reader != nullptr && reader->kind == request::receive) return notify_reader(next);
         }
     }
 

@@ -30,7 +30,7 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
 }
 
 void io_object::expect_descriptors() noexcept {
-    record_->stops_short = record_->never_ahead = true;
+    record_->reads_to_the_end = record_->never_ahead = true;
 }
 
 void io_object::abort_on_close(bool abort) noexcept {
@@ -87,7 +87,7 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = hung_up = stops_short = never_ahead = registered = closing =
+    receiving = readable = reads_to_the_end = reads_directly = never_ahead = registered = closing =
         keep_descriptor = finished = listening = connectionless = aborts = false;
     writable = held = true;
     armed = disarming = starved = false;

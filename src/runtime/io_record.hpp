@@ -64,11 +64,13 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     operation* writer = nullptr;
 
     // What a read would find. `end` is delivered after everything that was received.
-    bool readable = false;        // an attempt is worth its system call, or the queue is not empty
-    bool writable = true;         // the same for a write
-    bool receiving = false;       // the backend watches for reads already: no need to submit one
-    bool hung_up = false;         // epoll said so: reads go on until they see the end or the error
-    bool stops_short = false;     // a short read does not mean that nothing is left
+    bool readable = false;  // an attempt is worth its system call, or the queue is not empty
+    bool writable = true;   // the same for a write
+    bool receiving = false; // the backend watches for reads already: no need to submit one
+    // A short read does not mean that nothing is left: epoll spoke of a hang-up, after which there
+    // is no next edge, or reads stop short for other reasons.
+    bool reads_to_the_end = false;
+    bool reads_directly = false;  // bound to epoll and open: what is readable is read by recv(2)
     bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll

@@ -3,6 +3,7 @@
 #include "sys/calls.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,16 @@ constexpr std::chrono::nanoseconds no_wait{0};
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
 
+/// For a loop around memory that others write: less power, and more room for the other thread of
+/// the core.
+void relax_processor() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 } // namespace
 
 loop::~loop() {
@@ -25,49 +36,42 @@ loop::~loop() {
 // --- running
 // --------------------------------------------------------------------------------------
 
-std::size_t loop::turn(nanoseconds limit) {
+// Straight-line for the turn of a busy server without timers; inline in run(), which is where
+// servers are.
+inline std::size_t loop::make_turn(nanoseconds limit) {
     pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
-
-    // When tasks have kept each other busy for a while, the kernel is asked only now and then: a
-    // turn of a few resumptions costs less than the system call.
-    unpolled_ += count + take_inline_count(); // an operation costs a system call as well
-    if (has_ready() && unpolled_ < resumptions_per_poll && limit != no_wait) {
-        if (busy_turns_ == busy_turns_polled) return count;
-        ++busy_turns_;
+    if (has_ready()) {
+        if (puts_off_poll(count, limit)) return count;
+        limit = no_wait;
     }
     unpolled_ = 0;
+    inline_seen_ = inline_taken();
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
-    const bool timed = !timers.quiet() || !touched_.empty();
+    const bool timed = !timers.quiet();
     if (timed) {
-        const auto present = note_clock(now());
-        settle_timers(present);
-        count += timers.fire(present);
-        if (const auto next = timers.next()) {
-            wait = std::min(wait, std::max<nanoseconds>(*next - present, no_wait));
-        }
+        const tended tended = tend_timers(limit);
+        count += tended.fired;
+        wait = tended.wait;
     }
-    if (has_ready() || !has_work()) wait = no_wait;
+    if (!has_work()) wait = no_wait;
 
     std::size_t events = 0;
     if (wait == no_wait) {
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
-        // stop() publishes its wish before it looks whether we are parked: ask after parking.
-        const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-        if (time_ == nullptr || !sleeps) [[likely]] {
-            events = driver_->poll(sleeps ? wait : no_wait);
+        if (sleeps_plainly_) [[likely]] {
+            events = sleep(wait);
         } else {
-            events = wait_in_virtual_time(limit);
+            events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
         }
-        inbox_.unpark();
         // The wait ended for a timer: no need for another poll before it fires.
-        if (events == 0 && timed) {
+        if (timed && events == 0) {
             const std::size_t fired = timers.fire(note_clock(now()));
             count += fired;
             if (fired != 0) events += driver_->catch_up();
@@ -75,6 +79,81 @@ std::size_t loop::turn(nanoseconds limit) {
     }
     completions_ += events;
     return count + events;
+}
+
+std::size_t loop::turn(nanoseconds limit) {
+    return make_turn(limit);
+}
+
+inline std::size_t loop::sleep(nanoseconds limit) noexcept {
+    // stop() publishes its wish before it looks whether we are parked: ask after parking.
+    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
+    inbox_.unpark();
+    return events;
+}
+
+/// Looks again and again for as long as loop_options::busy_poll says before it sleeps, if at least
+/// half of the last eight waits were not longer than that.
+// The loop is not parked meanwhile, so that a post makes no system call.
+std::size_t loop::wait_busily(nanoseconds limit) noexcept {
+    const auto start = clock::now();
+    nanoseconds passed = no_wait;
+    std::size_t events = 0;
+    if (std::popcount(short_waits_) >= 4) {
+        const nanoseconds most = std::min(options_.busy_poll, limit);
+        pulse.active.store(false, std::memory_order_relaxed); // or the watchdog took it for a stall
+        do {
+            events = driver_->poll(no_wait);
+            if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
+                break;
+            }
+            relax_processor();
+            passed = clock::now() - start;
+        } while (passed < most);
+        pulse.active.store(true, std::memory_order_relaxed);
+    }
+    if (events == 0) {
+        events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
+        passed = clock::now() - start;
+    }
+    short_waits_ = static_cast<std::uint8_t>(short_waits_ << 1U | (passed <= options_.busy_poll));
+    return events;
+}
+
+/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a turn
+/// of a few resumptions costs less than the system call.
+bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
+    unpolled_ += count;
+    // An operation costs a system call as well.
+    if (unpolled_ + (inline_taken() - inline_seen_) >= resumptions_per_poll || limit == no_wait) {
+        return false;
+    }
+    if (busy_turns_ == busy_turns_polled) return true;
+    ++busy_turns_;
+    return false;
+}
+
+/// Fires what is due; how long the loop may wait then, `limit` at most.
+loop::tended loop::tend_timers(nanoseconds limit) noexcept {
+    const auto present = note_clock(now());
+    if (!touched_.empty()) settle_touched(present);
+    timers.settle(present);
+    const std::size_t fired = timers.fire(present);
+    if (has_ready()) return {no_wait, fired};
+    if (touched_.empty()) timers.calm_down();
+    const auto next = timers.soonest();
+    if (next != clock::time_point::max()) {
+        limit = std::min(limit, next > present ? nanoseconds{next - present} : no_wait);
+    }
+    return {limit, fired};
+}
+
+std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
+    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    const std::size_t events = sleeps ? wait_in_virtual_time(limit) : driver_->poll(no_wait);
+    inbox_.unpark();
+    return events;
 }
 
 /// The wait of a turn in which nothing is ready.
@@ -113,7 +192,7 @@ std::size_t loop::take_posted() noexcept {
     return count;
 }
 
-void loop::settle_timers(clock::time_point now) noexcept {
+void loop::settle_touched(clock::time_point now) noexcept {
     for (idle_state* idle : touched_) {
         idle->touched = false;
         idle->last = now;
@@ -122,7 +201,6 @@ void loop::settle_timers(clock::time_point now) noexcept {
         }
     }
     touched_.clear();
-    timers.settle(now);
 }
 
 bool loop::has_work() const noexcept {
@@ -152,7 +230,7 @@ void loop::run() {
     if (embedded_) inbox_.unpark();
     note_clock(now());
     while (!consume_stop() && has_work())
-        turn(forever);
+        make_turn(forever);
     if (embedded_) announce_work();
 }
 
@@ -244,7 +322,7 @@ loop_metrics loop::metrics() const {
 
 void loop::describe(std::string& text) {
     const loop_metrics state = metrics();
-    timers.settle(note_clock(now())); // so that each knows its deadline
+    timers.settle_all(note_clock(now())); // so that each knows its deadline
     text += to_string(driver_->kind());
     text += " loop: ";
     text += std::to_string(state.live_tasks) + " tasks, ";
@@ -268,6 +346,7 @@ io_record& loop::new_record(int descriptor) {
 void loop::bind(io_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
+    record.reads_directly = reads_directly_;
     records_.push_back(record);
 }
 
@@ -276,6 +355,7 @@ void loop::close(io_record& record) noexcept {
     if (record.closing) return;
     record.closing = true;
     record.open_on = nullptr;
+    record.reads_directly = false;
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -333,6 +413,7 @@ void loop::free_if_unused(io_record& record) noexcept {
 
 void loop::note_touched(idle_state& idle) noexcept {
     idle.touched = true;
+    timers.attend();
     touched_.push_back(&idle);
 }
 

@@ -81,7 +81,10 @@ public:
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
     /// There may be something for a waiting `op`: attempts it when its turn comes.
-    void attempt_later(operation& op) noexcept;
+    void attempt_later(operation& op) noexcept {
+        op.phase = operation::state::queued;
+        push(op);
+    }
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(readiness_operation& op, int error) noexcept;
     /// `op` was stopped, and the backend has let go of it.
@@ -133,7 +136,17 @@ private:
         std::atomic<unsigned>& count_;
     };
 
+    std::size_t make_turn(nanoseconds limit);
     std::size_t turn(nanoseconds limit);
+    bool puts_off_poll(std::size_t count, nanoseconds limit) noexcept;
+    struct tended {
+        nanoseconds wait;
+        std::size_t fired;
+    };
+    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    std::size_t sleep(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     clock::time_point note_clock(clock::time_point now) noexcept {
         clock_ns = now.time_since_epoch().count();
         return now;
@@ -141,7 +154,7 @@ private:
     std::size_t wait_in_virtual_time(nanoseconds limit);
     [[nodiscard]] bool waits_for_io() const noexcept;
     std::size_t take_posted() noexcept;
-    void settle_timers(clock::time_point now) noexcept;
+    void settle_touched(clock::time_point now) noexcept;
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
@@ -178,16 +191,21 @@ private:
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
-    std::thread::id thread_; // of the first run
-    bool embedded_ = false;  // native_handle() was asked for
-    bool watched_ = false;   // by the watchdog
+    std::thread::id thread_;      // of the first run
+    bool embedded_ = false;       // native_handle() was asked for
+    bool watched_ = false;        // by the watchdog
+    bool reads_directly_ = false; // see io_record
     dump_signal dump_signal_{*this};
 
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0;   // resumptions since the last poll
-    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
+    std::size_t unpolled_ = 0;    // resumptions since the last poll
+    std::size_t inline_seen_ = 0; // inline_taken() at the last poll
+    std::size_t busy_turns_ = 0;  // since the loop slept, up to busy_turns_polled
+    // Neither busy_poll nor virtual time.
+    const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
+    std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
     std::size_t closing_ = 0;      // records whose close is under way
     std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else

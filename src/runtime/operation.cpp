@@ -92,17 +92,49 @@ void operation::describe(std::string& text) {
     append_names(text, record->fd);
 }
 
-// Two functions, and straight-line for the cases that matter: done at once, and nothing there yet.
-// One function with the direction as a value costs a fifth more instructions an operation.
+// Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
+// same wherever it is a system call: the backend is not asked.
+
+inline bool operation::attempt_read(io_record& of) noexcept {
+    if (kind == request::read_some && of.reads_directly) [[likely]] {
+        return receive_some(*this);
+    }
+    return of.driver->attempt_read(*this);
+}
+
+inline bool operation::attempt_write(io_record& of) noexcept {
+    if (buffers == nullptr && is_send(kind)) [[likely]] {
+        return attempt_send(*this);
+    }
+    return of.driver->attempt_write(*this);
+}
+
+// Each start is two functions. The first has what nearly every operation is, and nothing else, so
+// that it needs neither branches nor saved registers for the rest: a read of what is not there yet,
+// and a write of one buffer that is over with its send(2). The second can do everything.
 
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || of.readable || !of.receiving || of.idle ||
+        of.reader != nullptr) {
+        return start_any_read(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    moved = 0;
+    wait(of.reader, within);
+    return true;
+}
+
+bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) noexcept {
     io_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
     moved = 0;
-    if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
+    if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
@@ -111,11 +143,11 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
             queue_up(of.reader, within);
             return true;
         }
-        if (of.driver->attempt_read(*this)) {
+        if (attempt_read(of)) {
             of.home->touch(of);
             return false;
         }
-        if (can_go_on(of)) [[unlikely]] {
+        if (can_go_on(of)) {
             queue_up(of.reader, within);
             return true;
         }
@@ -130,11 +162,37 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
 bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
     io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
+        buffers != nullptr || !is_send(kind) || size == 0 || !within.queue->take_inline_turn()) {
+        return start_any_write(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    const ssize_t count = sys::send_once(of.fd, data, size);
+    if (static_cast<std::size_t>(count) != size) [[unlikely]]
+        return go_on_writing(count);
+    moved = size;
+    if (of.idle) [[unlikely]]
+        of.home->touch(of);
+    return false;
+}
+
+bool operation::go_on_writing(ssize_t count) noexcept {
+    io_record& of = *record;
+    moved = count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (!go_on_sending(*this, count)) return wait_for_room(of);
+    of.home->touch(of);
+    return false;
+}
+
+bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
+    io_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
     moved = 0;
-    if (of.open_on != within.queue || within.stopped()) [[unlikely]] {
+    if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
@@ -143,14 +201,20 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
             queue_up(of.writer, within);
             return true;
         }
-        if (of.driver->attempt_write(*this)) {
+        if (attempt_write(of)) {
             of.home->touch(of);
             return false;
         }
-        if (can_go_on(of)) [[unlikely]] {
-            queue_up(of.writer, within);
-            return true;
-        }
+    }
+    return wait_for_room(of);
+}
+
+/// After an attempt to write that did not end it.
+bool operation::wait_for_room(io_record& of) noexcept {
+    scope& within = *within_;
+    if (can_go_on(of)) {
+        queue_up(of.writer, within);
+        return true;
     }
     // Whatever there is room for; but an empty datagram needs some.
     if (kind != request::perform_write && nothing_left(*this)) return false;
@@ -165,7 +229,7 @@ bool operation::read_ready() noexcept {
     if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
     error = 0;
     moved = 0;
-    if (!queue.take_inline_turn() || !of.driver->attempt_read(*this)) return false;
+    if (!queue.take_inline_turn() || !attempt_read(of)) return false;
     of.home->touch(of);
     return true;
 }
@@ -229,16 +293,28 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 }
 
 void operation::run() noexcept {
-    if (phase == state::queued) return attempt_in_turn();
+    if (phase != state::queued) return resume();
+    io_record& of = *record;
+    if (kind == request::read_some && of.reads_directly) [[likely]] { // not after close()
+        if (!receive_some(*this)) [[unlikely]]
+            return attempted(of, false);
+    } else if (!is_read(kind) || of.closing) [[unlikely]] {
+        return attempted(of, of.closing || attempt_write(of));
+    } else if (!of.driver->attempt_read(*this)) [[unlikely]] {
+        return attempted(of, false);
+    }
+    of.home->touch(of);
+    of.reader = nullptr;
+    phase = state::finished;
     resume();
 }
 
-inline void operation::attempt_in_turn() noexcept {
-    io_record& of = *record;
+/// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
+void operation::attempted(io_record& of, bool over) noexcept {
     const bool reads = is_read(kind);
     if (of.closing) [[unlikely]] {
         error = ECANCELED;
-    } else if (reads ? of.driver->attempt_read(*this) : of.driver->attempt_write(*this)) {
+    } else if (over) {
         of.home->touch(of);
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
@@ -285,11 +361,6 @@ void loop::complete(operation& op, int error) noexcept {
     if (error == 0) touch(of);
     push(op);
     settle(of);
-}
-
-void loop::attempt_later(operation& op) noexcept {
-    op.phase = operation::state::queued;
-    push(op);
 }
 
 } // namespace simplenet::detail

@@ -56,7 +56,27 @@ ssize_t send_vector(const operation& op) noexcept {
 
 } // namespace
 
+bool receive_failed(operation& op, ssize_t count) noexcept {
+    if (count == -EAGAIN) {
+        op.record->readable = false;
+        return false;
+    }
+    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    return true;
+}
+
+bool receive_nothing(operation& op, ssize_t count) noexcept {
+    if (count == -EINTR) count = receive_directly(*op.record, op.data, op.size);
+    if (count <= 0) return receive_failed(op, count);
+    op.moved = static_cast<std::size_t>(count);
+    return true;
+}
+
 bool go_on_sending(operation& op, ssize_t count) noexcept {
+    if (count == -EINTR) {
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        if (count > 0) op.moved += static_cast<std::size_t>(count);
+    }
     for (int round = 1;; ++round) {
         if (count < 0) return send_failed(op, count);
         if (op.moved == op.size || op.kind == request::write_some) return true;

@@ -35,14 +35,42 @@ inline constexpr int most_tries = 16;
 [[nodiscard]] inline bool attempt_send(operation& op) noexcept {
     if (op.buffers != nullptr) return attempt_send_vector(op);
     if (op.moved == op.size) return true;
-    const ssize_t count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
-    if (count >= 0) op.moved += static_cast<std::size_t>(count);
+    const ssize_t count = sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved);
+    if (count >= 0) [[likely]]
+        op.moved += static_cast<std::size_t>(count);
     if (op.moved == op.size) [[likely]] {
         return true;
     }
     return go_on_sending(op, count);
 }
 
+/// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
+// A short read means that nothing is left: the edge for the next bytes will come (epoll(7)), which
+// saves the read that would only say EAGAIN.
+[[nodiscard]] inline ssize_t receive_directly(io_record& record, std::byte* data,
+                                              std::size_t size) noexcept {
+    const ssize_t count = sys::recv(record.fd, data, size);
+    if (count > 0 && static_cast<std::size_t>(count) != size && !record.reads_to_the_end) {
+        record.readable = false;
+    }
+    return count;
+}
+/// Of a count that is not positive: whether it ends the operation.
+[[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
+
+/// The rest of receive_some() after recv(2) brought no bytes.
+[[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;
+
+/// A read_some by recv(2). True: it is over.
+[[nodiscard]] inline bool receive_some(operation& op) noexcept {
+    io_record& record = *op.record;
+    const ssize_t count = sys::recv_once(record.fd, op.data, op.size);
+    if (count <= 0) [[unlikely]]
+        return receive_nothing(op, count);
+    op.moved = static_cast<std::size_t>(count);
+    if (op.moved != op.size && !record.reads_to_the_end) record.readable = false;
+    return true;
+}
 /// A send_file or send_descriptors, as far as the socket takes it. True: it is over.
 [[nodiscard]] bool attempt_rare_write(operation& op) noexcept;
 

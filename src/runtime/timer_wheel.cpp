@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 namespace simplenet::detail {
 
 namespace {
-
-using limits = std::numeric_limits<std::int64_t>;
 
 /// The clock does not run below zero, so an earlier deadline is as past as zero.
 constexpr std::uint64_t from_epoch(std::int64_t ns) noexcept {
@@ -25,25 +22,51 @@ timer_wheel::timer_wheel(time_point origin) noexcept
     : elapsed_{from_epoch(ns_of(origin)) >> tick_bits}
     , latest_ns_{static_cast<std::int64_t>(from_epoch(ns_of(origin)))} {}
 
-void timer_wheel::insert(timer_node& node, time_point deadline) noexcept {
-    node.when_ns_ = ns_of(deadline);
-    arm(node);
+void timer_wheel::begin_batch(time_point now) noexcept {
+    // Before `latest_ns_` moves: what is due then has to find its place among the others first.
+    if (now.time_since_epoch().count() >= soonest_ns_) pour_all();
+    newest_ = newest_ == &batches_.back() ? &batches_.front() : newest_ + 1;
+    pour(*newest_);
+    see(now);
+    newest_->since_ns = latest_ns_;
+    if (!has_fresh()) return;
+    newest_->delays.splice_back(fresh_);
+    const std::int64_t shortest = std::max(shortest_fresh_ns_, std::int64_t{0});
+    note(shortest > never - latest_ns_ ? never : rounded_up_ns(latest_ns_ + shortest));
+    // Due at once, although its tick has begun already.
+    if (shortest == 0) note(latest_ns_);
+    shortest_fresh_ns_ = never;
 }
 
-void timer_wheel::settle(time_point now) noexcept {
-    see(now);
-    while (!fresh_.empty()) {
-        timer_node& node = fresh_.pop_front();
-        // latest_ns_ is not negative, so only the upper end can be passed.
+void timer_wheel::pour(batch& from) const noexcept {
+    while (!from.delays.empty()) {
+        timer_node& node = from.delays.pop_front();
+        // since_ns is not negative, so only the upper end can be passed.
         const std::int64_t delay = std::max(node.when_ns_, std::int64_t{0});
-        node.when_ns_ = delay > limits::max() - latest_ns_ ? limits::max() : latest_ns_ + delay;
+        node.when_ns_ = delay > never - from.since_ns ? never : from.since_ns + delay;
         arm(node);
     }
+    while (!from.points.empty())
+        arm(from.points.pop_front());
+}
+
+void timer_wheel::pour_all() const noexcept {
+    // Oldest first.
+    const auto newest = static_cast<std::size_t>(newest_ - batches_.data());
+    for (std::size_t at = 1; at <= batches_.size(); ++at)
+        pour(batches_[(newest + at) % batches_.size()]);
 }
 
 std::optional<timer_wheel::time_point> timer_wheel::next() const noexcept {
     if (has_fresh()) return time_point{clock::duration{latest_ns_}};
+    pour_all();
+    const auto first = first_ns();
+    if (!first) return std::nullopt;
+    return time_point{clock::duration{*first}};
+}
 
+/// When the first slot that is not empty is to be looked at.
+std::optional<std::int64_t> timer_wheel::first_ns() const noexcept {
     const position first = first_occupied();
     if (first.level == level_count) return std::nullopt;
 
@@ -53,16 +76,17 @@ std::optional<timer_wheel::time_point> timer_wheel::next() const noexcept {
         timer_list& slot = slot_at(first);
         if (&slot.front() == &slot.back()) tick = rounded_up(slot.front().when_ns_);
     }
-    const std::uint64_t last = static_cast<std::uint64_t>(limits::max()) >> tick_bits;
-    if (tick > last) return time_point::max();
-    return time_point{clock::duration{static_cast<std::int64_t>(tick << tick_bits)}};
+    const std::uint64_t last = static_cast<std::uint64_t>(never) >> tick_bits;
+    if (tick > last) return never;
+    return static_cast<std::int64_t>(tick << tick_bits);
 }
 
 void timer_wheel::expire(time_point now, timer_list& due) noexcept {
+    pour_all();
     see(now);
     // At the end of time even the tick that starts after it is reached.
     const std::uint64_t reached =
-        latest_ns_ == limits::max() ? rounded_up(latest_ns_) : from_epoch(latest_ns_) >> tick_bits;
+        latest_ns_ == never ? rounded_up(latest_ns_) : from_epoch(latest_ns_) >> tick_bits;
 
     for (;;) {
         const position first = first_occupied();
@@ -85,9 +109,10 @@ void timer_wheel::expire(time_point now, timer_list& due) noexcept {
         }
     }
     elapsed_ = reached;
+    soonest_ns_ = first_ns().value_or(never);
 }
 
-std::size_t timer_wheel::fire(time_point now) noexcept {
+std::size_t timer_wheel::fire_due(time_point now) noexcept {
     timer_list due;
     expire(now, due);
 
@@ -100,6 +125,7 @@ std::size_t timer_wheel::fire(time_point now) noexcept {
 }
 
 bool timer_wheel::empty() const noexcept {
+    pour_all();
     return !has_fresh() && first_occupied().level == level_count;
 }
 
@@ -107,6 +133,7 @@ std::size_t timer_wheel::size() const noexcept {
     std::size_t count = 0;
     const auto add = [&count](const timer_node&) { ++count; };
     fresh_.for_each(add);
+    pour_all();
     for (timer_list& slot : slots_)
         slot.for_each(add);
     return count;
@@ -120,7 +147,7 @@ std::uint64_t timer_wheel::rounded_up(std::int64_t when_ns) noexcept {
 /// Links `node` at the slot for `tick`.
 ///
 /// @pre `tick >= elapsed_`.
-void timer_wheel::place(timer_node& node, std::uint64_t tick) noexcept {
+void timer_wheel::place(timer_node& node, std::uint64_t tick) const noexcept {
     const auto differing = static_cast<unsigned>(std::bit_width((tick ^ elapsed_) | 1)) - 1;
     const unsigned level = differing / group_bits;
     const unsigned slot = static_cast<unsigned>(tick >> (level * group_bits)) & (slot_count - 1);
@@ -129,7 +156,7 @@ void timer_wheel::place(timer_node& node, std::uint64_t tick) noexcept {
     levels_ |= 1U << level;
 }
 
-void timer_wheel::arm(timer_node& node) noexcept {
+void timer_wheel::arm(timer_node& node) const noexcept {
     // A past deadline needs no rounding: it goes where the next expire() begins. Rounded up it
     // could lie in a tick that this expire() does not reach.
     const bool past = node.when_ns_ <= latest_ns_;

@@ -123,6 +123,7 @@ public:
     /// over.
     int enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
         const unsigned to_submit = flush();
+        give_back();
         unsigned flags = IORING_ENTER_GETEVENTS;
         if (ring_.enter_ring_fd != ring_.ring_fd) flags |= IORING_ENTER_REGISTERED_RING;
         if (wait_for != 0) flags |= no_iowait_;
@@ -157,15 +158,22 @@ public:
     /// An entry to prepare, or null if the queue is full.
     io_uring_sqe* next_entry() noexcept { return io_uring_get_sqe(&ring_); }
 
-    /// Takes the oldest completion. False: there is none.
+    /// Takes the oldest completion. False: there is none. Its place goes back to the kernel with
+    /// the next give_back() or enter(): one store for all that were taken.
     [[nodiscard]] bool next_completion(completion& seen) noexcept {
-        io_uring_cq& queue = ring_.cq;
-        const unsigned head = *queue.khead;
-        if (head == io_uring_smp_load_acquire(queue.ktail)) return false;
-        const io_uring_cqe& entry = queue.cqes[head & queue.ring_mask];
+        const io_uring_cq& queue = ring_.cq;
+        if (taken_ == known_) {
+            known_ = io_uring_smp_load_acquire(queue.ktail);
+            if (taken_ == known_) return false;
+        }
+        const io_uring_cqe& entry = queue.cqes[taken_ & queue.ring_mask];
         seen = {.about = entry.user_data, .res = entry.res, .flags = entry.flags};
-        io_uring_smp_store_release(queue.khead, head + 1);
+        ++taken_;
         return true;
+    }
+    void give_back() noexcept { io_uring_smp_store_release(ring_.cq.khead, taken_); }
+    [[nodiscard]] bool has_completions() const noexcept {
+        return taken_ != io_uring_smp_load_acquire(ring_.cq.ktail);
     }
 
     [[nodiscard]] bool has_unsubmitted() const noexcept { return io_uring_sq_ready(&ring_) != 0; }
@@ -194,6 +202,8 @@ private:
 
     io_uring ring_{};
     unsigned no_iowait_ = 0;
+    unsigned taken_ = 0; // completions taken; where the next one is
+    unsigned known_ = 0; // completions that are there, when last looked
 };
 
 /// The ring through which the kernel takes receive buffers.
@@ -289,6 +299,9 @@ public:
 
     bool attempt_read(operation& op) noexcept override {
         if (op.record->never_ahead) return attempt_direct(op);
+        if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
+            return true;
+        }
         switch (op.kind) {
         case request::receive:
             return take_buffer(op);
@@ -396,7 +409,7 @@ public:
         const bool waits = timeout.count() != 0;
         buffers_.publish();
         std::size_t total = 0;
-        if (waits && aside_.empty() && io_uring_cq_ready(ring_.get()) == 0) {
+        if (waits && aside_.empty() && !ring_.has_completions()) {
             enter(1, timeout == forever ? nullptr : &timeout);
         } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
             enter(0, nullptr);
@@ -502,19 +515,24 @@ private:
     std::size_t reap() noexcept {
         std::size_t count = 0;
         completion seen;
-        for (;;) {
-            if (aside_next_ != aside_.size()) {
-                seen = aside_[aside_next_++];
-            } else {
-                if (aside_next_ != 0) {
-                    aside_.clear();
-                    aside_next_ = 0;
-                }
-                if (!ring_.next_completion(seen)) return count;
+        for (;; ++count) {
+            if (!aside_.empty()) [[unlikely]] {
+                seen = take_aside();
+            } else if (!ring_.next_completion(seen)) {
+                break;
             }
             dispatch(seen);
-            ++count;
         }
+        ring_.give_back();
+        return count;
+    }
+    [[gnu::cold]] completion take_aside() noexcept {
+        const completion oldest = aside_[aside_next_++];
+        if (aside_next_ == aside_.size()) {
+            aside_.clear();
+            aside_next_ = 0;
+        }
+        return oldest;
     }
 
     void dispatch(const completion& seen) noexcept {
@@ -755,6 +773,24 @@ private:
     }
 
     void receive_completed(io_record& record, const completion& seen) noexcept {
+        constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
+        if ((seen.flags & usual) != usual || seen.res <= 0 || record.closing) [[unlikely]] {
+            return unusual_receive_completed(record, seen);
+        }
+        --posted_;
+        push_ahead(record, seen.flags >> IORING_CQE_BUFFER_SHIFT,
+                   static_cast<std::uint32_t>(seen.res));
+        record.readable = true;
+        notify(record);
+        if (is_far_ahead(record)) [[unlikely]]
+            disarm(record);
+    }
+    [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
+        return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
+    }
+
+    [[gnu::noinline]] void unusual_receive_completed(io_record& record,
+                                                     const completion& seen) noexcept {
         if ((seen.flags & IORING_CQE_F_MORE) == 0)
             record.armed = record.receiving = record.disarming = false;
         if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
@@ -786,9 +822,7 @@ private:
                     want_receive(record);
                 }
             }
-            if (record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers) {
-                disarm(record);
-            }
+            if (is_far_ahead(record)) disarm(record);
         }
         if ((seen.flags & IORING_CQE_F_MORE) != 0) return;
         // It may have been next for a buffer, and did not take it.
@@ -884,6 +918,23 @@ private:
         } else {
             record.end = 0; // an error is reported once, as recv(2) and accept(2) do
         }
+        return true;
+    }
+
+    /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
+    bool take_one_buffer(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (record.ahead_buffers != 1) return false;
+        const std::uint32_t buffer = record.ahead_first;
+        const receive_pool::slot& slot = pool_->at(buffer);
+        const std::size_t count = slot.length - slot.offset;
+        if (count > op.size) return false;
+        std::memcpy(op.data, pool_->memory(buffer) + slot.offset, count);
+        op.moved = count;
+        record.ahead_buffers = 0;
+        record.ahead_bytes = 0;
+        record.readable = record.end != 0;
+        give_back(buffer);
         return true;
     }
 

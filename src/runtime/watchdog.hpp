@@ -13,7 +13,7 @@ class loop;
 /// What a loop shows the watchdog: relaxed stores on its own path, and nothing that waits.
 struct loop_pulse {
     std::atomic<std::uint64_t> turns = 0;
-    std::atomic<bool> active = false; // inside of run() and its like
+    std::atomic<bool> active = false; // inside of run() and its like, and not waiting
     std::atomic<std::uint64_t> stalls = 0;
 };
 

@@ -39,6 +39,10 @@ timespec time_left(std::chrono::steady_clock::time_point deadline) noexcept {
 
 } // namespace
 
+ssize_t failure() noexcept {
+    return -errno;
+}
+
 std::error_code error_from(ssize_t negative_errno) noexcept {
     SIMPLENET_EXPECTS(negative_errno < 0, "only a failed call has an error");
     return {static_cast<int>(-negative_errno), std::system_category()};

@@ -20,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <source_location>
 #include <sstream>
 #include <string>
 
@@ -71,6 +72,29 @@ TEST_P(dump_tasks_test, says_which_socket_a_task_waits_for) {
     EXPECT_THAT(text, HasSubstr("3 tasks, 3 operations, 1 timers\n"));
     EXPECT_THAT(text, HasSubstr(to_string(GetParam())));
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:"));
+}
+
+TEST_P(dump_tasks_test, knows_where_a_read_waits) {
+    auto [some, some_peer] = connect_raw();
+    auto [exact, exact_peer] = connect_raw();
+    unsigned some_line = 0;
+    unsigned exact_line = 0;
+    loop().spawn([&]() -> task<> {
+        std::array<char, 8> buffer{};
+        some_line = std::source_location::current().line() + 1;
+        (void)co_await some.read_some(buffer);
+    });
+    loop().spawn([&]() -> task<> {
+        std::array<char, 8> buffer{};
+        exact_line = std::source_location::current().line() + 1;
+        (void)co_await async_read_exact(exact, buffer);
+    });
+    loop().run_for(1ms);
+
+    const std::string text = dump();
+
+    EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:" + std::to_string(some_line) + "\n"));
+    EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:" + std::to_string(exact_line) + "\n"));
 }
 
 TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {

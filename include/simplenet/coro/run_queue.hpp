@@ -50,7 +50,7 @@ protected:
 
 private:
     friend class ready_list;
-    ready_node* next_ready_ = nullptr;
+    ready_node* next_ready_; // set when it is pushed
 };
 
 /// First in, first out; singly linked; borrows its nodes.
@@ -86,6 +86,21 @@ public:
 private:
     ready_node* first_ = nullptr;
     ready_node* last_ = nullptr; // valid while first_ is
+};
+
+/// A coroutine_handle without an initial value.
+class coroutine_slot {
+public:
+    coroutine_slot& operator=(std::coroutine_handle<> coroutine) noexcept {
+        address_ = coroutine.address();
+        return *this;
+    }
+    operator std::coroutine_handle<>() const noexcept {
+        return std::coroutine_handle<>::from_address(address_);
+    }
+
+private:
+    void* address_;
 };
 
 /// Looks at what is part of a tree of tasks, for dump_tasks().
@@ -129,8 +144,10 @@ protected:
     inline void suspend(std::coroutine_handle<> caller, scope& within) noexcept;
     inline void resume() noexcept;
 
-    std::coroutine_handle<> caller_;
-    scope* within_ = nullptr; // borrowed: a scope outlives what waits in it
+    // Both are set when it suspends: an operation that ends at its start would pay for
+    // initialisers.
+    coroutine_slot caller_;
+    scope* within_; // borrowed: a scope outlives what waits in it
 };
 
 /// Told of every suspension in a debug build: how tests stop a task at each of them.
@@ -262,19 +279,29 @@ public:
     }
 
     /// Runs what was ready at the call, each with a new budget; returns how many.
-    std::size_t run_ready() noexcept;
+    // Inline, as it is a part of every turn of a loop.
+    std::size_t run_ready() noexcept {
+        std::size_t count = 0;
+        // What becomes ready on the way waits for the next call, so that I/O is not starved.
+        for (ready_list batch = ready_.take(); !batch.empty(); ++count) {
+            inline_limit_ = inline_taken_ + inline_turns_per_resume;
+            batch.pop_front().run();
+        }
+        return count;
+    }
 
     /// One more operation that may finish at its start without passing through the loop.
     // Keeps a fast peer from starving the other coroutines of the thread.
     [[nodiscard]] bool take_inline_turn() noexcept {
-        if (inline_turns_ == 0) return false;
-        --inline_turns_;
+        if (inline_taken_ == inline_limit_) return false;
+        ++inline_taken_;
         return true;
     }
 
     /// An operation that did the work of so many.
     void spend_inline_turns(unsigned count) noexcept {
-        inline_turns_ -= count < inline_turns_ ? count : inline_turns_;
+        const std::size_t left = inline_limit_ - inline_taken_;
+        inline_taken_ += count < left ? count : left;
     }
 
     /// Counts a refused operation of a loop that is being destroyed. False: its task had its
@@ -335,10 +362,8 @@ protected:
         ~activation();
     };
 
-    /// Operations that finished at their start since the last call.
-    [[nodiscard]] std::size_t take_inline_count() noexcept {
-        return std::exchange(inline_count_, 0);
-    }
+    /// Operations that finished at their start, ever.
+    [[nodiscard]] std::size_t inline_taken() const noexcept { return inline_taken_; }
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
     /// Stops every chain, shields or not; from here on refusals are counted.
@@ -356,8 +381,8 @@ private:
     ready_list ready_;
     std::coroutine_handle<> next_;
     bool continues_ = false; // resume() is on the stack, and will see next_
-    unsigned inline_turns_ = 0;
-    std::size_t inline_count_ = 0;
+    std::size_t inline_taken_ = 0;
+    std::size_t inline_limit_ = 0; // what inline_taken_ may become before the next coroutine
     std::size_t live_chains_ = 0;
     std::uint64_t chains_added_ = 0;
     intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed

@@ -51,8 +51,15 @@ struct loop_options {
     /// io_uring: submission entries, 8 to 4096, rounded up to a power of two. Entries that do not
     /// fit are submitted early, at the price of a system call.
     unsigned queue_depth = 256;
-    /// Spin at most so long for new completions before sleeping. 0: never.
-    /// Reserved: not implemented yet, a loop never spins.
+    /// Look for events at most so long before sleeping, again and again, while most waits are not
+    /// longer than that. 0 or less: never.
+    ///
+    /// A message that comes meanwhile is seen within a microsecond, and not after the 20 or more
+    /// that it takes to wake a thread up; a post from another thread makes no system call. The
+    /// price is a processor that works while it waits, so only for loops that have one to
+    /// themselves; some tens of microseconds are a good length. Where fewer than four of the last
+    /// eight waits were that short the loop sleeps at once. Timers, stops and posts are as prompt
+    /// as without it.
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1. On io_uring
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.

@@ -42,6 +42,11 @@ enum class request : std::uint8_t {
     return kind >= request::write_some && kind <= request::send_descriptors;
 }
 
+/// A write of bytes, of which that of one buffer is a send(2).
+[[nodiscard]] constexpr bool is_send(request kind) noexcept {
+    return kind == request::write_some || kind == request::write_all;
+}
+
 /// Base of every I/O awaitable.
 ///
 /// Invariant: while waiting or queued it is the reader or writer of its record, and the `current`
@@ -130,13 +135,19 @@ protected:
 
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
     bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
 private:
     bool cannot_start(scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
+    bool wait_for_room(io_record& of) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(operation*& slot, scope& within) noexcept;
-    void attempt_in_turn() noexcept;
+    bool attempt_read(io_record& of) noexcept;
+    bool attempt_write(io_record& of) noexcept;
+    void attempted(io_record& of, bool over) noexcept;
     [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
 };
 
@@ -224,6 +235,18 @@ class [[nodiscard]] read_exact_operation final : public whole_operation<true> {
 public:
     read_exact_operation(io_record* of, mutable_buffer into) noexcept
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at);
+        return waits;
+    }
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
+        // Of nothing: that has to be refused where it stands as well, and must not wait.
+        return this->size == 0 ? start_any_read(caller, within) : start_read(caller, within);
+    }
 };
 
 /// Awaitable of async_write_all() on a stream of the runtime.

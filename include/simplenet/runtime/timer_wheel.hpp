@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace simplenet::detail {
@@ -36,7 +37,8 @@ public:
     /// In a wheel, or expired and not yet handed out.
     [[nodiscard]] bool armed() const noexcept { return linked(); }
 
-    /// As it was asked for, not rounded. Unknown between insert_after() and settle().
+    /// As it was asked for, not rounded. Unknown from insert_after() until the node reaches the
+    /// wheel.
     [[nodiscard]] clock::time_point deadline() const noexcept {
         return clock::time_point{clock::duration{when_ns_}};
     }
@@ -60,7 +62,7 @@ private:
     /// destroyed in here, and so may any other node.
     virtual void expired() noexcept = 0;
 
-    std::int64_t when_ns_ = 0; // since the clock's epoch; on the fresh list still the delay
+    std::int64_t when_ns_ = 0; // since the clock's epoch; outside of the wheel maybe still a delay
 };
 
 using timer_list = intrusive_list<timer_node, timer_tag>;
@@ -75,6 +77,13 @@ using timer_list = intrusive_list<timer_node, timer_tag>;
 /// slot's timers are relinked to lower ones: eight times at most in the life of a timer. The turn
 /// in which that happens pays for all of them: 9 ms of processor time for the 70 000 of a million
 /// timers that shared a slot of 4.3 s (a virtual machine; nearly every node a cache miss).
+///
+/// Most timers are limits that are cancelled soon after they were set, so a node does not go into a
+/// slot at once. It joins the newest of four batches: a list with the clock reading from which the
+/// delays in it count. Each turn with new timers begins a batch and pours the oldest into the
+/// slots, with what is left of it by then; so does whoever comes when something may be due. Of a
+/// batch only `soonest_ns_` is known, a time before which nothing in it is due: no node is looked
+/// at twice.
 ///
 /// A slot's bit stays set when cancel() empties the slot, since a node does not know its wheel;
 /// whoever looks for the first timer clears such bits on the way. Each insertion sets one bit at
@@ -97,7 +106,13 @@ public:
     /// the next expire() or fire(), after those that were due at once before it.
     ///
     /// @pre `node` is not armed.
-    void insert(timer_node& node, time_point deadline) noexcept;
+    void insert(timer_node& node, time_point deadline) noexcept {
+        node.when_ns_ = deadline.time_since_epoch().count();
+        newest_->points.push_back(node);
+        // What is past is due at once, although its tick may not be over.
+        note(node.when_ns_ <= latest_ns_ ? node.when_ns_ : rounded_up_ns(node.when_ns_));
+        quiet_ = false;
+    }
 
     /// Arms `node` for `delay` after the next settle(). Most time limits are cancelled within the
     /// turn that set them: until settle() this costs one list insertion, and no clock read.
@@ -106,18 +121,39 @@ public:
     void insert_after(timer_node& node, std::chrono::nanoseconds delay) noexcept {
         node.when_ns_ = delay.count();
         fresh_.push_back(node);
+        if (node.when_ns_ < shortest_fresh_ns_) shortest_fresh_ns_ = node.when_ns_;
+        quiet_ = false;
     }
 
     /// Nodes wait for settle(). Where there are none, the clock need not be read for it.
     [[nodiscard]] bool has_fresh() const noexcept { return !fresh_.empty(); }
 
-    /// Gives those nodes their deadlines, `now` plus the delay, in the order of their insertion.
-    /// Sums saturate; a delay that is not positive is due at once. Once a turn, before the poll.
+    /// The delays of those nodes count from `now`. Sums saturate; a delay that is not positive is
+    /// due at once, in the order of insertion. Once a turn, before the poll. Constant time, beside
+    /// the nodes that go into the slots.
     ///
     /// @pre `now` was read after the last insert_after(): an older reading makes timers early.
-    void settle(time_point now) noexcept;
+    void settle(time_point now) noexcept {
+        if (has_fresh() || !newest_->points.empty()) begin_batch(now);
+    }
+    /// settle(), after which every deadline() is known. For those who ask rarely: pours every
+    /// batch.
+    void settle_all(time_point now) noexcept {
+        settle(now);
+        pour_all();
+    }
 
-    /// When to call expire() or fire() at the latest; nullopt if no node is armed.
+    /// When to call fire() at the latest, for a driver that may come too early, once for each timer
+    /// at most that was cancelled meanwhile; time_point::max() if there is no need. Two
+    /// instructions.
+    ///
+    /// @pre not has_fresh().
+    [[nodiscard]] time_point soonest() const noexcept {
+        return time_point{clock::duration{soonest_ns_}};
+    }
+
+    /// When to call expire() or fire() at the latest; nullopt if no node is armed. For those who
+    /// ask rarely: pours every batch.
     ///
     /// Exact, rounded up to the tick, if the first slot has one timer or is of the lowest level.
     /// Otherwise it may be too early: then expire() finds nothing due but sorts that slot more
@@ -132,13 +168,22 @@ public:
 
     /// Calls expired() on each such node, and returns on how many. That may cancel and destroy
     /// nodes, those that are due too, and arm others: they wait for the next call even if due.
-    std::size_t fire(time_point now) noexcept;
+    std::size_t fire(time_point now) noexcept {
+        return now.time_since_epoch().count() < soonest_ns_ ? 0 : fire_due(now);
+    }
 
     /// No node is armed.
     [[nodiscard]] bool empty() const noexcept;
 
-    /// No node is armed, at a glance: false may also mean that all were cancelled a while ago.
-    [[nodiscard]] bool quiet() const noexcept { return levels_ == 0 && fresh_.empty(); }
+    /// No node is armed, at a glance: false may also mean that all were cancelled a while ago, or
+    /// that attend() was called since.
+    [[nodiscard]] bool quiet() const noexcept { return quiet_; }
+    /// Ends quiet(), for a driver with other things to do that need the time.
+    void attend() noexcept { quiet_ = false; }
+    /// Whether quiet() can begin again. After fire().
+    void calm_down() noexcept {
+        if (soonest_ns_ == never && !has_fresh()) quiet_ = true;
+    }
 
     /// Armed nodes, fresh ones too. Counted one by one, so up to a cache miss each: a counter would
     /// make cancel() need its wheel.
@@ -150,6 +195,15 @@ private:
     static constexpr unsigned slot_count = 1U << group_bits;
     static constexpr unsigned level_count = 9; // 54 bits; the last tick of all is 2^49
 
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+    /// Nodes on their way into the slots, in the order in which they will get there.
+    struct batch {
+        timer_list delays; // from `since_ns`
+        timer_list points;
+        std::int64_t since_ns = 0;
+    };
+
     struct position {
         unsigned level;
         unsigned slot;
@@ -158,8 +212,23 @@ private:
     /// The first tick that starts at `when` or later; a time below zero counts as zero.
     static std::uint64_t rounded_up(std::int64_t when_ns) noexcept;
 
-    void place(timer_node& node, std::uint64_t tick) noexcept;
-    void arm(timer_node& node) noexcept;
+    /// The time of that tick, or the end of time.
+    static std::int64_t rounded_up_ns(std::int64_t when_ns) noexcept {
+        constexpr std::int64_t most_of_a_tick = (std::int64_t{1} << tick_bits) - 1;
+        return when_ns > never - most_of_a_tick ? never
+                                                : (when_ns + most_of_a_tick) & ~most_of_a_tick;
+    }
+
+    void note(std::int64_t soon_ns) noexcept {
+        if (soon_ns < soonest_ns_) soonest_ns_ = soon_ns;
+    }
+    void begin_batch(time_point now) noexcept;
+    void pour(batch& from) const noexcept;
+    void pour_all() const noexcept;
+    std::size_t fire_due(time_point now) noexcept;
+    [[nodiscard]] std::optional<std::int64_t> first_ns() const noexcept;
+    void place(timer_node& node, std::uint64_t tick) const noexcept;
+    void arm(timer_node& node) const noexcept;
     void see(time_point now) noexcept;
     /// The first slot that is not empty, or `level == level_count`.
     position first_occupied() const noexcept;
@@ -171,6 +240,13 @@ private:
     // Mutable, as lists of borrowed nodes: a const wheel does not make its nodes const.
     mutable std::array<timer_list, std::size_t{level_count} * slot_count> slots_;
     mutable timer_list fresh_; // in order of insertion, with delays for deadlines
+    std::int64_t shortest_fresh_ns_ = never;
+    mutable std::array<batch, 4> batches_;
+    batch* newest_ = &batches_.front();
+    // Nothing in the batches and slots is due before; always the start of a tick, or the end of
+    // time, which are deadlines that count as never.
+    std::int64_t soonest_ns_ = never;
+    bool quiet_ = true;
 
     // Mutable, since looking for the first timer forgets the bits of emptied slots.
     // Invariant: a slot that holds a node has its bit, a word that is not 0 its bit in levels_,
