@@ -111,14 +111,16 @@ task<> resolve_numeric(State& state) {
         benchmark::DoNotOptimize(co_await async_resolve("127.0.0.1", 80));
 }
 
-void post_same_thread(State& state, backend which) {
-    auto loop = or_throw(event_loop::create({.backend = which}));
+task<> post_same_thread(State& state) {
     std::int64_t ran = 0;
+    std::int64_t wanted = 0;
     for (auto _ : state) {
-        loop.post([&ran] { ++ran; });
-        loop.poll();
+        for (std::int64_t at = 0; at < state.range(0); ++at)
+            event_loop::current()->post([&ran] { ++ran; });
+        wanted += state.range(0);
+        while (ran != wanted)
+            co_await yield();
     }
-    benchmark::DoNotOptimize(ran);
 }
 
 void post_across_threads(State& state, backend which) {
@@ -258,15 +260,17 @@ awaitable<void> resolve_numeric(State& state) {
         benchmark::DoNotOptimize(co_await resolver.async_resolve("127.0.0.1", "80", use_awaitable));
 }
 
-void post_same_thread(State& state) {
-    asio::io_context context{1};
-    const auto work = asio::make_work_guard(context);
+awaitable<void> post_same_thread(State& state) {
+    const auto executor = co_await asio::this_coro::executor;
     std::int64_t ran = 0;
+    std::int64_t wanted = 0;
     for (auto _ : state) {
-        asio::post(context, [&ran] { ++ran; });
-        context.poll();
+        for (std::int64_t at = 0; at < state.range(0); ++at)
+            asio::post(executor, [&ran] { ++ran; });
+        wanted += state.range(0);
+        while (ran != wanted)
+            co_await asio::post(use_awaitable);
     }
-    benchmark::DoNotOptimize(ran);
 }
 
 void post_across_threads(State& state) {
@@ -323,8 +327,7 @@ int main(int argc, char** argv) {
         coroutine("timer_arm_cancel", ours::timer_arm_cancel, pending);
         coroutine("timer_arm_expire", ours::timer_arm_expire, pending);
         coroutine("resolve_numeric", ours::resolve_numeric);
-        add(subject, "post_same_thread",
-            [=](State& state) { ours::post_same_thread(state, which); });
+        coroutine("post_same_thread", ours::post_same_thread, {64});
         add(
             subject, "post_across_threads",
             [=](State& state) { ours::post_across_threads(state, which); }, {1, 1000}, true);
@@ -344,7 +347,7 @@ int main(int argc, char** argv) {
     coroutine("timer_arm_cancel", theirs::timer_arm_cancel, pending);
     coroutine("timer_arm_expire", theirs::timer_arm_expire, pending);
     coroutine("resolve_numeric", theirs::resolve_numeric);
-    add("asio", "post_same_thread", theirs::post_same_thread);
+    coroutine("post_same_thread", theirs::post_same_thread, {64});
     add("asio", "post_across_threads", theirs::post_across_threads, {1, 1000}, true);
 #endif
     benchmark::Initialize(&argc, argv);

@@ -149,7 +149,7 @@ def main():
         ("when_all\nof 100", "when_all_100"),
         ("channel", "channel"),
         ("timer,\n100 000", "timer_arm_cancel_100000"),
-        ("post", "post_same_thread"),
+        ("post,\n64 of them", "post_same_thread_64"),
         ("resolve", "resolve_numeric"),
     ]
     found = [(label, medians[key]) for label, name in pieces if (key := ("micro", name, "cpu_ns")) in medians]

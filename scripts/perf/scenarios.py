@@ -549,7 +549,7 @@ MICRO = (
     "timer_arm_expire/1000",
     "timer_arm_expire/100000",
     "timer_arm_expire/1000000",
-    "post_same_thread",
+    "post_same_thread/64",
     "post_across_threads/1",
     "post_across_threads/1000",
     "resolve_numeric",
