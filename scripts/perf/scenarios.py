@@ -356,18 +356,12 @@ def count_allocations(tools):
         )
 
 
-def instructions(tools):
-    """User-space instructions of the server for each 64-byte round trip, by callgrind.
-
-    The difference of a short and a long run, both ends on one processor; repeats agree within 0.1 %.
-    valgrind cannot run io_uring: scripts/perf_check.sh steps through those.
-    """
+def callgrind(tools, subject, connections):
+    """Instructions of a round trip: the difference of a short and a long run."""
     settings = tools.settings
-    if not programs.have("valgrind"):
-        raise Failed("valgrind is not installed")
     trips = 5000
 
-    def run(subject, connections, amount, directory):
+    def run(amount, directory):
         out = os.path.join(directory, f"callgrind.{amount}")
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *subject.command]
         with programs.Server(command, settings.server_cpu) as server:
@@ -388,12 +382,23 @@ def instructions(tools):
             raise Failed("callgrind left no summary")
         return int(total.group(1))
 
+    with tempfile.TemporaryDirectory() as directory:
+        return (run(3 * trips, directory) - run(trips, directory)) / (2 * trips)
+
+
+def instructions(tools):
+    """User-space instructions of the server for each 64-byte round trip, by callgrind.
+
+    The difference of a short and a long run, both ends on one processor; repeats agree within 0.1 %.
+    valgrind cannot run io_uring: scripts/perf_check.sh steps through those.
+    """
+    settings = tools.settings
+    if not programs.have("valgrind"):
+        raise Failed("valgrind is not installed")
+
     def measure_with(connections):
         def measure(subject, _):
-            with tempfile.TemporaryDirectory() as directory:
-                short = run(subject, connections, trips, directory)
-                long = run(subject, connections, 3 * trips, directory)
-            found = (long - short) / (2 * trips)
+            found = callgrind(tools, subject, connections)
             if subject.name == "ours_epoll_limits":
                 plain = plains.get(connections)
                 return {"instructions": found, **({"adds": found - plain} if plain else {})}

@@ -35,24 +35,29 @@ class Suite:
     # --- cases -----------------------------------------------------------------------------------
 
     def choose(self, wanted):
-        cases = []
-        reported = set()
+        chosen = []
         for name, make in scenarios.SCENARIOS.items():
             if not re.fullmatch(wanted, name):
                 continue
             try:
-                made = list(make(self.tools))
+                chosen += self.runnable(make(self.tools))
             except Failed as failed:
                 self.skip(str(failed), scenario=name)
-                continue
-            for case in made:
-                for subject in case.subjects:
-                    if subject.missing and (name, subject.name) not in reported:
-                        reported.add((name, subject.name))
-                        self.skip(subject.missing, scenario=name, subject=subject.name)
-                case.subjects = [each for each in case.subjects if not each.missing]
-                if case.subjects:
-                    cases.append(case)
+        return chosen
+
+    def runnable(self, made):
+        """The cases without the subjects that cannot run; each of those is reported once."""
+        cases = []
+        reported = set()
+        for case in made:
+            for subject in case.subjects:
+                where = case.scenario, subject.name, subject.missing
+                if subject.missing and where not in reported:
+                    reported.add(where)
+                    self.skip(subject.missing, scenario=case.scenario, subject=subject.name)
+            case.subjects = [each for each in case.subjects if not each.missing]
+            if case.subjects:
+                cases.append(case)
         return cases
 
     def repeats_of(self, case):

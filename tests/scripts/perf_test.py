@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from perf import goals, lines, paired, programs, report
+from perf import compare, goals, lines, paired, programs, report
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
 from perf.settings import PARAMETERS, Settings
@@ -215,6 +215,17 @@ class GoalsTest(unittest.TestCase):
     def test_what_was_not_measured_is_not_met(self):
         for goal in goals.GOALS:
             self.assertEqual(goals.judge(goal, [], [])["verdict"], "unmeasured")
+
+
+class CompareTest(unittest.TestCase):
+    def test_slower_beyond_the_noise_is_worse_and_a_tie_is_not(self):
+        self.assertTrue(compare.worse({"measure": "server_cpu_ns", "ratio": 0.9, "verdict": "slower"}))
+        self.assertFalse(compare.worse({"measure": "server_cpu_ns", "ratio": 0.99, "verdict": "tie"}))
+
+    def test_instructions_may_grow_by_a_hundredth(self):
+        grown = {"measure": "instructions", "verdict": "slower"}
+        self.assertFalse(compare.worse({**grown, "ratio": 300 / 302}))
+        self.assertTrue(compare.worse({**grown, "ratio": 300 / 304}))
 
 
 class SuiteTest(unittest.TestCase):
