@@ -51,7 +51,7 @@ class Case:
 
 
 # In quick mode the less central scenarios have fewer subjects.
-FEW = "^(asio_epoll|tokio|bare_epoll|asyncio)$"
+FEW = "^(asio|asio_epoll|tokio|bare|bare_epoll|asyncio)$"
 
 
 def load_case(

@@ -7,7 +7,7 @@ from . import paired
 # name: (quick, full, what it is)
 PARAMETERS = {
     "REPEATS": (4, 6, "rounds in which each subject runs once; even"),
-    "SECONDS": (0.05, 1.0, "about how long one run measures"),
+    "SECONDS": (0.15, 1.0, "about how long one run measures"),
     "ROUND_TRIPS": (0, 0, "instead of SECONDS: so many in each run"),
     "SIZES": ("64", "64,1024,16384", "bytes of a message"),
     "CONNECTIONS": ("1,100", "1,8,10,100,1000", "of async_tcp_echo"),
