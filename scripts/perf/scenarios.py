@@ -77,7 +77,7 @@ def load_case(
         return max(amount // connections, 2) * connections
 
     def measure(subject, amount):
-        warm_up = max(amount // 10 // connections, 1) * connections
+        warm_up = max(amount // 4 // connections, 1) * connections
         figures = run(subject, amount, warm_up)
         found = {
             "server_cpu_ns": figures["peer_cpu_ns"] / amount,
@@ -97,7 +97,7 @@ def load_case(
         measure,
         main,
         calibrate,
-        settings.seconds * 1.2 + 0.15,
+        settings.seconds * 1.3 + 0.15,
         {**options, "processors": 1 if both_on_one else 2},
     )
 
