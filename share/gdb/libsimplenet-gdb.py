@@ -26,9 +26,9 @@ def short(name):
 
 
 def address_of(handle):
-    """The frame behind a std::coroutine_handle of libstdc++ or libc++."""
+    """The frame behind a std::coroutine_handle of libstdc++ or libc++, or a coroutine_slot."""
     for field in handle.type.strip_typedefs().fields():
-        if field.name in ("_M_fr_ptr", "__handle_"):
+        if field.name in ("_M_fr_ptr", "__handle_", "address_"):
             return int(handle[field.name])
     return 0
 

@@ -143,7 +143,10 @@ void this_task::set_name(std::string_view name) {
     task->name.reset();
     if (name.empty()) return;
     task->name = std::make_unique<char[]>(name.size() + 1);
-    std::copy(name.begin(), name.end(), task->name.get());
+    // For terminals and logs, one line: a name may have come from a peer.
+    std::replace_copy_if(
+        name.begin(), name.end(), task->name.get(),
+        [](char each) { return static_cast<unsigned char>(each) < ' ' || each == '\x7f'; }, '?');
 }
 
 } // namespace runtime

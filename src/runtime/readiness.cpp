@@ -59,6 +59,12 @@ void readiness_operation::on_stop(stop_reason reason) noexcept {
     }
 }
 
+void readiness_operation::describe(std::string& text) {
+    text +=
+        waits_to == direction::read ? "async_wait_readable on fd " : "async_wait_writable on fd ";
+    text += std::to_string(fd);
+}
+
 result<> readiness_operation::await_resume() const noexcept {
     if (error == 0) return {};
     if (error == ECANCELED) {

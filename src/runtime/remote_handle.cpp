@@ -31,6 +31,14 @@ bool remote_state_base::forget_waiter() noexcept {
     return std::exchange(waiter_, nullptr) != nullptr;
 }
 
+void remote_state_base::request_stop(stop_reason why) noexcept {
+    // The end of the loop that asks is not the end of the other one.
+    if (why == stop_reason::teardown) why = stop_reason::canceled;
+    stop_reason none = stop_reason::none;
+    why_.compare_exchange_strong(none, why);
+    stop_.request_stop();
+}
+
 bool remote_state_base::done() const noexcept {
     const std::lock_guard lock{guard_};
     return done_;

@@ -4,12 +4,17 @@
 #include "runtime/lookup.hpp"
 
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/sleep.hpp>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
 namespace simplenet {
 namespace detail {
+
+using namespace std::chrono_literals;
 
 std::error_code merge_errors(std::error_code v6, std::error_code v4) noexcept {
     return v4 == errc::name_not_found && v6 != errc::name_not_found ? v6 : v4;
@@ -65,7 +70,13 @@ task<result<std::vector<endpoint>>> resolve(std::string host, std::string servic
     question.datagram = options.datagram;
     if (given->address) {
         if (!is_of(*given->address, options.family)) co_return fail(errc::name_not_found);
-        if (port) co_return std::vector{endpoint{*given->address, *port}};
+        if (port) {
+            // Nothing is waited for, but who was stopped is refused here as everywhere.
+            if (co_await this_task::stop_requested()) {
+                if (auto refused = co_await async_sleep(0ns); !refused) co_return fail(refused);
+            }
+            co_return std::vector{endpoint{*given->address, *port}};
+        }
         question.host = given->address->to_string();
         question.family = family_of(*given->address);
     } else {

@@ -6,18 +6,18 @@ namespace simplenet::detail {
 
 namespace {
 
-void stop_now(stop_target& target) noexcept {
+void stop_now(stop_target& target, stop_reason why) noexcept {
     if (target.inner == nullptr) return; // the await is over
     target.came_first = true;
-    target.inner->stop(stop_reason::canceled);
+    target.inner->stop(why);
 }
 
 } // namespace
 
-void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept {
+void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept {
     // On the loop's thread at once, so that the operation after the request is refused already.
-    if (run_queue::current() == target->queue) return stop_now(*target);
-    auto later = [target] { stop_now(*target); };
+    if (run_queue::current() == target->queue) return stop_now(*target, why);
+    auto later = [target, why] { stop_now(*target, why); };
     static_cast<loop*>(target->queue)->post(*new posted_call<decltype(later)>{std::move(later)});
 }
 

@@ -176,6 +176,18 @@ TEST(dump_test, an_empty_name_takes_the_name_away) {
     EXPECT_THAT(tasks_of(queue), HasSubstr("#1, "));
 }
 
+// A peer's name could forge lines of a log, or move the cursor of a terminal.
+TEST(dump_test, a_name_is_one_line_of_text) {
+    manual_queue queue;
+    queue.spawn([&]() -> task<> {
+        this_task::set_name("\x1b[31mJos\xc3\xa9\n#2 root\x7f");
+        co_await yield();
+    });
+    queue.turn();
+
+    EXPECT_THAT(tasks_of(queue), HasSubstr("#1 ?[31mJos\xc3\xa9?#2 root?, "));
+}
+
 TEST(dump_test, prints_each_task_once_below_its_parent) {
     manual_queue queue;
     gate doors[4];

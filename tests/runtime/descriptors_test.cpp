@@ -59,6 +59,9 @@ TEST_P(descriptors_test, descriptors_go_with_the_bytes) {
         EXPECT_EQ(receive_with(theirs).descriptors.size(), 1U);
         EXPECT_EQ((co_await ours.send_descriptors("none", std::span<const int>{})).value_or(0), 4U);
         EXPECT_EQ(receive_with(theirs).descriptors.size(), 0U);
+        // This was descriptor 0: what a process reads from is not to be handed out by mistake.
+        EXPECT_EQ((co_await ours.send_descriptors("none", {})).value_or(0), 4U);
+        EXPECT_EQ(receive_with(theirs).descriptors.size(), 0U);
     });
 }
 

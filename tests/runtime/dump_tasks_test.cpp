@@ -4,6 +4,7 @@
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/stream/transfer.hpp>
@@ -11,6 +12,7 @@
 #include "support/backend_test.hpp"
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptor_messages.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
@@ -95,6 +97,17 @@ TEST_P(dump_tasks_test, knows_where_a_read_waits) {
 
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:" + std::to_string(some_line) + "\n"));
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:" + std::to_string(exact_line) + "\n"));
+}
+
+TEST_P(dump_tasks_test, says_which_descriptor_of_others_a_task_waits_for) {
+    auto [out, in] = make_pipe();
+    loop().spawn([&]() -> task<> { (void)co_await async_wait_readable(out.get()); });
+    loop().spawn(
+        [&]() -> task<> { (void)co_await with_timeout(async_wait_readable(out.get()), 1h); });
+    loop().run_for(1ms);
+
+    const std::string wait = "async_wait_readable on fd " + std::to_string(out.get()) + "\n";
+    EXPECT_THAT(dump(), ContainsRegex(wait + "(.*\n)+.*" + wait));
 }
 
 TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {

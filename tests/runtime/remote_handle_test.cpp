@@ -180,6 +180,20 @@ TEST_P(remote_handle_test, a_stop_that_reaches_the_await_goes_to_the_task_which_
     });
 }
 
+// It used to be operation_canceled over there, whatever the stop was.
+TEST_P(remote_handle_test, the_task_learns_that_a_deadline_stopped_it) {
+    background_loop other{options()};
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(co_await with_timeout(other->spawn_remote(sleeps()), 1ms)),
+                  errc::deadline_exceeded);
+        auto asked_first = other->spawn_remote(sleeps());
+        asked_first.request_stop();
+        EXPECT_EQ(error_of(co_await with_timeout(std::move(asked_first), 0ms)),
+                  std::errc::operation_canceled);
+    });
+}
+
 TEST_P(remote_handle_test, in_a_stopped_task_the_await_stops_the_task_at_once) {
     background_loop other{options()};
     run([&]() -> task<> {

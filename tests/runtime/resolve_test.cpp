@@ -398,6 +398,20 @@ TEST_P(resolve_test, a_stopped_task_asks_nobody) {
     EXPECT_EQ(resolver->threads(), 0U);
 }
 
+// An address was an answer even then: a loop that resolves would have gone on for ever.
+TEST_P(resolve_test, a_stopped_task_is_refused_an_address_too) {
+    run([&]() -> task<> {
+        auto refused = spawn([]() -> task<> {
+            co_await yield();
+            EXPECT_EQ(error_of(co_await async_resolve("127.0.0.1", 80)), canceled);
+            EXPECT_EQ(error_of(co_await async_resolve("::1", "80")), canceled);
+            EXPECT_TRUE(co_await shield(async_resolve("127.0.0.1", 80)));
+        });
+        refused.request_stop();
+        co_await refused;
+    });
+}
+
 TEST_P(resolve_test, one_waiter_that_goes_leaves_the_others_waiting) {
     scripted_resolver resolver;
     run([&]() -> task<> {

@@ -127,7 +127,49 @@ TEST_P(run_on_test, forwards_a_stop_and_joins) {
     run([&]() -> task<> {
         const auto slept = co_await with_timeout(run_on(*other, sleeps), 1ms);
         EXPECT_TRUE(ended);
-        EXPECT_FALSE(slept);
+        EXPECT_EQ(error_of(slept), errc::deadline_exceeded);
+
+        auto waits = spawn(run_on(*other, sleeps));
+        co_await turns(3);
+        waits.request_stop();
+        EXPECT_EQ(error_of(co_await waits), std::errc::operation_canceled);
+    });
+}
+
+// It used to be operation_canceled, whatever the stop was.
+TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_deadline) {
+    background_loop other{options()};
+    std::latch release{1};
+    other->post([&] { release.wait(); });
+    auto calls = []() -> result<> { return {}; };
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
+    auto limited = [](task<result<>> work) -> task<result<>> {
+        co_return co_await with_timeout(std::move(work), 1ms);
+    };
+
+    run([&]() -> task<> {
+        auto call = spawn(limited(run_on(*other, calls)));
+        auto work = spawn(limited(run_on(*other, sleeps)));
+        EXPECT_TRUE(co_await async_sleep(2ms));
+        release.count_down();
+        EXPECT_EQ(error_of(co_await call), errc::deadline_exceeded);
+        EXPECT_EQ(error_of(co_await work), errc::deadline_exceeded);
+    });
+}
+
+// The error there was operation_canceled, for a deadline too.
+TEST_P(run_on_test, a_deadline_arrives_over_there_as_one) {
+    background_loop other{options()};
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
+
+    run([&]() -> task<> {
+        const auto slept = co_await with_timeout(run_on(*other, sleeps), 1ms);
+        EXPECT_EQ(error_of(slept), errc::deadline_exceeded);
+
+        auto waits = spawn(run_on(*other, sleeps));
+        co_await turns(3);
+        waits.request_stop();
+        EXPECT_EQ(error_of(co_await waits), std::errc::operation_canceled);
     });
 }
 

@@ -230,6 +230,18 @@ TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_o
 }
 
 // What the sockets share: each keeps a limit of its own.
+// With -Wextra, GCC warned programs of each member that they had left to its default.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+[[maybe_unused]] const outgoing_datagram no_options{.data = "text", .to = endpoint::loopback(1)};
+[[maybe_unused]] const outgoing_datagram only_data{.data = "text"};
+[[maybe_unused]] const outgoing_message no_name{.data = "text"};
+[[maybe_unused]] const incoming_datagram a_place{.into = {}};
+[[maybe_unused]] const incoming_message a_local_place{.into = {}};
+[[maybe_unused]] const udp_send_options only_from{.from = ip_address::loopback_v4()};
+[[maybe_unused]] const udp_send_options only_ecn{.ecn = ecn::ect_0};
+#pragma GCC diagnostic pop
+
 TEST(send_segments_test, a_socket_does_not_ask_again_for_what_was_refused) {
     auto receiver = or_throw(nonblocking::udp_socket::bind({ip_address::loopback_v6(), 0}));
     auto sender = or_throw(nonblocking::udp_socket::connect(or_throw(receiver.local_endpoint())));

@@ -50,6 +50,11 @@ TYPED_TEST(descriptor_transfers_test, descriptors_go_and_come_with_their_bytes) 
     ASSERT_EQ(there.descriptors.size(), 2U);
     EXPECT_TRUE(same_file(there.descriptors[1].get(), in.get()));
 
+    EXPECT_EQ(this->ours->send_descriptors("one", in.get()).value_or(0), 3U);
+    auto one = receive_with(*this->theirs);
+    ASSERT_EQ(one.descriptors.size(), 1U);
+    EXPECT_TRUE(same_file(one.descriptors[0].get(), in.get()));
+
     send_with(*this->theirs, "back", fds);
     auto back = this->ours->receive_descriptors(this->buffer);
     ASSERT_TRUE(back);

@@ -670,6 +670,29 @@ TEST_P(queued_writer_test, a_destroyed_writer_closes_its_stream_and_drops_the_re
     });
 }
 
+// It used to close the whole stream under the reader's feet.
+TEST_P(queued_writer_test, a_destroyed_writer_over_a_half_leaves_the_other_half_alone) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{5'000'000}}) {
+        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+        std::thread peer{[&] {
+            EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
+            theirs.send("answer");
+        }};
+        run([&]() -> task<> {
+            auto [reads, writes] = split(std::move(ours));
+            {
+                queued_writer writer{std::move(writes)};
+                EXPECT_TRUE(writer.enqueue(std::string(bytes, 'x')));
+                co_await turns(5);
+            }
+            std::string answer(6, '\0');
+            EXPECT_TRUE(co_await async_read_exact(reads, answer));
+            EXPECT_EQ(answer, "answer");
+        });
+        peer.join();
+    }
+}
+
 TEST_P(queued_writer_test, a_writer_may_be_destroyed_at_any_stage) {
     for (int stage = 0; stage < 8; ++stage) {
         script peer{.room = stage < 4 ? std::size_t{0} : std::size_t{1} << 30U};

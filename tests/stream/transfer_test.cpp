@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace simplenet {
 namespace {
@@ -66,6 +67,33 @@ static_assert(async_reader<tcp_stream> && async_writer<tcp_stream>);
 static_assert(async_reader<local_stream> && async_writer<local_stream>);
 static_assert(async_reader<piecemeal_stream> && async_writer<piecemeal_stream>);
 static_assert(!async_reader<int> && !async_writer<std::string>);
+
+/// Takes several buffers at a time, and at most `piece` bytes of them.
+struct gathering_stream {
+    std::size_t piece;
+    std::error_code end = {};
+    std::size_t left = std::string::npos; // bytes before `end`
+    std::string written = {};
+    std::size_t writes = 0;
+
+    task<result<std::size_t>> write_some(const_buffer from) {
+        const std::array<const_buffer, 1> one{from};
+        co_return co_await write_some(one);
+    }
+    task<result<std::size_t>> write_some(std::span<const const_buffer> from) {
+        co_await yield();
+        ++writes;
+        if (left == 0) co_return fail(end);
+        const std::size_t before = written.size();
+        for (const const_buffer& each : from) {
+            const std::size_t count =
+                std::min({each.size(), piece - (written.size() - before), left});
+            written.append(reinterpret_cast<const char*>(each.data()), count);
+            left -= count;
+        }
+        co_return written.size() - before;
+    }
+};
 
 class transfer_test : public testing::backend_test {};
 
@@ -179,6 +207,36 @@ TEST_P(transfer_test, any_stream_with_write_some_can_be_written_whole) {
         EXPECT_EQ(error_of(outcome), errc::end_of_stream);
         EXPECT_EQ(outcome.error().transferred, 6U);
         EXPECT_EQ(stream.written(), "0123456789");
+    });
+}
+
+// It used to be one write for each buffer.
+TEST_P(transfer_test, several_buffers_go_out_together_where_the_stream_takes_them) {
+    const std::string text = noise(1'000);
+    std::vector<const_buffer> buffers(3); // empty ones in front, in between and behind
+    for (std::size_t at = 0; at < text.size(); at += 25) {
+        buffers.push_back(const_buffer{text}.subspan(at, 25));
+        if (at % 10 == 0) buffers.emplace_back();
+    }
+
+    run([&]() -> task<> {
+        gathering_stream whole{.piece = 10'000};
+        EXPECT_EQ((co_await async_write_all(whole, buffers)).value_or(0), text.size());
+        EXPECT_EQ(whole.written, text);
+        EXPECT_LE(whole.writes, 5U);
+
+        for (const std::size_t piece : {1, 7, 24, 25, 26, 999}) {
+            gathering_stream pieces{.piece = piece};
+            EXPECT_EQ((co_await async_write_all(pieces, buffers)).value_or(0), text.size());
+            EXPECT_EQ(pieces.written, text);
+        }
+
+        gathering_stream breaks{
+            .piece = 60, .end = std::make_error_code(std::errc::connection_reset), .left = 130};
+        const auto count = co_await async_write_all(breaks, buffers);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(count.error().transferred, 130U);
+        EXPECT_EQ(breaks.written, text.substr(0, 130));
     });
 }
 

@@ -193,6 +193,45 @@ TEST_P(faulty_stream_test, a_stop_comes_before_a_scripted_error) {
     });
 }
 
+// What it held used to stay open in the other one.
+TEST_P(faulty_stream_test, assigning_to_it_closes_what_it_held) {
+    run([&]() -> task<> {
+        auto [ours, theirs] = duplex();
+        auto [others, peers] = duplex();
+        faulty_stream faulty{std::move(ours)};
+        faulty_stream other{std::move(others)};
+
+        faulty = std::move(other);
+
+        std::array<char, 8> buffer;
+        EXPECT_EQ(error_of(co_await theirs.read_some(buffer)), errc::end_of_stream);
+        EXPECT_TRUE(co_await faulty.write_some("hello"));
+        EXPECT_EQ((co_await peers.read_some(buffer)).value_or(0), 5U);
+    });
+}
+
+// It used to sleep on, and to fail with bad_file_descriptor then.
+TEST_P(faulty_stream_test, close_ends_an_operation_that_is_delayed) {
+    run([&]() -> task<> {
+        auto [ours, theirs] = duplex();
+        faulty_stream faulty{std::move(ours)};
+        faulty.reads().delay_each(24h);
+        faulty.writes().delay_each(24h);
+        std::array<char, 8> buffer;
+        auto read = spawn(
+            [&]() -> task<result<std::size_t>> { co_return co_await faulty.read_some(buffer); });
+        auto write = spawn(
+            [&]() -> task<result<std::size_t>> { co_return co_await faulty.write_some("x"); });
+        co_await turns(3);
+
+        faulty.close();
+
+        EXPECT_EQ(error_of(co_await read), canceled);
+        EXPECT_EQ(error_of(co_await write), canceled);
+        EXPECT_EQ(error_of(co_await faulty.read_some(buffer)), std::errc::bad_file_descriptor);
+    });
+}
+
 TEST_P(faulty_stream_test, it_may_move_and_die_with_operations_in_flight) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();

@@ -95,7 +95,8 @@ namespace this_task {
     return {};
 }
 
-/// Gives the task that runs a name, for dump_tasks(); a copy is kept. An empty name takes it away.
+/// Gives the task that runs a name, for dump_tasks(); a copy is kept, with `?` for control
+/// characters. An empty name takes it away.
 ///
 /// A task here is what was spawned, or an argument of a combinator, with all that it awaits.
 ///

@@ -8,6 +8,7 @@
 #include <simplenet/socket/socket_names.hpp>
 #include <simplenet/socket/socket_options.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <expected>
 #include <span>
@@ -118,9 +119,10 @@ public:
     send_descriptors(const_buffer bytes, std::span<const int> descriptors) noexcept {
         return {record(), bytes, descriptors};
     }
-    /// The same for one descriptor.
-    [[nodiscard]] detail::send_descriptors_operation send_descriptors(const_buffer bytes,
-                                                                      int descriptor) noexcept {
+    /// The same for one descriptor. A template, so that `{}` is none of them, and not number 0.
+    template <std::same_as<int> Descriptor>
+    [[nodiscard]] detail::send_descriptors_operation
+    send_descriptors(const_buffer bytes, Descriptor descriptor) noexcept {
         return {record(), bytes, descriptor};
     }
 

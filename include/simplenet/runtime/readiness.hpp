@@ -8,6 +8,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <string>
 
 namespace simplenet {
 namespace detail {
@@ -46,6 +47,7 @@ public:
 
     void run() noexcept override;
     void on_stop(stop_reason reason) noexcept override;
+    void describe(std::string& text) override;
 
     // idle      constructed
     // waiting   the backend completes it

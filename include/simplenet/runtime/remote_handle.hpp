@@ -5,6 +5,7 @@
 #include <simplenet/runtime/posted.hpp>
 #include <simplenet/runtime/with_stop.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -32,9 +33,16 @@ public:
 
     [[nodiscard]] bool done() const noexcept;
 
-    std::stop_source stop;
+    /// Asks the task to stop. The reason that comes first holds over there. Any thread.
+    void request_stop(stop_reason why) noexcept;
+    [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
+    [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+    /// Of the request; none before one.
+    [[nodiscard]] const std::atomic<stop_reason>& why() const noexcept { return why_; }
 
 private:
+    std::stop_source stop_;
+    std::atomic<stop_reason> why_ = stop_reason::none; // written before stop_ is
     mutable std::mutex guard_;
     std::condition_variable ended_;
     bool done_ = false;
@@ -97,7 +105,8 @@ struct remote_policy : token_policy {
 template <class T>
 task<> run_remotely(task<T> work, remote_completion<T> completion) {
     remote_state<T>& state = completion.state();
-    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop.get_token()};
+    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop_token(),
+                                                     state.why()};
     try {
         if constexpr (std::is_void_v<T>) {
             co_await std::move(stoppable);
@@ -111,9 +120,9 @@ task<> run_remotely(task<T> work, remote_completion<T> completion) {
     state.has_slot = true;
 }
 
-/// Waits for what runs elsewhere. Awaitable of remote_handle; the contract is documented there.
+/// Waits for what runs elsewhere.
 template <class T>
-class [[nodiscard]] remote_wait : public suspension, public posted {
+class remote_wait : public suspension, public posted {
 public:
     explicit remote_wait(remote_state<T>& state) noexcept
         : state_{&state} {}
@@ -121,16 +130,12 @@ public:
         : suspension{}
         , posted{}
         , state_{other.state_} {}
-    ~remote_wait() {
-        if (waiting_) state_->forget_waiter();
-    }
-
     static bool await_ready() noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
-        if (within.stopped()) state_->stop.request_stop();
+        if (within.stopped()) state_->request_stop(within.reason);
         suspend(caller, within);
         if (within.torn_down) { // nothing is waited for any more
             given_up_ = true;
@@ -148,7 +153,7 @@ public:
     }
 
     void on_stop(stop_reason reason) noexcept override {
-        state_->stop.request_stop();
+        state_->request_stop(reason);
         // The other loop may never run again; this one is not to hang on it.
         if (reason != stop_reason::teardown || given_up_ || !state_->forget_waiter()) return;
         given_up_ = true;
@@ -157,6 +162,10 @@ public:
     void describe(std::string& text) override { text += "work on another thread"; }
 
 protected:
+    ~remote_wait() {
+        if (waiting_) state_->forget_waiter();
+    }
+
     /// The wait is over. False: and what was waited for never came to its end.
     [[nodiscard]] bool answered() noexcept {
         // The thread that posted this is through with our loop, which may end now.
@@ -174,6 +183,13 @@ private:
     bool given_up_ = false;
 };
 
+/// Awaitable of remote_handle; the contract is documented there.
+template <class T>
+class [[nodiscard]] remote_handle_wait final : public remote_wait<T> {
+public:
+    using remote_wait<T>::remote_wait;
+};
+
 } // namespace detail
 
 inline namespace runtime {
@@ -187,11 +203,11 @@ inline namespace runtime {
 // Not [[nodiscard]]: dropping it is how the task is detached.
 ///
 /// @par Cancellation
-/// A stop that reaches the await goes to the task, which is then joined.
+/// A stop that reaches the await goes to the task with its reason, and the task is then joined.
 template <class T = void>
 class remote_handle {
 public:
-    using awaiter = detail::remote_wait<T>;
+    using awaiter = detail::remote_handle_wait<T>;
 
     explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
         : state_{std::move(state)} {}
@@ -213,7 +229,7 @@ public:
     }
 
     /// Asks the task to stop. Any thread.
-    void request_stop() noexcept { state().stop.request_stop(); }
+    void request_stop() noexcept { state().request_stop(detail::stop_reason::canceled); }
     /// Any thread.
     [[nodiscard]] bool done() const noexcept { return state().done(); }
     /// Lets the task run on its own.

@@ -33,7 +33,9 @@ public:
     T await_resume() {
         if constexpr (reports_errors<T>) {
             if (!this->answered()) {
-                return T{std::unexpect, std::make_error_code(std::errc::operation_canceled)};
+                const stop_reason why = this->state_->why().load();
+                return T{std::unexpect,
+                         error_of(why == stop_reason::none ? stop_reason::canceled : why)};
             }
             return this->state_->take();
         } else {
@@ -52,7 +54,7 @@ public:
 
     void operator()() noexcept {
         remote_state<T>& state = completion_.state();
-        if (state.stop.stop_requested()) return; // it has not begun, and is not to
+        if (state.stop_requested()) return; // it has not begun, and is not to
         try {
             if constexpr (std::is_void_v<T>) {
                 call_();
@@ -103,10 +105,10 @@ inline namespace runtime {
 ///         expected that can hold one, else thrown as `std::system_error`.
 /// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
 /// @par Cancellation
-/// A stop goes to the task over there, which is then joined; so what it still achieved is returned.
-/// A call that is no task is not interrupted; one that has not begun is dropped, with
-/// operation_canceled. The destruction of this loop does not wait: an exception that comes later
-/// goes to `on_unhandled`.
+/// A stop goes to the task over there with its reason (operation_canceled or deadline_exceeded),
+/// and the task is then joined; so what it still achieved is returned. A call that is no task is
+/// not interrupted; one that has not begun is dropped, with the reason as its error. The
+/// destruction of this loop does not wait: an exception that comes later goes to `on_unhandled`.
 /// @par Cost
 /// Two allocations, two recycled frames; a system call for each of the loops that sleeps.
 /// @par Example

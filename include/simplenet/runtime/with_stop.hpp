@@ -4,6 +4,7 @@
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/runtime/deadline.hpp>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -21,20 +22,25 @@ struct stop_target {
 };
 
 /// Stops `target`: at once on its own thread, by way of the loop's inbox from another one.
-void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept;
+void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept;
 
 class token_policy {
 public:
     explicit token_policy(std::stop_token token) noexcept
         : token_{std::move(token)} {}
+    /// With a reason, which is written before the stop is requested and outlives the await.
+    token_policy(std::stop_token token, const std::atomic<stop_reason>& why) noexcept
+        : token_{std::move(token)}
+        , why_{&why} {}
     token_policy(token_policy&& other) noexcept
-        : token_{std::move(other.token_)} {}
+        : token_{std::move(other.token_)}
+        , why_{other.why_} {}
 
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) {
         target_ = std::make_shared<stop_target>(&inner, inner.queue);
         // Calls back from here if the stop was requested already.
-        callback_.emplace(token_, callback{target_});
+        callback_.emplace(token_, callback{target_, why_});
     }
     static void suspended(scope&) noexcept {}
     void leaving() noexcept {
@@ -49,10 +55,14 @@ public:
 private:
     struct callback {
         std::shared_ptr<stop_target> target;
-        void operator()() const noexcept { request_stop_of(target); }
+        const std::atomic<stop_reason>* why;
+        void operator()() const noexcept {
+            request_stop_of(target, why == nullptr ? stop_reason::canceled : why->load());
+        }
     };
 
     std::stop_token token_;
+    const std::atomic<stop_reason>* why_ = nullptr; // borrowed; null: canceled
     std::shared_ptr<stop_target> target_;
     std::optional<std::stop_callback<callback>> callback_;
 };

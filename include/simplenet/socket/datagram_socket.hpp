@@ -43,26 +43,26 @@ struct udp_datagram {
 struct udp_send_options {
     /// The address it comes from, one of this machine's: `udp_datagram::to` of a question, for the
     /// answer of a server that is bound to the any-address.
-    std::optional<ip_address> from;
+    std::optional<ip_address> from = std::nullopt;
     /// The number of the interface it leaves by; 0: what the routes say.
     unsigned interface = 0;
     /// The rest of the traffic class, the DSCP, is 0 in a datagram that has this.
-    std::optional<simplenet::ecn> ecn;
+    std::optional<simplenet::ecn> ecn = std::nullopt;
 
     friend bool operator==(const udp_send_options&, const udp_send_options&) noexcept = default;
 };
 
 /// A datagram of `send_batch()`. Everything in it is borrowed.
 struct outgoing_datagram {
-    const_buffer data;          // may be empty
-    std::optional<endpoint> to; // none: the peer that the socket is connected to
-    udp_send_options options;
+    const_buffer data;                         // may be empty
+    std::optional<endpoint> to = std::nullopt; // none: the peer that the socket is connected to
+    udp_send_options options = {};
 };
 
 /// A place for a datagram of `receive_batch()`.
 struct incoming_datagram {
-    mutable_buffer into; // borrowed, not empty
-    udp_datagram about;  // written by receive_batch()
+    mutable_buffer into;     // borrowed, not empty
+    udp_datagram about = {}; // written by receive_batch()
 
     /// What was received.
     [[nodiscard]] mutable_buffer data() const noexcept { return into.first(about.size); }
@@ -80,14 +80,15 @@ struct local_message {
 
 /// A Unix domain datagram of `send_batch()`. Everything in it is borrowed.
 struct outgoing_message {
-    const_buffer data;                // may be empty
-    std::optional<local_endpoint> to; // none: the peer that the socket is connected to
+    const_buffer data; // may be empty
+    std::optional<local_endpoint> to =
+        std::nullopt; // none: the peer that the socket is connected to
 };
 
 /// A place for a Unix domain datagram of `receive_batch()`.
 struct incoming_message {
-    mutable_buffer into; // borrowed, not empty
-    local_message about; // written by receive_batch()
+    mutable_buffer into;      // borrowed, not empty
+    local_message about = {}; // written by receive_batch()
 
     /// What was received.
     [[nodiscard]] mutable_buffer data() const noexcept { return into.first(about.size); }

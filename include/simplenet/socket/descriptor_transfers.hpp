@@ -6,6 +6,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <expected>
 #include <span>
@@ -66,6 +67,12 @@ public:
     /// - As of write_some() otherwise.
     [[nodiscard]] result<std::size_t> send_descriptors(const_buffer bytes,
                                                        std::span<const int> descriptors) noexcept;
+    /// The same for one descriptor. A template, so that `{}` is none of them, and not number 0.
+    template <std::same_as<int> Descriptor>
+    [[nodiscard]] result<std::size_t> send_descriptors(const_buffer bytes,
+                                                       Descriptor descriptor) noexcept {
+        return send_descriptors(bytes, std::span<const int>{&descriptor, 1});
+    }
 
     /// Reads as read_some() does, and takes the descriptors that were sent with these bytes.
     ///

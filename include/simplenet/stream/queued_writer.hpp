@@ -220,8 +220,9 @@ private:
         }
     }
 
+    // close() of a half closes the other one too: there destroying it is enough.
     void close_stream() noexcept override {
-        if constexpr (requires { stream.close(); }) stream.close();
+        if constexpr (!is_write_half<Stream> && requires { stream.close(); }) stream.close();
     }
 };
 
@@ -240,8 +241,9 @@ inline namespace runtime {
 /// enqueue() takes nothing. A write error ends the writer: what is queued is dropped, and every
 /// later enqueue(), flush() and writable() reports it.
 ///
-/// May be moved at any time. Destroying it closes the stream and drops what was not sent; what
-/// waits in flush() or writable() ends with operation_canceled. To have everything delivered, await
+/// May be moved at any time. Destroying it closes the stream, of a write_half only the half that
+/// writes, and drops what was not sent; what waits in flush() or writable() ends with
+/// operation_canceled. To have everything delivered, await
 /// flush() or graceful_shutdown() first. Loop thread only.
 ///
 /// @par Cost

@@ -228,6 +228,13 @@ private:
 
 } // namespace runtime
 
+namespace detail {
+template <class Stream>
+inline constexpr bool is_write_half = false;
+template <class S>
+inline constexpr bool is_write_half<write_half<S>> = true;
+} // namespace detail
+
 /// What makes halves, and makes them whole again.
 struct detail::split_access {
     template <class S>

@@ -6,6 +6,8 @@
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -60,6 +62,35 @@ task<transfer_result> write_all_to(Stream& stream, const_buffer from) {
         const result<std::size_t> count = co_await stream.write_some(from.subspan(done));
         if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
         done += *count;
+    }
+    co_return done;
+}
+
+/// Passes `count` bytes and the empty buffers behind them. `skip` bytes of the first buffer have
+/// been passed before.
+inline void pass(std::span<const const_buffer>& buffers, std::size_t& skip,
+                 std::size_t count) noexcept {
+    skip += count;
+    while (!buffers.empty() && skip >= buffers.front().size()) {
+        skip -= buffers.front().size();
+        buffers = buffers.subspan(1);
+    }
+}
+
+template <vectored_writer Stream>
+task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from) {
+    std::array<const_buffer, 16> next;
+    std::size_t done = 0;
+    std::size_t skip = 0;
+    for (pass(from, skip, 0); !from.empty();) {
+        const std::size_t many = std::min(from.size(), next.size());
+        std::copy_n(from.begin(), many, next.begin());
+        next[0] = next[0].subspan(skip);
+        const result<std::size_t> count =
+            co_await stream.write_some(std::span<const const_buffer>{next}.first(many));
+        if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
+        done += *count;
+        pass(from, skip, *count);
     }
     co_return done;
 }
@@ -125,7 +156,7 @@ template <async_writer Stream>
     }
 }
 
-/// The same for several buffers, one after the other.
+/// The same for several buffers, one after the other; in as few writes as the stream can do with.
 ///
 /// @param from  Borrowed until the await returns, the array of buffers too.
 template <async_writer Stream>

@@ -7,9 +7,10 @@
 #include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_event.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -113,7 +114,10 @@ public:
         : state_{std::make_shared<state>(std::move(stream))} {}
     faulty_stream(faulty_stream&&) noexcept = default;
     faulty_stream& operator=(faulty_stream&& other) noexcept {
-        std::swap(state_, other.state_);
+        if (this != &other) {
+            close();
+            state_ = std::move(other.state_);
+        }
         return *this;
     }
     ~faulty_stream() { close(); }
@@ -144,7 +148,9 @@ public:
     }
     void close() noexcept {
         if constexpr (requires(S& whole) { whole.close(); }) {
-            if (state_) state_->stream.close();
+            if (!state_) return;
+            state_->closed.set();
+            state_->stream.close();
         }
     }
 
@@ -158,6 +164,7 @@ private:
         S stream;
         fault_script reads;
         fault_script writes;
+        async_event closed;
         bool reading = false;
         bool writing = false;
     };
@@ -183,12 +190,19 @@ private:
     }
     [[nodiscard]] state& self() const noexcept { return *shared(); }
 
+    /// Waits, and says whether close() ended that. After a stop the stream itself says which.
+    static task<bool> closed_meanwhile(state& of, std::chrono::nanoseconds delay) {
+        if (delay <= std::chrono::nanoseconds::zero() || of.closed.is_set()) co_return false;
+        const auto closed = co_await with_timeout(of.closed.wait(), delay);
+        co_return closed.has_value();
+    }
+
     // The state is theirs too: the handle may be destroyed meanwhile.
     static task<result<std::size_t>> read(std::shared_ptr<state> of, mutable_buffer into) {
         const turn taken{of->reading};
         const fault_script::verdict fault = of->reads.next_call();
-        if (fault.delay > std::chrono::nanoseconds::zero()) {
-            if (const auto slept = co_await async_sleep(fault.delay); !slept) co_return fail(slept);
+        if (co_await closed_meanwhile(*of, fault.delay)) {
+            co_return fail(std::errc::operation_canceled);
         }
         if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
         const auto count =
@@ -199,8 +213,8 @@ private:
     static task<result<std::size_t>> write(std::shared_ptr<state> of, const_buffer from) {
         const turn taken{of->writing};
         const fault_script::verdict fault = of->writes.next_call();
-        if (fault.delay > std::chrono::nanoseconds::zero()) {
-            if (const auto slept = co_await async_sleep(fault.delay); !slept) co_return fail(slept);
+        if (co_await closed_meanwhile(*of, fault.delay)) {
+            co_return fail(std::errc::operation_canceled);
         }
         if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
         const auto count =
