@@ -1,7 +1,7 @@
 // An echo server with a task for each connection: what the echo figures of the lab log measure.
 // Prints its port; ends when the last of its clients has left.
 //
-//   --backend epoll|io_uring   --read read_some|receive   --buffer BYTES   --limit SECONDS
+//   --backend epoll|io_uring   --read-mode read_some|receive   --buffer BYTES   --limit SECONDS
 //   --busy-poll MICROSECONDS   --stay (serve for ever)    --port N
 
 #include "arguments.hpp"
@@ -87,10 +87,11 @@ int main(int argc, char** argv) {
         given.text("backend", "epoll") == "epoll" ? backend::epoll : backend::io_uring;
     options.busy_poll = std::chrono::microseconds{given.number("busy-poll", 0)};
     settings how;
-    how.receive = given.text("read", "read_some") == "receive";
+    how.receive = given.text("read-mode", given.text("read", "read_some")) == "receive";
     how.buffer = given.number("buffer", 4096);
     how.limit = std::chrono::seconds{given.number("limit", 0)};
     how.stay = given.flag("stay");
+    if (given.text("mode", "echo") != "echo") return 2; // stream_server has the others
     const auto port = static_cast<std::uint16_t>(given.number("port", 0));
     given.done();
 

@@ -3,7 +3,10 @@
 //
 //   --port N  --connections N  --size BYTES  --round-trips N (all together)  --pipeline N
 //   --host A.B.C.D  --peer PID (report its processor time too)  --warm-up N  --churn (a connection
-//   for each round trip)  --spin (never sleep)  --mark (SIGUSR2 to the peer before and after what
+//   for each round trip)  --storm (all connections are made at once, serve one round trip and end,
+//   again and again)  --copies N (the server sends each message back so often)  --drain BYTES (say
+//   nothing and read so much, all together)  --hold (keep the connections until standard input
+//   ends)  --spin (never sleep)  --mark (SIGUSR2 to the peer before and after what
 //   is measured, for count_instructions)
 //
 // Prints one line of name=value pairs; times in nanoseconds.
@@ -56,6 +59,12 @@ public:
         ++count_;
         largest_ = std::max(largest_, ns);
     }
+    void add(const histogram& other) {
+        for (std::size_t at = 0; at < buckets_.size(); ++at)
+            buckets_[at] += other.buckets_[at];
+        count_ += other.count_;
+        largest_ = std::max(largest_, other.largest_);
+    }
     [[nodiscard]] std::int64_t percentile(double part) const {
         auto left = static_cast<std::uint64_t>(part * static_cast<double>(count_));
         for (std::size_t at = 0; at < buckets_.size(); ++at) {
@@ -81,6 +90,7 @@ struct settings {
     sockaddr_in to{};
     std::size_t size = 64;
     std::uint64_t pipeline = 1;
+    std::uint64_t copies = 1;
     bool churn = false;
     bool spin = false;
 };
@@ -101,8 +111,45 @@ public:
         , connections_(connections) {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         if (epoll_ < 0) fail("epoll_create1");
+        open_all();
+    }
+
+    void open_all() {
         for (connection& each : connections_)
             open(each);
+    }
+    void close_all() {
+        for (connection& each : connections_) {
+            ::close(each.fd);
+            each = {};
+        }
+    }
+
+    void start_storms() {
+        close_all();
+        storming_ = true;
+    }
+    void storm(std::uint64_t round_trips) {
+        histogram all;
+        for (std::uint64_t done = 0; done < round_trips; done += connections_.size()) {
+            open_all();
+            run(std::min<std::uint64_t>(connections_.size(), round_trips - done));
+            close_all();
+            all.add(latencies);
+        }
+        latencies = all;
+    }
+
+    /// Reads what the server sends by itself.
+    void drain(std::uint64_t bytes) {
+        std::uint64_t left = bytes;
+        wait_for([&] { return left != 0; },
+                 [&](connection& of) {
+                     const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
+                     if (count < 0 && errno == EAGAIN) return;
+                     if (count <= 0) fail("recv");
+                     left -= std::min(left, static_cast<std::uint64_t>(count));
+                 });
     }
 
     void run(std::uint64_t round_trips) {
@@ -113,22 +160,28 @@ public:
             for (std::uint64_t at = 0; at < how_.pipeline; ++at)
                 start_message(each);
         }
-        std::array<epoll_event, 256> events{};
-        while (left_to_finish_ != 0) {
-            const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
-                                           how_.spin ? 0 : -1);
-            if (count < 0 && errno != EINTR) fail("epoll_wait");
-            for (int at = 0; at < count; ++at) {
-                auto& of = *static_cast<connection*>(events[static_cast<std::size_t>(at)].data.ptr);
-                receive(of);
-                if (of.to_send != 0) send(of);
-            }
-        }
+        wait_for([this] { return left_to_finish_ != 0; },
+                 [this](connection& of) {
+                     receive(of);
+                     if (of.to_send != 0) send(of);
+                 });
     }
 
     histogram latencies;
 
 private:
+    template <class More, class Ready>
+    void wait_for(More more, Ready ready) {
+        std::array<epoll_event, 256> events{};
+        while (more()) {
+            const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
+                                           how_.spin ? 0 : -1);
+            if (count < 0 && errno != EINTR) fail("epoll_wait");
+            for (int at = 0; at < count; ++at)
+                ready(*static_cast<connection*>(events[static_cast<std::size_t>(at)].data.ptr));
+        }
+    }
+
     void open(connection& of) {
         of.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (of.fd < 0) fail("socket");
@@ -151,7 +204,7 @@ private:
         --left_to_start_;
         if (of.to_receive == 0) of.started = now();
         of.to_send += how_.size;
-        of.to_receive += how_.size;
+        of.to_receive += how_.size * how_.copies;
         send(of);
     }
 
@@ -169,15 +222,16 @@ private:
         const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
         if (count < 0 && errno == EAGAIN) return;
         if (count <= 0) fail("recv");
-        const std::uint64_t before = (of.to_receive + how_.size - 1) / how_.size;
+        const std::uint64_t reply = how_.size * how_.copies;
+        const std::uint64_t before = (of.to_receive + reply - 1) / reply;
         of.to_receive -= static_cast<std::uint64_t>(count);
-        const std::uint64_t after = (of.to_receive + how_.size - 1) / how_.size;
+        const std::uint64_t after = (of.to_receive + reply - 1) / reply;
         for (std::uint64_t done = after; done != before; ++done) {
             const std::int64_t at = now();
             latencies.add(at - of.started);
             of.started = at;
             --left_to_finish_;
-            if (how_.churn) {
+            if (how_.churn && !storming_) {
                 ::close(of.fd);
                 of = {};
                 open(of);
@@ -191,6 +245,7 @@ private:
     std::vector<char> into_;
     std::vector<connection> connections_;
     int epoll_ = -1;
+    bool storming_ = false;
     std::uint64_t left_to_start_ = 0;
     std::uint64_t left_to_finish_ = 0;
 };
@@ -206,7 +261,11 @@ int main(int argc, char** argv) {
     if (::inet_pton(AF_INET, host.c_str(), &how.to.sin_addr) != 1) fail("--host");
     how.size = given.number("size", 64);
     how.pipeline = given.number("pipeline", 1);
-    how.churn = given.flag("churn");
+    how.copies = given.number("copies", 1);
+    const bool storm = given.flag("storm");
+    how.churn = given.flag("churn") || storm;
+    const auto drain = given.number("drain", 0);
+    const bool hold = given.flag("hold");
     how.spin = given.flag("spin");
     const auto connections = given.number("connections", 1);
     const auto round_trips = given.number("round-trips", 10000);
@@ -219,12 +278,22 @@ int main(int argc, char** argv) {
     if (peer != 0 && ::clock_getcpuclockid(peer, &peer_clock) != 0) fail("--peer");
 
     client load{how, connections};
-    if (warm_up != 0) load.run(warm_up);
+    const auto measure = [&](std::uint64_t amount) {
+        if (drain != 0) {
+            load.drain(amount);
+        } else if (storm) {
+            load.storm(amount);
+        } else {
+            load.run(amount);
+        }
+    };
+    if (storm) load.start_storms();
+    if (warm_up != 0) measure(warm_up);
     const std::int64_t peer_before = peer != 0 ? read_clock(peer_clock) : 0;
     const std::int64_t own_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
     if (mark) ::kill(peer, SIGUSR2);
     const std::int64_t before = now();
-    load.run(round_trips);
+    measure(drain != 0 ? drain : round_trips);
     const std::int64_t wall = now() - before;
     if (mark) ::kill(peer, SIGUSR2);
     const std::int64_t own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own_before;
@@ -240,4 +309,9 @@ int main(int argc, char** argv) {
         static_cast<long long>(load.latencies.percentile(0.99)),
         static_cast<long long>(load.latencies.percentile(0.999)),
         static_cast<long long>(load.latencies.largest()));
+    if (hold) {
+        std::fflush(stdout);
+        while (std::getchar() != EOF) {
+        }
+    }
 }

@@ -6,11 +6,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 usage() {
     cat <<END
 Usage: scripts/perf_check.sh instructions [OPTIONS]
+       scripts/perf_check.sh compare OLD [NEW]
 
   instructions   user-space instructions of an echo server for each round trip of 64 bytes. On epoll
                  by valgrind (callgrind), as the difference of a short and a long run; it lacks
                  epoll_pwait2, and reading the clock is a system call there. On io_uring, which
                  valgrind does not know, by stepping through the program.
+
+  compare        builds two commits (NEW: the work tree as it is) and sets their echo servers against
+                 each other: paired runs, and instructions on epoll. Fails if NEW is slower beyond the
+                 noise of the run, or needs 1 % more instructions. PERF_REPEATS, PERF_SECONDS and
+                 PERF_CONNECTIONS as for run_perf_suite.sh.
 
   --build DIR       a Release build with SIMPLENET_BUILD_BENCHMARKS=ON (default: build/perf, which is
                     made if it is not there)
@@ -29,6 +35,41 @@ method=
 profile=
 command=${1:-}
 if (($# > 0)); then shift; fi
+
+# build_for_comparison <sources> <build>
+build_for_comparison() {
+    cmake -S "$1" -B "$2" -DCMAKE_BUILD_TYPE=Release -DSIMPLENET_BUILD_BENCHMARKS=ON \
+        -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=OFF >/dev/null
+    cmake --build "$2" --parallel "$(default_jobs)" \
+        --target simplenet_bench_echo_server simplenet_bench_load_client >/dev/null
+}
+
+compare() {
+    local place each sources=() names=(old new)
+    place=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-compare.XXXXXX")
+    # shellcheck disable=SC2064 # the place as it is now
+    trap "git -C '$root' worktree remove --force '$place/old' 2>/dev/null || true
+        git -C '$root' worktree remove --force '$place/new' 2>/dev/null || true; rm -rf '$place'" EXIT
+    end_on_signals
+    for each in 0 1; do
+        if (($# > each)); then
+            git -C "$root" worktree add --quiet --detach "$place/${names[each]}" "${*:each+1:1}"
+            sources+=("$place/${names[each]}")
+        else
+            sources+=("$root")
+        fi
+        say "Building ${names[each]} ..." >&2
+        build_for_comparison "${sources[each]}" "$place/build-${names[each]}"
+    done
+    PYTHONPATH=$root/scripts PYTHONDONTWRITEBYTECODE=1 python3 -m perf.compare \
+        --old "$place/build-old" --new "$place/build-new" --root "$root"
+}
+if [[ $command == compare ]]; then
+    (($# == 1 || $# == 2)) || { usage >&2 && exit 2; }
+    compare "$@"
+    exit
+fi
+
 while (($# > 0)); do
     case $1 in
     --build) build=$2 && shift ;;

@@ -1,0 +1,133 @@
+// Boost.Asio's side of every server scenario: C++20 coroutines, one io_context(1), a coroutine for
+// each connection. Built twice, for epoll and for io_uring; Asio chooses when it is compiled.
+
+#include "server_options.hpp"
+
+#include <boost/asio.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using asio::ip::tcp;
+
+namespace {
+
+// Errors as values on both sides: a thrown end of stream would be a cost of the style, not of Asio.
+constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
+
+awaitable<void> echo(tcp::socket stream, std::size_t size) {
+    const auto buffer = std::make_unique<std::byte[]>(size);
+    while (true) {
+        auto [error, count] =
+            co_await stream.async_read_some(asio::buffer(buffer.get(), size), as_result);
+        if (error) break;
+        auto [failed, sent] =
+            co_await asio::async_write(stream, asio::buffer(buffer.get(), count), as_result);
+        if (failed) break;
+    }
+}
+
+awaitable<void> source(tcp::socket stream, std::size_t size) {
+    const std::vector<std::byte> block(size);
+    while (true) {
+        auto [error, sent] = co_await asio::async_write(stream, asio::buffer(block), as_result);
+        if (error) break;
+    }
+}
+
+/// The write queue that everybody writes by hand, as in Asio's own chat example, but with one
+/// gathered write for all that has queued up.
+class write_queue : public std::enable_shared_from_this<write_queue> {
+public:
+    explicit write_queue(std::shared_ptr<tcp::socket> stream)
+        : stream_{std::move(stream)} {}
+
+    void enqueue(std::string bytes) {
+        waiting_.push_back(std::move(bytes));
+        if (!sending_.empty()) return;
+        send();
+    }
+    void stop() { stopped_ = true; }
+
+private:
+    void send() {
+        sending_.swap(waiting_);
+        buffers_.clear();
+        for (const std::string& each : sending_)
+            buffers_.push_back(asio::buffer(each));
+        asio::async_write(
+            *stream_, std::span<const asio::const_buffer>{buffers_},
+            [self = shared_from_this()](boost::system::error_code error, std::size_t) {
+                self->sending_.clear();
+                if (error || self->stopped_ || self->waiting_.empty()) return;
+                self->send();
+            });
+    }
+
+    std::shared_ptr<tcp::socket> stream_;
+    std::vector<std::string> waiting_;
+    std::vector<std::string> sending_;
+    std::vector<asio::const_buffer> buffers_;
+    bool stopped_ = false;
+};
+
+awaitable<void> queue(std::shared_ptr<tcp::socket> stream, std::size_t size, std::size_t copies) {
+    const auto buffer = std::make_unique<char[]>(size);
+    const auto writer = std::make_shared<write_queue>(stream);
+    while (true) {
+        auto [error, count] =
+            co_await stream->async_read_some(asio::buffer(buffer.get(), size), as_result);
+        if (error) break;
+        for (std::size_t at = 0; at < copies; ++at)
+            writer->enqueue(std::string(buffer.get(), count));
+    }
+    writer->stop();
+    stream->close();
+}
+
+awaitable<void> accept_all(tcp::acceptor listener, bench::server_options how) {
+    while (true) {
+        auto [error, stream] = co_await listener.async_accept(as_result);
+        if (error) continue;
+        stream.set_option(tcp::no_delay{true});
+        const auto executor = listener.get_executor();
+        if (how.mode == "source") {
+            asio::co_spawn(executor, source(std::move(stream), how.block), asio::detached);
+        } else if (how.mode == "queue") {
+            auto shared = std::make_shared<tcp::socket>(std::move(stream));
+            asio::co_spawn(executor, queue(std::move(shared), how.buffer, how.copies),
+                           asio::detached);
+        } else {
+            asio::co_spawn(executor, echo(std::move(stream), how.buffer), asio::detached);
+        }
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::arguments given{argc, argv};
+#ifdef BOOST_ASIO_HAS_IO_URING_AS_DEFAULT
+    const char* const backend = "io_uring";
+#else
+    const char* const backend = "epoll";
+#endif
+    const auto how = bench::server_options::read(given, backend, {"echo", "source", "queue"});
+    given.done();
+
+    asio::io_context context{1};
+    tcp::acceptor listener{context};
+    listener.open(tcp::v4());
+    listener.set_option(tcp::acceptor::reuse_address{true});
+    listener.bind({asio::ip::address_v4::loopback(), how.port});
+    listener.listen(4096);
+    bench::print_port(listener.local_endpoint().port());
+    asio::co_spawn(context, accept_all(std::move(listener), how), asio::detached);
+    context.run();
+}

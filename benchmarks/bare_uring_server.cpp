@@ -1,0 +1,179 @@
+// Echo by io_uring alone, without a library on top: multishot accept and receive, a ring of
+// provided buffers, plain descriptors, replies by send(2). One io_uring_enter for each turn.
+
+#include "server_options.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <liburing.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr unsigned buffer_count = 4096;
+constexpr std::uint64_t accept_tag = ~std::uint64_t{0};
+constexpr std::uint64_t writable_flag = std::uint64_t{1} << 32;
+
+class server {
+public:
+    server(int listener, std::size_t buffer)
+        : listener_{listener}
+        , buffer_{buffer}
+        , memory_(buffer * buffer_count) {
+        io_uring_params parameters{};
+        parameters.flags =
+            IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE;
+        parameters.cq_entries = 8192;
+        check(io_uring_queue_init_params(1024, &ring_, &parameters), "io_uring_setup");
+        void* place = nullptr;
+        if (::posix_memalign(&place, 4096, buffer_count * sizeof(io_uring_buf)) != 0) std::abort();
+        buffers_ = static_cast<io_uring_buf_ring*>(place);
+        io_uring_buf_reg registration{};
+        registration.ring_addr = reinterpret_cast<std::uint64_t>(buffers_);
+        registration.ring_entries = buffer_count;
+        check(io_uring_register_buf_ring(&ring_, &registration, 0), "io_uring_register_buf_ring");
+        io_uring_buf_ring_init(buffers_);
+        for (unsigned at = 0; at < buffer_count; ++at)
+            give_back(at);
+        publish();
+        arm_accept();
+    }
+
+    [[noreturn]] void run() {
+        while (true) {
+            io_uring_submit_and_wait(&ring_, 1);
+            unsigned head = 0;
+            unsigned taken = 0;
+            io_uring_cqe* each = nullptr;
+            io_uring_for_each_cqe(&ring_, head, each) {
+                ++taken;
+                handle(*each);
+            }
+            io_uring_cq_advance(&ring_, taken);
+            publish();
+        }
+    }
+
+private:
+    static void check(int result, const char* what) {
+        if (result >= 0) return;
+        std::fprintf(stderr, "%s: %s\n", what, std::strerror(-result));
+        std::exit(1);
+    }
+
+    void handle(const io_uring_cqe& done) {
+        if (done.user_data == accept_tag) {
+            if (done.res >= 0) {
+                bench::set_no_delay(done.res);
+                arm_receive(done.res);
+            }
+            if ((done.flags & IORING_CQE_F_MORE) == 0) arm_accept();
+            return;
+        }
+        const int fd = static_cast<int>(done.user_data & 0xffffffff);
+        if ((done.user_data & writable_flag) != 0) {
+            flush(fd);
+            return;
+        }
+        if (done.res == -ENOBUFS) {
+            arm_receive(fd);
+            return;
+        }
+        if (done.res <= 0) {
+            unsent_.erase(fd);
+            ::close(fd);
+            return;
+        }
+        const unsigned which = done.flags >> IORING_CQE_BUFFER_SHIFT;
+        reply(fd, memory_.data() + which * buffer_, static_cast<std::size_t>(done.res));
+        give_back(which);
+        if ((done.flags & IORING_CQE_F_MORE) == 0) arm_receive(fd);
+    }
+
+    void reply(int fd, const char* bytes, std::size_t size) {
+        if (!unsent_.empty()) {
+            if (const auto found = unsent_.find(fd); found != unsent_.end()) {
+                found->second.append(bytes, size);
+                return;
+            }
+        }
+        const ssize_t sent = ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const std::size_t gone = sent > 0 ? static_cast<std::size_t>(sent) : 0;
+        if (gone == size || (sent < 0 && errno != EAGAIN)) return;
+        unsent_[fd].assign(bytes + gone, size - gone);
+        wait_writable(fd);
+    }
+
+    void flush(int fd) {
+        const auto found = unsent_.find(fd);
+        if (found == unsent_.end()) return;
+        std::string& left = found->second;
+        const ssize_t sent = ::send(fd, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0) left.erase(0, static_cast<std::size_t>(sent));
+        if (left.empty() || (sent < 0 && errno != EAGAIN)) {
+            unsent_.erase(found);
+        } else {
+            wait_writable(fd);
+        }
+    }
+
+    io_uring_sqe* entry() {
+        io_uring_sqe* found = io_uring_get_sqe(&ring_);
+        if (found == nullptr) {
+            io_uring_submit(&ring_);
+            found = io_uring_get_sqe(&ring_);
+        }
+        return found;
+    }
+    void arm_accept() {
+        io_uring_sqe* const to = entry();
+        io_uring_prep_multishot_accept(to, listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        to->user_data = accept_tag;
+    }
+    void arm_receive(int fd) {
+        io_uring_sqe* const to = entry();
+        io_uring_prep_recv_multishot(to, fd, nullptr, 0, 0);
+        to->flags |= IOSQE_BUFFER_SELECT;
+        to->buf_group = 0;
+        to->user_data = static_cast<std::uint64_t>(fd);
+    }
+    void wait_writable(int fd) {
+        io_uring_sqe* const to = entry();
+        io_uring_prep_poll_add(to, fd, POLLOUT);
+        to->user_data = writable_flag | static_cast<std::uint64_t>(fd);
+    }
+    void give_back(unsigned which) {
+        io_uring_buf_ring_add(buffers_, memory_.data() + which * buffer_,
+                              static_cast<unsigned>(buffer_), static_cast<unsigned short>(which),
+                              int{buffer_count} - 1, returned_++);
+    }
+    void publish() {
+        io_uring_buf_ring_advance(buffers_, returned_);
+        returned_ = 0;
+    }
+
+    int listener_;
+    std::size_t buffer_;
+    std::vector<char> memory_;
+    io_uring ring_{};
+    io_uring_buf_ring* buffers_ = nullptr;
+    int returned_ = 0;
+    std::unordered_map<int, std::string> unsent_; // only what the kernel would not take at once
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::arguments given{argc, argv};
+    const auto how = bench::server_options::read(given, "io_uring", {"echo"});
+    given.done();
+    server{bench::listen_on_loopback(how.port, 0), how.buffer}.run();
+}

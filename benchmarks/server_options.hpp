@@ -1,0 +1,94 @@
+#pragma once
+// The command line that every server of the suite understands, so that a scenario is the same words
+// whoever answers: our own, Boost.Asio's, libuv's, libevent's and the bare ones.
+//
+//   --port N       0 takes a free one; either way it is printed as the first line
+//   --backend NAME epoll or io_uring; a server that has one only accepts that
+//   --mode NAME    echo, or what else the server can do
+//   --read-mode    read_some or receive: means something to our servers only
+//   --buffer BYTES of each connection   --block BYTES that `source` writes at a time
+//   --copies N     times that `queue` sends back what it read
+//   --stay         serve for ever: those that always do accept it
+
+#include "arguments.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace bench {
+
+struct server_options {
+    std::uint16_t port = 0;
+    std::size_t buffer = 4096;
+    std::size_t block = 65536;
+    std::size_t copies = 16;
+    std::string_view mode = "echo";
+    std::string_view backend;
+
+    /// Ends the program with a message when it is asked for what it cannot do.
+    static server_options read(arguments& given, std::string_view backend,
+                               std::initializer_list<std::string_view> modes) {
+        server_options found;
+        found.port = static_cast<std::uint16_t>(given.number("port", 0));
+        found.buffer = given.number("buffer", 4096);
+        found.block = given.number("block", 65536);
+        found.copies = given.number("copies", 16);
+        found.mode = given.text("mode", "echo");
+        found.backend = given.text("backend", backend);
+        static_cast<void>(given.text("read-mode", "read_some"));
+        static_cast<void>(given.flag("stay"));
+        if (found.backend != backend) unknown("backend", found.backend);
+        for (const std::string_view each : modes) {
+            if (each == found.mode) return found;
+        }
+        unknown("mode", found.mode);
+    }
+
+    [[noreturn]] static void unknown(const char* what, std::string_view which) {
+        std::fprintf(stderr, "this server has no %s %.*s\n", what, static_cast<int>(which.size()),
+                     which.data());
+        std::exit(2);
+    }
+};
+
+inline void print_port(int port) {
+    std::printf("%d\n", port);
+    std::fflush(stdout);
+}
+
+/// A listening socket on loopback whose port has been printed; ends the program if there is none.
+inline int listen_on_loopback(std::uint16_t port, int flags) {
+    const auto fail = [](const char* what) {
+        std::perror(what);
+        std::exit(1);
+    };
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    if (fd < 0) fail("socket");
+    const int on = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&at), size) != 0) fail("bind");
+    if (::listen(fd, 4096) != 0) fail("listen");
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) fail("getsockname");
+    print_port(ntohs(at.sin_port));
+    return fd;
+}
+
+inline void set_no_delay(int fd) {
+    const int on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+} // namespace bench

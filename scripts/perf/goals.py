@@ -1,0 +1,109 @@
+"""The goals, as stated before anything was measured, and whether a run met them."""
+
+import dataclasses
+import re
+
+
+@dataclasses.dataclass
+class Goal:
+    name: str
+    scenario: str
+    cases: str  # regular expression for the whole name of a case
+    measure: str
+    ours: str  # regular expression for subjects
+    other: str  # "" for an absolute figure
+    want: str  # "cost <= 0.89" (ours to theirs), "ratio >= 1.03" (above 1: we are faster), "value <= 300"
+    noise_allowed: bool = False  # within the noise of the run is good enough
+
+
+SMALL = r"(64|1024)B_(10|100|1000)"
+
+GOALS = [
+    Goal("echo_cpu_epoll", "async_tcp_echo", SMALL, "server_cpu_ns", "ours_epoll_.*", "asio_epoll", "cost <= 0.89"),
+    Goal("echo_cpu_io_uring", "async_tcp_echo", SMALL, "server_cpu_ns", "ours_io_uring_.*", "asio_epoll", "cost <= 0.88"),
+    Goal("echo_cpu_epoll_1", "async_tcp_echo", r"(64|1024)B_1", "server_cpu_ns", "ours_epoll_.*", "asio_epoll", "cost <= 0.92"),
+    Goal("echo_cpu_io_uring_1", "async_tcp_echo", r"(64|1024)B_1", "server_cpu_ns", "ours_io_uring_.*", "asio_epoll", "cost <= 0.93"),
+    Goal("echo_cpu_epoll_16K", "async_tcp_echo", r"16384B_100", "server_cpu_ns", "ours_epoll_.*", "asio_epoll", "cost <= 0.90"),
+    Goal("echo_cpu_io_uring_16K", "async_tcp_echo", r"16384B_100", "server_cpu_ns", "ours_io_uring_.*", "asio_epoll", "cost <= 0.89"),
+    Goal("churn_cpu_epoll", "connection_churn", "16", "server_cpu_ns", "ours_epoll_.*", "asio_epoll", "cost <= 0.96"),
+    Goal("churn_cpu_io_uring", "connection_churn", "16", "server_cpu_ns", "ours_io_uring_.*", "asio_epoll", "cost <= 0.90"),
+    Goal("bare_epoll", "async_tcp_echo", ".*", "server_cpu_ns", "ours_epoll_.*", "bare_epoll", "cost <= 1.02"),
+    Goal("bare_io_uring", "async_tcp_echo", ".*", "server_cpu_ns", "ours_io_uring_.*", "bare_io_uring", "cost <= 1.02"),
+    Goal("echo_wall_asio", "async_tcp_echo", r"\d+B_(8|100)", "wall_ns", "ours_.*", "asio_epoll", "ratio >= 1.03"),
+    Goal("echo_wall_tokio", "async_tcp_echo", r"\d+B_(8|100)", "wall_ns", "ours_.*", "tokio", "ratio >= 1.0", True),
+    Goal("instructions_100", "instructions", "epoll-100", "instructions", "ours_epoll_read_some", "", "value <= 300"),
+    Goal("instructions_1", "instructions", "epoll-1", "instructions", "ours_epoll_read_some", "", "value <= 330"),
+    Goal("instructions_limit_100", "instructions", "epoll-100", "adds", "ours_epoll_limits", "", "value <= 120"),
+    Goal("instructions_limit_1", "instructions", "epoll-1", "adds", "ours_epoll_limits", "", "value <= 120"),
+    Goal("busy_poll_rate", "two_cores", "busy_poll_1", "round_trips_per_s", "ours_.*", "asio_epoll", "ratio >= 2.5"),
+    Goal("busy_poll_latency", "two_cores", "busy_poll_1", "p50_ns", "ours_.*", "asio_epoll", "cost <= 0.4"),
+    Goal("fairness", "async_tcp_echo", r"\d+B_1000", "p99_to_p50", "ours_.*", "", "value <= 1.3"),
+    Goal("idle_wait", "idle_wait", ".*", "cpu_ns", "ours_.*", "asio_epoll", "ratio >= 1.10"),
+    Goal("connection_churn", "connection_churn", ".*", "wall_ns", "ours_.*", "asio_epoll", "ratio >= 1.05"),
+    Goal("tcp_echo", "tcp_echo", ".*", "wall_ns", "ours", "asio", "ratio >= 1.0", True),
+    Goal("spawn_join", "micro", "spawn_join", "cpu_ns", "ours_.*", "asio", "cost <= 0.10"),
+    Goal("yield", "micro", "yield", "cpu_ns", "ours_.*", "asio", "cost <= 0.15"),
+    Goal("timer_arm_cancel", "micro", "timer_arm_cancel_100000", "cpu_ns", "ours_.*", "asio", "cost <= 0.10"),
+    Goal("channel", "micro", "channel", "cpu_ns", "ours_.*", "asio", "cost <= 0.20"),
+    Goal("post_awake_system_calls", "post_system_calls", ".*", "system_calls", "ours_.*", "", "value <= 0.01"),
+    Goal("udp_batch", "udp", "64B_batch", "cpu_ns", "ours_.*", "asio", "ratio >= 2"),
+    Goal("memory", "memory_per_connection", "10000", "bytes_per_connection", "ours_.*_receive", "", "value <= 1024"),
+    Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
+]
+
+
+def holds(want, value, noise=0.0):
+    """Whether `value` keeps `<= limit` or `>= limit`, with `noise` as a part of 1 to spare."""
+    sign, limit = want.split()[1:]
+    if sign == "<=":
+        return value <= float(limit) * (1 + noise)
+    return value >= float(limit) / (1 + noise)
+
+
+def judge(goal, medians, pairs):
+    """The worst of what was measured for `goal`, as the fields of a PERF_GOAL line.
+
+    `medians`: records with scenario, case, subject, measure, value; `pairs`: with scenario, case,
+    measure, ours, other, ratio, noise.
+    """
+
+    def fits(record):
+        return (
+            record["scenario"] == goal.scenario
+            and record["measure"] == goal.measure
+            and re.fullmatch(goal.cases, record["case"])
+        )
+
+    found = []
+    if goal.want.startswith("value"):
+        for each in medians:
+            if fits(each) and re.fullmatch(goal.ours, each["subject"]):
+                found.append((each["value"], each["case"], each["subject"], 0.0))
+    else:
+        for each in pairs:
+            if not fits(each) or not re.fullmatch(goal.ours, each["ours"]):
+                continue
+            if not re.fullmatch(goal.other, each["other"]):
+                continue
+            value = each["ratio"] if goal.want.startswith("ratio") else 1 / each["ratio"]
+            found.append((value, each["case"], each["ours"], each["noise"] or 0.0))
+    if not found:
+        return {"goal": goal.name, "want": goal.want, "verdict": "unmeasured"}
+    worst = (max if "<=" in goal.want else min)(found)
+    value, case, subject, noise = worst
+    if holds(goal.want, value, noise if goal.noise_allowed else 0.0):
+        verdict = "met"
+    elif holds(goal.want, value, noise):
+        verdict = "missed_within_noise"
+    else:
+        verdict = "missed"
+    return {
+        "goal": goal.name,
+        "want": goal.want,
+        "value": value,
+        "case": case,
+        "subject": subject,
+        "noise": noise,
+        "cases": len(found),
+        "verdict": verdict,
+    }

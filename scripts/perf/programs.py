@@ -1,0 +1,170 @@
+"""Starting servers and load clients, each on its processor, and reading what they say."""
+
+import os
+import select
+import shutil
+import subprocess
+import time
+
+from . import lines
+
+
+class Failed(Exception):
+    """A run that gave no figure; the text says why."""
+
+
+def pinned(cpu):
+    """For preexec_fn: the child runs on this processor only. None leaves it free."""
+    if cpu is None:
+        return None
+    return lambda: os.sched_setaffinity(0, {cpu})
+
+
+class Server:
+    """A server of the suite while it runs; a context manager. Prints its port as its first line."""
+
+    def __init__(self, command, cpu, environment=None):
+        self.command = command
+        self.cpu = cpu
+        self.environment = environment
+
+    def __enter__(self):
+        surroundings = {**os.environ, **self.environment} if self.environment else None
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=pinned(self.cpu),
+            env=surroundings,
+        )
+        try:
+            self.port = self.read_port()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        # By its id: servers serve for ever.
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def end(self):
+        """Ends it with a signal that a tool around it can act on, and waits for that."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("the server did not end") from None
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def read_port(self):
+        readable, _, _ = select.select([self.process.stdout], [], [], 20)
+        line = self.process.stdout.readline() if readable else b""
+        if line.strip().isdigit():
+            return int(line)
+        if self.process.poll() is None:
+            self.process.kill()
+        said = self.process.stderr.read().decode(errors="replace").strip()
+        raise Failed(f"{os.path.basename(self.command[0])} did not start: {said[-200:]}")
+
+
+def run_text(command, cpu, timeout, environment=None):
+    """Standard output of a program; Failed if it fails or takes too long."""
+    name = os.path.basename(command[0])
+    surroundings = {**os.environ, **environment} if environment else None
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            preexec_fn=pinned(cpu),
+            env=surroundings,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{name} took more than {timeout} s") from None
+    except OSError as error:
+        raise Failed(f"{name}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise Failed(f"{name} failed ({done.returncode}): {done.stderr.strip()[-200:]}")
+    return done.stdout
+
+
+def run_load(client, server, cpu, options, timeout):
+    """One run of the load client against a server, as numbers by name."""
+    command = [client, "--port", str(server.port), "--peer", str(server.pid)]
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
+    try:
+        return lines.numbers(run_text(command, cpu, timeout))
+    except Failed as failed:
+        if server.process.poll() is not None:
+            raise Failed(f"the server ended with {server.process.returncode}") from None
+        raise failed
+
+
+def processor_ns(pid):
+    """The processor time of all threads of a process: clock_getcpuclockid(3), which Python lacks."""
+    return int(time.clock_gettime((~pid << 3) | 2) * 1e9)
+
+
+def anonymous_bytes(pid):
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+    raise Failed("no RssAnon in /proc")
+
+
+class HeldLoad:
+    """A load client whose connections stay, with the figures of its run; a context manager."""
+
+    def __init__(self, client, server, cpu, options, timeout):
+        command = [client, "--port", str(server.port), "--hold", "1"]
+        for name, value in options.items():
+            command += [f"--{name}", str(value)]
+        self.command, self.cpu, self.timeout = command, cpu, timeout
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=pinned(self.cpu),
+        )
+        readable, _, _ = select.select([self.process.stdout], [], [], self.timeout)
+        line = self.process.stdout.readline() if readable else b""
+        if not line:
+            self.process.kill()
+            said = self.process.stderr.read().decode(errors="replace").strip()
+            self.__exit__()
+            raise Failed(f"load_client: {said[-200:] or 'nothing came'}")
+        return lines.numbers(line.decode())
+
+    def __exit__(self, *_):
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def have(program):
+    return shutil.which(program)
+
+
+def settle():
+    """Lets the kernel finish with the sockets of the run before."""
+    time.sleep(0.02)
