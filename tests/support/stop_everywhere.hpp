@@ -121,7 +121,7 @@ private:
 
     // Waits for the n-th suspension below the subject; strikes from the ready list, as the
     // middle of a suspension is no time for it.
-    class stopper : public detail::suspension_observer, public detail::ready_node {
+    class stopper final : public detail::suspension_observer, public detail::ready_node {
     public:
         stopper() noexcept {} // not defaulted: Clang needs the members' values before it has them
 
