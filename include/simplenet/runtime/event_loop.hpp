@@ -82,7 +82,7 @@ public:
     remote_handle<T> spawn_remote(task<T> work) {
         auto state = std::make_shared<detail::remote_state<T>>(queue().on_unhandled);
         // Made here: if the loop goes first, dropping the unstarted coroutine completes the state.
-        task<> root = detail::run_remotely(std::move(work), detail::remote_completion<T>{state});
+        task<> root = detail::run_remotely(detail::remote_job<T>{state, std::move(work)});
         post([this_queue = &queue(), root = std::move(root)]() mutable {
             detail::spawn_on(*this_queue, std::move(root));
         });

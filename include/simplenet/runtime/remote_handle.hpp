@@ -102,10 +102,22 @@ struct remote_policy : token_policy {
     static decltype(auto) finish(auto&& resume) { return resume(); }
 };
 
+/// A task for another loop, and where its result goes. One object, as compilers differ in the order
+/// in which they destroy the parameters of a coroutine.
 template <class T>
-task<> run_remotely(task<T> work, remote_completion<T> completion) {
-    remote_state<T>& state = completion.state();
-    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(work), state.stop_token(),
+struct remote_job {
+    remote_job(std::shared_ptr<remote_state<T>> state, task<T> body) noexcept
+        : completion{std::move(state)}
+        , work{std::move(body)} {}
+
+    remote_completion<T> completion; // goes last: the arguments are gone when the end is told
+    task<T> work;
+};
+
+template <class T>
+task<> run_remotely(remote_job<T> job) {
+    remote_state<T>& state = job.completion.state();
+    scoped_awaiter<task<T>, remote_policy> stoppable{std::move(job.work), state.stop_token(),
                                                      state.why()};
     try {
         if constexpr (std::is_void_v<T>) {
