@@ -55,11 +55,14 @@ pid_t start(const std::vector<std::string>& command) {
 }
 
 blocking::tcp_stream connect_when_there(std::uint16_t port) {
-    for (;;) {
+    // The relay says nothing when it listens, so it is asked, for 10 s.
+    for (int tries = 0; tries < 2000; ++tries) {
         if (auto made = blocking::tcp_stream::connect(endpoint::loopback(port)))
             return *std::move(made);
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
+    std::fprintf(stderr, "relay_load: nobody listens on port %u\n", unsigned{port});
+    std::exit(1);
 }
 
 std::size_t check_all(blocking::tcp_stream from, const std::vector<char>& expected) {

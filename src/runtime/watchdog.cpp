@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -25,6 +26,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
 #define SIMPLENET_HAS_BACKTRACE 1
@@ -60,6 +62,37 @@ struct snapshot {
 };
 constinit snapshot asked{};
 
+/// Posted once for each snapshot that was taken.
+// Of what one thread can wait for, the one that a signal handler may give: signal-safety(7).
+class semaphore {
+public:
+    semaphore() noexcept { ::sem_init(&counter_, 0, 0); }
+    semaphore(const semaphore&) = delete;
+    semaphore& operator=(const semaphore&) = delete;
+
+    void post() noexcept { ::sem_post(&counter_); }
+    void wait() noexcept {
+        while (::sem_wait(&counter_) != 0 && errno == EINTR) {
+        }
+    }
+    /// False: the time was over first.
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) noexcept {
+        const auto until = (clock::now() + limit).time_since_epoch();
+        const auto seconds = std::chrono::floor<std::chrono::seconds>(until);
+        const timespec moment{.tv_sec = static_cast<time_t>(seconds.count()),
+                              .tv_nsec = static_cast<long>(nanoseconds{until - seconds}.count())};
+        int outcome = 0;
+        do
+            outcome = ::sem_clockwait(&counter_, CLOCK_MONOTONIC, &moment);
+        while (outcome != 0 && errno == EINTR);
+        return outcome == 0;
+    }
+
+private:
+    sem_t counter_{};
+};
+semaphore answered;
+
 int stack_of_this_thread([[maybe_unused]] std::span<void*> frames) noexcept {
 #if SIMPLENET_HAS_BACKTRACE
     return ::backtrace(frames.data(), static_cast<int>(frames.size()));
@@ -84,6 +117,7 @@ void take_snapshot() noexcept {
         if (const promise_base* first = running->first()) asked.site = first->where_;
     }
     asked.phase.store(snapshot::state::taken, std::memory_order_release);
+    answered.post();
 }
 
 std::string words_of(void* address) {
@@ -119,17 +153,14 @@ void ask(pthread_t thread, run_queue& queue, int signal, stall_report& into) {
     if (signal == 0) return;
     asked.queue.store(&queue, std::memory_order_relaxed);
     asked.phase.store(snapshot::state::wanted);
-    if (::pthread_kill(thread, signal) == 0) {
-        const auto limit = clock::now() + std::chrono::milliseconds{200};
-        while (asked.phase.load(std::memory_order_acquire) != snapshot::state::taken &&
-               clock::now() < limit) {
-            std::this_thread::sleep_for(std::chrono::microseconds{100});
-        }
+    if (::pthread_kill(thread, signal) != 0 || !answered.wait_for(std::chrono::milliseconds{200})) {
+        auto expected = snapshot::state::wanted;
+        if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
+        answered.wait(); // it is at it
     }
-    auto expected = snapshot::state::wanted;
-    if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
-    while (asked.phase.load(std::memory_order_acquire) != snapshot::state::taken)
-        std::this_thread::yield(); // it is at it
+    // Acquires what the handler released.
+    SIMPLENET_EXPECTS(asked.phase.load(std::memory_order_acquire) == snapshot::state::taken,
+                      "the stalled thread answered without taking a snapshot");
     into.task = asked.task;
     into.name = asked.name.data();
     into.site = asked.site;
