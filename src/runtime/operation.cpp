@@ -59,9 +59,9 @@ const char* name_of(request kind) noexcept {
     case request::send_pipe:
         return "async_copy";
     case request::perform_read:
-        return "receive a datagram";
+        return "receive";
     case request::perform_write:
-        return "send a datagram";
+        return "send";
     }
     return "an operation";
 }
@@ -248,6 +248,20 @@ result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noex
     if (count < 0) return fail(sys::error_from(count));
     of.home->touch(of);
     return static_cast<std::size_t>(count);
+}
+
+// The end is for the next read to report; an error is told once, to this.
+bool await_bytes_operation::perform() noexcept {
+    io_record& of = *record;
+    if (of.ahead_buffers != 0 || of.end != 0) return true;
+    std::byte first{};
+    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
+    if (count == -EAGAIN) {
+        of.readable = false;
+        return false;
+    }
+    if (count < 0) error = static_cast<int>(-count);
+    return true;
 }
 
 /// Something is unusual: true if that ends it. The first use of a socket does not.

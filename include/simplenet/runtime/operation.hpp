@@ -271,6 +271,16 @@ public:
     std::uint64_t offset; // of the first byte in the file
 };
 
+/// Waits for bytes or the end of the stream, and takes neither: for async_copy().
+class [[nodiscard]] await_bytes_operation final : public some_operation<true> {
+public:
+    explicit await_bytes_operation(io_record* of) noexcept
+        : some_operation{of, request::perform_read} {}
+
+private:
+    bool perform() noexcept override;
+};
+
 /// Writes what lies in a pipe: for async_copy().
 class [[nodiscard]] send_pipe_operation final : public whole_operation<false> {
 public:

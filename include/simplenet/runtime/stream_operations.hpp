@@ -173,6 +173,9 @@ public:
     [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
         return detail::splice_ready(*this->record(), into, most);
     }
+    [[nodiscard]] detail::await_bytes_operation await_bytes_operation() noexcept {
+        return detail::await_bytes_operation{this->record()};
+    }
     [[nodiscard]] detail::send_pipe_operation send_pipe_operation(int from,
                                                                   std::size_t count) noexcept {
         return {this->record(), from, count};
