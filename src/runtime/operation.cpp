@@ -309,13 +309,14 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 void operation::run() noexcept {
     if (phase != state::queued) return resume();
     io_record& of = *record;
+    const std::size_t before = moved;
     if (kind == request::read_some && of.reads_directly) [[likely]] { // not after close()
         if (!receive_some(*this)) [[unlikely]]
-            return attempted(of, false);
+            return attempted(of, false, before);
     } else if (!is_read(kind) || of.closing) [[unlikely]] {
-        return attempted(of, of.closing || attempt_write(of));
+        return attempted(of, of.closing || attempt_write(of), before);
     } else if (!of.driver->attempt_read(*this)) [[unlikely]] {
-        return attempted(of, false);
+        return attempted(of, false, before);
     }
     of.home->touch(of);
     of.reader = nullptr;
@@ -324,12 +325,14 @@ void operation::run() noexcept {
 }
 
 /// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
-void operation::attempted(io_record& of, bool over) noexcept {
+/// `before`: what had moved then.
+void operation::attempted(io_record& of, bool over, std::size_t before) noexcept {
     const bool reads = is_read(kind);
+    if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
     if (of.closing) [[unlikely]] {
         error = ECANCELED;
     } else if (over) {
-        of.home->touch(of);
+        // It has its outcome.
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
     } else if (can_go_on(of)) {

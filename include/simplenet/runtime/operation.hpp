@@ -147,7 +147,7 @@ private:
     void wait(operation*& slot, scope& within) noexcept;
     bool attempt_read(io_record& of) noexcept;
     bool attempt_write(io_record& of) noexcept;
-    void attempted(io_record& of, bool over) noexcept;
+    void attempted(io_record& of, bool over, std::size_t before) noexcept;
     [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
 };
 

@@ -156,7 +156,9 @@ public:
     [[nodiscard]] ready_result shutdown_write() noexcept { return detail::shutdown_write(*this); }
 
     /// Lets reads fail with `errc::deadline_exceeded` when they have waited so long and nothing
-    /// moved in either direction meanwhile. Zero or less: no limit.
+    /// moved in either direction meanwhile. Zero or less: no limit. Part of a long read or write
+    /// is movement too; of an async_write_all() on io_uring that began to wait before the first
+    /// call of this, only its end is seen.
     ///
     /// @par Cost
     /// A store and a list insertion per turn and stream, whatever the number of operations.
