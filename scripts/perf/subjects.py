@@ -17,6 +17,7 @@ class Subject:
     missing: str = ""  # why it cannot run
     backend: str = "epoll"
     environment: dict = None
+    twin: str = ""  # of a control: the subject that it is once more
 
 
 class Tools:
@@ -27,7 +28,7 @@ class Tools:
         self.programs = os.path.join(build, "benchmarks")
         self.root = root
         self.settings = settings
-        self.pattern = re.compile(settings.subjects or ".")
+        self.pattern = re.compile(settings.subjects)
         self.client = self.path("load_client")
 
     def path(self, program):
@@ -39,9 +40,20 @@ class Tools:
         command = [path, *map(str, arguments)]
         found = Subject(name, command, ours, backend=backend)
         if not os.access(path, os.X_OK):
-            found.missing = f"{os.path.basename(program)} was not built: install {needs}"
+            found.missing = f"{os.path.basename(program)} was not built"
+            if needs:
+                found.missing += f": install {needs}"
         elif backend == "io_uring" and not self.has_io_uring():
             found.missing = "this kernel or sandbox refuses io_uring"
+        return found
+
+    def asio(self, name, program, *arguments, backend="epoll", needs=()):
+        """Asio's side of a program of ours, which has it where Boost was there when it was built."""
+        found = self.subject(name, program, *arguments, backend=backend, needs=" and ".join(needs))
+        twin = "asio_uring_server" if backend == "io_uring" else "asio_server"
+        if not found.missing and not os.access(self.path(twin), os.X_OK):
+            found.missing = f"{program} has no Boost.Asio" + (" on io_uring" if backend == "io_uring" else "")
+            found.missing += ": install libboost-dev 1.81" + (" and liburing-dev" if backend == "io_uring" else "")
         return found
 
     def has_io_uring(self):
@@ -62,11 +74,15 @@ class Tools:
         ]
 
     def chosen(self, subjects, quick=None):
-        """What kept() leaves, with the A/A control: our first one again, at the other end."""
+        """What kept() leaves, with the A/A controls: of each backend our first one again, at the other end."""
         kept = self.kept(subjects, quick)
-        first = next((each for each in kept if each.ours and not each.missing), None)
-        if first is not None:
-            kept.append(dataclasses.replace(first, name=CONTROL, ours=False))
+        firsts = {}
+        for each in kept:
+            if each.ours and not each.missing:
+                firsts.setdefault(each.backend, each)
+        for first in firsts.values():
+            name = f"{CONTROL}_{first.name.removeprefix('ours_')}"
+            kept.append(dataclasses.replace(first, name=name, ours=False, twin=first.name))
         return kept
 
     # --- servers ---------------------------------------------------------------------------------
