@@ -56,6 +56,10 @@ class Tools:
             found.missing += ": install libboost-dev 1.81" + (" and liburing-dev" if backend == "io_uring" else "")
         return found
 
+    def without(self, **reasons):
+        """Those that a scenario cannot have, by name, with the reason."""
+        return [Subject(name, [], missing=reason) for name, reason in reasons.items()]
+
     def has_io_uring(self):
         try:
             with open("/proc/sys/kernel/io_uring_disabled") as file:
@@ -133,8 +137,8 @@ class Tools:
             )
         return found
 
-    def stream(self, mode, *arguments, tokio=False):
-        """Ours against Boost.Asio, for the modes that are not echo."""
+    def stream(self, mode, *arguments, more=False):
+        """Ours against Boost.Asio, for the modes that are not echo; `more` has the others too."""
         common = ["--port", 0, "--stay", 1, "--mode", mode, *arguments]
         found = [
             self.subject(
@@ -158,6 +162,11 @@ class Tools:
                 needs="libboost-dev and liburing-dev",
             ),
         ]
-        if tokio:
+        if more:
             found.append(self.tokio(common))
+            found.append(self.subject("libuv", "libuv_server", *common, needs="libuv1-dev"))
+            found.append(self.subject("libevent", "libevent_server", *common, needs="libevent-dev"))
+        else:
+            reason = "it queues what is written by itself: no queue is to be written by hand"
+            found += self.without(libuv=reason, libevent=reason, tokio="its program here has no write queue")
         return found

@@ -1,5 +1,6 @@
 """The arithmetic of the performance suite, its lines, its order of runs and its goals."""
 
+import contextlib
 import io
 import itertools
 import math
@@ -407,6 +408,38 @@ class CompareTest(unittest.TestCase):
     def test_slower_beyond_the_noise_is_worse_and_a_tie_is_not(self):
         self.assertTrue(compare.worse({"measure": "server_cpu_ns", "ratio": 0.9, "verdict": "slower"}))
         self.assertFalse(compare.worse({"measure": "server_cpu_ns", "ratio": 0.99, "verdict": "tie"}))
+
+    def test_a_difference_that_nobody_would_feel_is_not(self):
+        slower = {"measure": "server_cpu_ns", "verdict": "slower"}
+        self.assertFalse(compare.worse({**slower, "ratio": 1 / 1.009}))
+        self.assertTrue(compare.worse({**slower, "ratio": 1 / 1.011}))
+
+    def lost(self, *figures):
+        """Runs of one case: what the new and the old build need in each, and what is lost at the end."""
+        figures = iter(figures)
+
+        class FakeSuite:
+            def __init__(self):
+                self.results = {"pairs": []}
+
+            def run(self, cases):
+                ratio = next(figures)
+                for each in cases:
+                    verdict = "slower" if ratio < 1 else "tie"
+                    self.results["pairs"].append(
+                        {"case": each.name, "measure": "server_cpu_ns", "ratio": ratio, "verdict": verdict}
+                    )
+
+        case = Case("compare", "epoll_1", [], None, ["server_cpu_ns"])
+        with contextlib.redirect_stdout(io.StringIO()):
+            _, lost = compare.lost_twice(FakeSuite, [case])
+        self.assertIsNone(next(figures, None))
+        return len(lost)
+
+    def test_who_loses_runs_once_more(self):
+        self.assertEqual(self.lost(1.0), 0)
+        self.assertEqual(self.lost(0.9, 1.0), 0)
+        self.assertEqual(self.lost(0.9, 0.95), 1)
 
     def test_instructions_may_grow_by_a_hundredth(self):
         grown = {"measure": "instructions", "verdict": "slower"}
