@@ -64,7 +64,6 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     figure, axes = plot.subplots(figsize=(max(6.5, 0.16 * len(groups) * len(subjects) + 3), 4))
     width = 0.84 / len(subjects)
     for at, name in enumerate(subjects):
-        first = True
         for group, (_, values) in enumerate(groups):
             if name not in values:
                 continue
@@ -73,13 +72,11 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
                 group + (at + 0.5) * width - 0.42,
                 value,
                 width * 0.92,
-                label=NAMES[name] if first else None,
                 color=COLOURS[name],
                 alpha=PALE if pale else 1.0,
                 yerr=[[max(value - low, 0.0)], [max(high - value, 0.0)]],
                 error_kw={"elinewidth": 0.7, "ecolor": "#333333"},
             )
-            first = False
     axes.set_xticks(range(len(groups)), [label for label, _ in groups])
     axes.set_ylabel(axis)
     axes.set_title(title, loc="left", fontsize=11)
@@ -88,9 +85,11 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     if logarithmic:
         axes.set_yscale("log")
     axes.spines[["top", "right"]].set_visible(False)
-    legend = axes.legend(fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1))
-    for handle in legend.legend_handles:
-        handle.set_alpha(1.0)
+    # Not from the bars: the first of a program may be a pale one.
+    full = [plot.Rectangle((0, 0), 1, 1, color=COLOURS[name], label=NAMES[name]) for name in subjects]
+    axes.legend(
+        handles=full, fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
+    )
     figure.savefig(file, bbox_inches="tight", metadata={} if file.endswith("png") else {"Date": None})
     plot.close(figure)
     print(os.path.relpath(file), file=sys.stderr)

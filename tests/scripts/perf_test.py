@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from perf import compare, goals, lines, machine, paired, programs, report
+from perf import compare, data, goals, lines, machine, paired, programs, report, tables
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
 from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
@@ -595,6 +595,75 @@ class SuiteTest(unittest.TestCase):
             with programs.Server([sys.executable, "-c", script], None):
                 pass
         self.assertIn("no port", str(caught.exception))
+
+
+class TablesTest(unittest.TestCase):
+    """From what the suite wrote to the README."""
+
+    META = {
+        "date": "2026-01-02", "began": "2026-01-02T03:04:05+00:00", "commit": "abc", "processor": "P",
+        "processors": 2, "kernel": "6", "compiler": "c++", "flags": "-O3", "boost": "1.81", "tokio": "1",
+        "libuv": "1", "libevent": "2", "busy": 0.0, "complete": True,
+    }  # fmt: skip
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+
+    def write(self, name="run", **meta):
+        settings = Settings("quick", {"PERF_REPEATS": "6"})
+        suite = Suite(Tools("/nonexistent", "/nonexistent", settings), settings, io.StringIO(), look=lambda: 0.0)
+        cost = {"ours_epoll_read_some": 80.0, "ours_io_uring_receive": 99.999, "asio_epoll": 100.0, "libuv": 90.0}
+        subjects = [
+            Subject(each, ["true"], each.startswith("ours"), backend="io_uring" if "uring" in each else "epoll")
+            for each in cost
+        ]
+        slower = itertools.count(100)  # the machine gets slower all the time: only pairs know
+
+        def measure(subject, _):
+            return {"server_cpu_ns": cost[subject.twin or subject.name] * (1 + 1e-4 * next(slower))}
+
+        case = Case("async_tcp_echo", "64B_100", suite.tools.chosen(subjects), measure, ["server_cpu_ns"])
+        suite.run_case(case, Progress(1, io.StringIO()))
+        where = os.path.join(self.place, name)
+        report.write(where, {**self.META, **meta}, settings, suite.runs, suite.results, suite.text)
+        return where
+
+    def test_a_table_has_paired_figures_and_says_what_is_a_tie(self):
+        text = tables.markdown(data.Data(self.write()), self.place)
+        self.assertIn("| libsimplenet, epoll, `read_some` | 0.80 |", text)
+        self.assertIn("| libsimplenet, io_uring, `receive()` | ≈ 1.00 |", text)
+        self.assertIn("| libuv | 0.90 |", text)
+        self.assertNotIn("tokio, current thread", text)  # did not run
+        self.assertNotIn("control", text)
+        self.assertNotIn("Pieces", text)  # nothing of it was measured
+
+    def test_a_table_says_where_it_comes_from(self):
+        text = tables.markdown(data.Data(self.write()), self.place)
+        for said in ("2026-01-02", "commit abc", "[run](run)", "generate_perf_figures.py"):
+            self.assertIn(said, text)
+        self.assertIn("not completed", tables.markdown(data.Data(self.write("half", complete=False)), self.place))
+
+    def test_the_newest_is_the_latest_complete_one(self):
+        self.assertIsNone(data.newest(self.place))
+        self.write("z-early", began="2026-01-02T03:04:05+00:00")
+        self.write("a-late", began="2026-01-02T13:04:05+00:00")
+        self.write("b-partial", began="2026-01-03T13:04:05+00:00", complete=False)
+        os.makedirs(os.path.join(self.place, "empty"))
+        self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late"))
+
+    def test_tables_replace_what_is_between_the_marks(self):
+        before = f"# A\n\n{tables.BEGIN}\nold\n{tables.END}\n\nend\n"
+        once = tables.update(before, "new\n")
+        self.assertEqual(once, f"# A\n\n{tables.BEGIN}\n\nnew\n\n{tables.END}\n\nend\n")
+        self.assertEqual(tables.update(once, "new\n"), once)
+        with self.assertRaises(ValueError):
+            tables.update("# A\n", "new\n")
+
+    def test_the_readme_has_a_place_for_them(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            tables.update(file.read(), "")
 
 
 class ProgramsTest(unittest.TestCase):
