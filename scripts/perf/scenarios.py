@@ -351,7 +351,7 @@ def count_allocations(tools):
 
         return measure
 
-    stream = tools.stream("queue", "--copies", settings.copies)
+    stream = [each for each in tools.stream("queue", "--copies", settings.copies) if each.command]
     loads = [
         ("echo_64B_100", tools.echo(4096), {"size": 64, "connections": 100}),
         ("churn_16", tools.echo(4096), {"size": 64, "connections": 16, "churn": 1}),
@@ -439,7 +439,7 @@ def instructions(tools):
             tools.kept(subjects),
             measure_with(connections),
             ["instructions"],
-            seconds=6,
+            seconds=2 + settings.callgrind_round_trips / 1250,
             repeatable=True,
         )
 
@@ -474,7 +474,7 @@ def udp(tools):
     """Processor time of a 64-byte datagram, sent and received on one thread."""
     # bytes, in flight, rounds
     common = [64, tools.settings.udp_in_flight, 1]
-    for way in ("one_by_one", "batch", "segments"):
+    for way in ("one_by_one", "batch", "segments") if tools.settings.mode == "full" else ("batch",):
         subjects = [
             tools.subject(f"ours_{backend}", "udp_batch", *common, f"{backend}_{way}", ours=True, backend=backend)
             for backend in ("epoll", "io_uring")
@@ -539,6 +539,69 @@ def idle_wait(tools):
     yield Case("idle_wait", "100us", tools.chosen(subjects), measure, ["cpu_ns"], seconds=count * 2e-4)
 
 
+def strace_counts(tools, subject, options, trips):
+    """{call: times} of a server and its threads while it serves, by `strace -c`."""
+    settings = tools.settings
+    with tempfile.NamedTemporaryFile("r") as file:
+        # -D: the server stays our child, and strace is its grandchild; it ends with the server.
+        command = ["strace", "-D", "-f", "-c", "-o", file.name, *subject.command]
+        with programs.Server(command, settings.server_cpu) as server:
+            given = {**options, "round-trips": trips}
+            programs.run_load(tools.client, server, settings.server_cpu, given, settings.timeout)
+            time.sleep(0.05)  # the server sees the ends
+            server.end()
+        give_up = time.monotonic() + 20
+        while " total\n" not in (said := open_again(file.name)):
+            if time.monotonic() > give_up:
+                raise Failed("strace left no summary")
+            time.sleep(0.02)
+    row = re.compile(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?([a-z]\w*)$", re.M)
+    return {name: int(times) for times, name in row.findall(said) if name != "total"}
+
+
+def open_again(name):
+    with open(name) as file:
+        return file.read()
+
+
+def system_calls(tools):
+    """System calls of a server for each round trip, and which: the difference of a short and a long run."""
+    settings = tools.settings
+    if not programs.have("strace"):
+        raise Failed("strace is not installed")
+
+    def measure_with(options):
+        trips = max(settings.strace_round_trips // options["connections"], 2) * options["connections"]
+
+        def measure(subject, _):
+            few = strace_counts(tools, subject, options, trips)
+            many = strace_counts(tools, subject, options, 3 * trips)
+            found = {name: (count - few.get(name, 0)) / (2 * trips) for name, count in many.items()}
+            return {
+                "system_calls": sum(found.values()),
+                **{f"calls_{name}": each for name, each in found.items() if each >= 0.005},
+            }
+
+        return measure
+
+    loads = [
+        ("echo_64B_1", tools.echo(4096), {"size": 64, "connections": 1}),
+        ("echo_64B_100", tools.echo(4096), {"size": 64, "connections": 100}),
+        ("echo_16384B_100", tools.echo(16384), {"size": 16384, "connections": 100}),
+        ("churn_16", tools.echo(4096), {"size": 64, "connections": 16, "churn": 1}),
+    ]
+    for name, subjects, options in loads if settings.mode == "full" else loads[1:2]:
+        yield Case(
+            "system_calls",
+            name,
+            tools.kept(subjects, FEW),
+            measure_with(options),
+            ["system_calls"],
+            seconds=0.5 + settings.strace_round_trips / 1000,
+            repeatable=True,
+        )
+
+
 def post_system_calls(tools):
     """System calls of a thread that posts to a loop which is awake, by strace; for each post."""
     if not programs.have("strace"):
@@ -566,7 +629,7 @@ def post_system_calls(tools):
         tools.kept(waiters(tools)),
         measure,
         ["system_calls"],
-        seconds=3,
+        seconds=1,
         repeatable=True,
     )
 
@@ -697,6 +760,7 @@ SCENARIOS = {
     "ab_matrix": ab_matrix,
     "udp": udp,
     "micro": micro,
+    "system_calls": system_calls,
     "post_system_calls": post_system_calls,
     "memory_per_connection": memory_per_connection,
     "allocations": count_allocations,

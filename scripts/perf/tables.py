@@ -50,6 +50,8 @@ PER_CONNECTION = [
     ("memory of an idle connection, of 10 000", ("memory_per_connection", "10000", "bytes_per_connection"), "B"),
     ("instructions in user space, 64 B, 1 connection", ("instructions", "epoll-1", "instructions"), ""),
     ("instructions in user space, 64 B, 100", ("instructions", "epoll-100", "instructions"), ""),
+    ("system calls, 64 B, 100", ("system_calls", "echo_64B_100", "system_calls"), ""),
+    ("system calls, connect and reset", ("system_calls", "churn_16", "system_calls"), ""),
     ("allocations, 64 B, 100", ("allocations", "echo_64B_100", "allocations"), ""),
 ]
 
@@ -115,7 +117,7 @@ def connection_table(data):
         return number(values[subject]) if subject in values else "-"
 
     rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
-    return grid(["what a connection takes", *(label for label, _ in columns)], rows)
+    return grid(["what a round trip or a connection takes", *(label for label, _ in columns)], rows)
 
 
 def source(data, root):
