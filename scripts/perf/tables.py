@@ -94,7 +94,7 @@ def pieces_table(data):
     for label, key, asio, unit in PIECES:
         values = data.medians.get(key, {})
         row = [f"{label}, {unit}"]
-        row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio)]
+        row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio, "tokio")]
         if not {"ours_epoll", "ours_io_uring"} & values.keys():
             # Of a server that reads in two ways the plain one stands here.
             for at, name in ((1, "ours_epoll_read_some"), (2, "ours_io_uring_read_some")):
@@ -104,7 +104,7 @@ def pieces_table(data):
             found = data.cost(key, asio, ours)
             row.append("-" if not found else ("≈ " if data.unclear(key, ours, asio) else "") + f"{found[0]:.2f}")
         rows.append(row)
-    head = ["processor time", "epoll", "io_uring", "Boost.Asio", "times faster, epoll", "times faster, io_uring"]
+    head = ["processor time", "epoll", "io_uring", "Boost.Asio", "tokio", "Asio / epoll", "Asio / io_uring"]
     return grid(head, rows)
 
 
@@ -149,7 +149,7 @@ def markdown(data, root):
     parts = [
         ["Echo by a server and a client on one processor. Boost.Asio's coroutines on epoll are 1.00; less is better."],
         echo_table(data),
-        ["Pieces, beside Boost.Asio on epoll. In the two columns on the right more is better."],
+        ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
         pieces_table(data),
         connection_table(data),
         source(data, root),
