@@ -4,6 +4,7 @@
     python3 scripts/generate_perf_figures.py                      # docs/figures/*.svg, and the tables
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
+    python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data DIR takes that one. Needs matplotlib
 (Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
@@ -170,6 +171,7 @@ def main():
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
+    parser.add_argument("--counts", action="store_true", help="prints what was counted for the lab log")
     parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
     given = parser.parse_args()
 
@@ -180,6 +182,9 @@ def main():
         data = Data(os.path.abspath(directory))
     except (OSError, ValueError, KeyError) as wrong:
         sys.exit(f"{directory} was not written by the suite: {wrong}")
+    if given.counts:
+        print(tables.counts(data), end="")
+        return
     text = tables.markdown(data, ROOT)
     print(text, end="")
     if given.update:

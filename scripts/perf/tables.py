@@ -120,6 +120,46 @@ def connection_table(data):
     return grid(["what a round trip or a connection takes", *(label for label, _ in columns)], rows)
 
 
+def calls_table(data, case):
+    """Which system calls a server makes for each round trip; one column for each call."""
+    prefix = "calls_"
+    found = {
+        key[2].removeprefix(prefix): values
+        for key, values in data.medians.items()
+        if key[:2] == ("system_calls", case) and key[2].startswith(prefix)
+    }
+    names = sorted(found, key=lambda name: -max(found[name].values()))
+    totals = data.medians.get(("system_calls", case, "system_calls"), {})
+
+    def show(value):
+        return f"{value:.2f}" if value else ""
+
+    rows = [
+        [label, *(show(found[name].get(subject)) for name in names), show(totals.get(subject)) or "-"]
+        for subject, label in {**OURS, **OTHERS}.items()
+        if subject in totals
+    ]
+    return grid([case.replace("_", ", "), *names, "all"], rows)
+
+
+def instructions_table(data):
+    cases = sorted({key[1] for key in data.medians if key[0] == "instructions"})
+    values = [data.medians["instructions", case, "instructions"] for case in cases]
+    names = {"ours_epoll_limits": "libsimplenet, epoll, limits around both operations", **OURS, **OTHERS}
+    rows = [
+        [label, *(number(each[subject]) if subject in each else "-" for each in values)]
+        for subject, label in names.items()
+    ]
+    return grid(["instructions in user space", *cases], rows)
+
+
+def counts(data):
+    """For the lab log: what was counted, by strace and callgrind."""
+    cases = dict.fromkeys(key[1] for key in data.medians if key[0] == "system_calls")
+    parts = [calls_table(data, case) for case in cases] + [instructions_table(data)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
 def source(data, root):
     meta = data.meta
     place = os.path.relpath(data.directory, root)

@@ -645,6 +645,15 @@ class TablesTest(unittest.TestCase):
             self.assertIn(said, text)
         self.assertIn("not completed", tables.markdown(data.Data(self.write("half", complete=False)), self.place))
 
+    def test_counts_have_a_column_for_each_call(self):
+        run = data.Data(self.write())
+        for name, value in (("system_calls", 3.0), ("calls_send", 1.0), ("calls_recv", 2.0)):
+            run.medians["system_calls", "echo_64B_1", name] = {"ours_epoll_receive": value}
+        run.medians["system_calls", "echo_64B_1", "calls_brk"] = {"libuv": 0.01}
+        text = tables.counts(run)
+        self.assertIn("| echo, 64B, 1 | recv | send | brk | all |", text)
+        self.assertIn("| libsimplenet, epoll, `receive()` | 2.00 | 1.00 |  | 3.00 |", text)
+
     def test_the_newest_is_the_latest_complete_one(self):
         self.assertIsNone(data.newest(self.place))
         self.write("z-early", began="2026-01-02T03:04:05+00:00")
