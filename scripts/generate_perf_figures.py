@@ -185,7 +185,15 @@ def main():
     if given.counts:
         print(tables.counts(data), end="")
         return
-    text = tables.markdown(data, ROOT)
+    if not given.tables:
+        try:
+            draw(data, given.out, given.format)
+        except ImportError:
+            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
+    # Figures of another run, or elsewhere, are none of these tables.
+    figures = os.path.abspath(given.out)
+    inside = not given.tables and given.format == "svg" and not os.path.relpath(figures, ROOT).startswith("..")
+    text = tables.markdown(data, ROOT, figures if inside else "")
     print(text, end="")
     if given.update:
         with open(given.update) as file:
@@ -196,11 +204,6 @@ def main():
             sys.exit(f"{given.update} {wrong}")
         with open(given.update, "w") as file:
             file.write(after)
-    if not given.tables:
-        try:
-            draw(data, given.out, given.format)
-        except ImportError:
-            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
 
 
 if __name__ == "__main__":

@@ -185,19 +185,32 @@ def source(data, root):
     return ["\n".join(lines)]
 
 
-def markdown(data, root):
+def pictures(root, figures, names):
+    """Those that were drawn, as links from the README."""
+    found = []
+    for name, what in names:
+        place = os.path.join(figures, f"{name}.svg")
+        if figures and os.path.exists(place):
+            found.append(f"![{what}]({os.path.relpath(place, root)})")
+    return found
+
+
+def markdown(data, root, figures=""):
+    """Tables, and what was drawn from the same data in the directory `figures`."""
     parts = [
         ["Echo by a server and a client on one processor. Boost.Asio's coroutines on epoll are 1.00; less is better."],
         echo_table(data),
+        pictures(root, figures, [("echo_64", "echo of 64 bytes: processor time of the server")]),
         ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
         pieces_table(data),
+        pictures(root, figures, [("micro", "pieces of a loop: nanoseconds")]),
         connection_table(data),
         source(data, root),
     ]
     # A heading without its table is none.
     kept = []
     for at, part in enumerate(parts):
-        heading = at in (0, 2)
+        heading = at in (0, 3)
         if part and not (heading and not parts[at + 1]):
             kept.append("\n".join(part))
     return "\n\n".join(kept) + "\n"
