@@ -486,8 +486,10 @@ def udp(tools):
             )
         )
         subjects.append(tools.tokio(["udp", 64, tools.settings.udp_in_flight], "tokio_pieces"))
+        subjects.append(
+            tools.subject("libuv", "libuv_datagrams", 64, tools.settings.udp_in_flight, needs="libuv1-dev")
+        )
         subjects += tools.without(
-            libuv="its program here is an echo server over TCP",
             libevent="it has no datagrams of its own: that would be bare sendto(2) and recvfrom(2)",
         )
 
@@ -534,8 +536,8 @@ def idle_wait(tools):
     subjects = waiters(tools) + tools.without(
         tokio="its timers count milliseconds",
         libuv="its timers count milliseconds",
-        libevent="its timers count milliseconds by default",
     )
+    subjects.append(tools.subject("libevent", "libevent_waits", needs="libevent-dev"))
     yield Case("idle_wait", "100us", tools.chosen(subjects), measure, ["cpu_ns"], seconds=count * 2e-4)
 
 
