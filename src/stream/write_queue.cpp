@@ -102,7 +102,8 @@ void write_queue::adopt(std::vector<std::byte>& bytes) {
 template <class Container>
 void write_queue::adopt_any(Container& bytes) {
     const std::size_t count = bytes.size();
-    if (count < smallest_adopted || bytes.capacity() / 2 > count) {
+    // What it holds beyond its bytes is counted by no limit: an eighth of them at most.
+    if (count < smallest_adopted || bytes.capacity() - count > count / 8) {
         append(bytes);
         bytes = Container{};
         return;
