@@ -5,6 +5,7 @@
 #include "socket/setup.hpp"
 #include "sys/calls.hpp"
 
+#include <simplenet/coro/refusal.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/socket/socket_options.hpp>
@@ -120,6 +121,7 @@ task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
 
 task<result<local_stream>> async_connect(local_endpoint to) {
     using namespace std::chrono_literals;
+    if (auto refused = co_await detail::refusal{}; !refused) co_return fail(refused);
     std::chrono::milliseconds pause = 1ms;
     for (;;) {
         auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);

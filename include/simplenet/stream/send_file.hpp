@@ -60,6 +60,7 @@ task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
         }
         done = sent.error().transferred;
     }
+    if (count == 0) co_return co_await transfer_of_nothing();
     co_return co_await copy_file_to(stream, fd, offset, count, done);
 }
 
