@@ -307,6 +307,7 @@ loop_metrics loop::metrics() const {
     now.turns = pulse.turns.load(std::memory_order_relaxed);
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
+    now.accept_pauses = accept_pauses_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
@@ -418,6 +419,7 @@ void loop::note_touched(idle_state& idle) noexcept {
 }
 
 void loop::pause_accepting(io_record& listener) noexcept {
+    ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
     accepting.pausing = true;

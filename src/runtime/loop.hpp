@@ -207,6 +207,7 @@ private:
     const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
+    std::uint64_t accept_pauses_ = 0;
     std::size_t closing_ = 0;      // records whose close is under way
     std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
     std::size_t live_lookups_ = 0; // of names, by other threads

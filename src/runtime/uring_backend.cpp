@@ -279,8 +279,11 @@ public:
 
     result<> open(const loop_options& options) {
         const unsigned entries = std::clamp(options.queue_depth, 8U, 4096U);
+        // The kernel wants at least as many as entries, which it rounds up.
+        const unsigned completions =
+            std::max(std::bit_ceil(entries), std::clamp(options.completion_depth, 16U, 65536U));
         // Disabled: the thread that makes the loop need not be the one that runs it.
-        if (const int outcome = ring_.open(entries, completion_entries, IORING_SETUP_R_DISABLED);
+        if (const int outcome = ring_.open(entries, completions, IORING_SETUP_R_DISABLED);
             outcome != 0) {
             return fail(error_from(outcome));
         }
@@ -450,7 +453,6 @@ public:
     receive_pool& pool() noexcept override { return *pool_; }
 
 private:
-    static constexpr unsigned completion_entries = 8192; // a backlog of connections must fit
     static constexpr std::uint32_t first_buffers = 64;
     static constexpr std::uint16_t receive_group = 0;
     static constexpr int most_rounds = 64;
