@@ -363,7 +363,7 @@ public:
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
-        unstarve(*op.record);
+        if (is_read(op.kind)) unstarve(*op.record);
         if (op.kernel_references != 0) {
             submit_cancel(op);
         } else if (reason == stop_reason::deadline) {
