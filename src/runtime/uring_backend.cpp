@@ -543,13 +543,13 @@ private:
         case subject::operation:
             return operation_completed(*static_cast<operation*>(pointer), seen);
         case subject::operation_cancel:
-            return released(*static_cast<operation*>(pointer));
+            return cancel_completed(*static_cast<operation*>(pointer), seen.res);
         case subject::receive:
             return receive_completed(*static_cast<io_record*>(pointer), seen);
         case subject::accept:
             return accept_completed(*static_cast<io_record*>(pointer), seen);
         case subject::record_cancel:
-            return released(*static_cast<io_record*>(pointer));
+            return disarm_completed(*static_cast<io_record*>(pointer), seen.res);
         case subject::wait:
             return wait_completed(*static_cast<readiness_operation*>(pointer), seen.res);
         case subject::wake_up:
@@ -586,7 +586,9 @@ private:
 
     /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
     void wait_completed(readiness_operation& op, int outcome) noexcept {
-        if (outcome != 0 && outcome != -ENOENT && outcome != -EALREADY) op.outcome = outcome;
+        const bool unheard = outcome == -ENOENT || outcome == -EALREADY; // see cancel_completed()
+        if (unheard && op.kernel_references > 1) unwatch(op);
+        if (outcome != 0 && !unheard) op.outcome = outcome;
         --references_;
         if (--op.kernel_references != 0) return;
         if (op.outcome > 0) return loop_.complete(op, 0);
@@ -638,6 +640,14 @@ private:
         io_uring_sqe& entry = entry_for(op);
         io_uring_prep_cancel64(&entry, tagged(&op, subject::operation), 0);
         entry.user_data = tagged(&op, subject::operation_cancel);
+    }
+
+    // The kernel does not find what is on its way from one attempt to the next (ENOENT), or is with
+    // a worker thread (EALREADY), and then goes on to wait with it as if nobody had asked. So it is
+    // asked again, until the operation's own completion is there.
+    void cancel_completed(operation& op, int outcome) noexcept {
+        if (outcome < 0 && op.kernel_references > 1) submit_cancel(op);
+        released(op);
     }
 
     void operation_completed(operation& op, const completion& seen) noexcept {
@@ -772,6 +782,15 @@ private:
         io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
         entry.user_data = tagged(&record, subject::record_cancel);
         hold(record);
+    }
+
+    /// As cancel_completed().
+    void disarm_completed(io_record& record, int outcome) noexcept {
+        if (outcome < 0 && record.disarming) {
+            record.disarming = false;
+            disarm(record);
+        }
+        released(record);
     }
 
     void receive_completed(io_record& record, const completion& seen) noexcept {
