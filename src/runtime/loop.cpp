@@ -16,6 +16,7 @@ namespace {
 constexpr std::chrono::nanoseconds no_wait{0};
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
+constexpr std::chrono::milliseconds noticed_absence{10};
 
 /// For a loop around memory that others write: less power, and more room for the other thread of
 /// the core.
@@ -134,9 +135,22 @@ bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
     return false;
 }
 
+/// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
+/// timers are late by that. A limit around several operations would refuse the next one of them,
+/// whatever has come meanwhile: so that is looked at first, and those it is for run.
+bool loop::was_away(clock::time_point present) const noexcept {
+    return time_ == nullptr && timers.soonest() < present - noticed_absence;
+}
+
 /// Fires what is due; how long the loop may wait then, `limit` at most.
 loop::tended loop::tend_timers(nanoseconds limit) noexcept {
+    const std::int64_t before = clock_ns;
     const auto present = note_clock(now());
+    if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
+        [[unlikely]] {
+        if (const std::size_t events = driver_->poll(no_wait); events != 0)
+            return {no_wait, events};
+    }
     if (!touched_.empty()) settle_touched(present);
     timers.settle(present);
     const std::size_t fired = timers.fire(present);

@@ -144,6 +144,7 @@ private:
         std::size_t fired;
     };
     [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
@@ -191,7 +192,9 @@ private:
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
-    std::thread::id thread_;      // of the first run
+    std::thread::id thread_; // of the first run
+    unsigned born_in_ = fork_generation();
+    bool forked_ = false;         // in this turn
     bool embedded_ = false;       // native_handle() was asked for
     bool watched_ = false;        // by the watchdog
     bool reads_directly_ = false; // see io_record

@@ -420,7 +420,9 @@ public:
         total += reap();
         // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that
         // timers and posts get their turn.
-        for (int round = 1; round < most_rounds && ring_.kernel_has_more(); ++round) {
+        for (int round = 1; round < most_rounds && (ring_.kernel_has_more() || lacked_buffers_);
+             ++round) {
+            lacked_buffers_ = false;
             buffers_.publish();
             enter(0, nullptr);
             total += reap();
@@ -837,6 +839,7 @@ private:
             if (record.readable) {
                 notify(record);
             } else if (!record.armed && is_waiting(record.reader)) {
+                lacked_buffers_ = lacked_buffers_ || starves;
                 if (starves && !post_buffers(more_buffers)) {
                     starve(record);
                 } else {
@@ -1102,6 +1105,9 @@ private:
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
+    // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
+    // beat a deadline as others do.
+    bool lacked_buffers_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
     intrusive_list<io_record, starved_tag> starved_; // first come first served
     std::vector<completion> aside_;                  // reaped where they could not be dispatched
