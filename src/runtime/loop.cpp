@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -144,6 +145,8 @@ bool loop::was_away(clock::time_point present) const noexcept {
 
 /// Fires what is due; how long the loop may wait then, `limit` at most.
 loop::tended loop::tend_timers(nanoseconds limit) noexcept {
+    if (forked_) [[unlikely]]
+        complain_of_fork();
     const std::int64_t before = clock_ns;
     const auto present = note_clock(now());
     if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
@@ -226,7 +229,15 @@ bool loop::consume_stop() noexcept {
            stop_requested_.exchange(false, std::memory_order_acquire);
 }
 
+void loop::complain_of_fork() noexcept {
+    SIMPLENET_EXPECTS(false,
+                      "an event loop that was made before the fork() is the parent's: in the "
+                      "child exec, _exit, or make another one outside of it");
+    std::abort();
+}
+
 void loop::enter_thread() noexcept {
+    if (is_inherited()) complain_of_fork();
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
@@ -371,6 +382,11 @@ void loop::close(io_record& record) noexcept {
     record.closing = true;
     record.open_on = nullptr;
     record.reads_directly = false;
+    if (is_inherited()) [[unlikely]] {
+        // The parent goes on with the connection: its peer is told nothing.
+        close_descriptor(std::exchange(record.fd, -1));
+        return;
+    }
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.

@@ -3,6 +3,7 @@
 
 #include "runtime/backend_driver.hpp"
 #include "runtime/dump_signal.hpp"
+#include "runtime/forks.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/io_record.hpp"
 #include "runtime/watchdog.hpp"
@@ -40,6 +41,14 @@ public:
     /// Stops every task and runs on until they have ended; what is left is only to be freed. The
     /// owner is whole meanwhile, as tasks may use it.
     void tear_down() noexcept;
+
+    /// A parent process made it: the kernel's side of it, and its connections, are the parent's.
+    [[nodiscard]] bool is_inherited() const noexcept { return born_in_ != fork_generation(); }
+    /// This is a child, in the middle of a turn: it is not to get to the next poll.
+    void forked() noexcept {
+        forked_ = true;
+        timers.attend(); // so that it is looked at; a turn without timers pays for no check
+    }
 
     void run();
     bool run_for(nanoseconds limit);
@@ -160,6 +169,7 @@ private:
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
+    [[noreturn]] static void complain_of_fork() noexcept;
     void begin_watch();
 
     /// For the watchdog: the loop turns, or should.
