@@ -147,7 +147,7 @@ private:
     void wait(operation*& slot, scope& within) noexcept;
     bool attempt_read(io_record& of) noexcept;
     bool attempt_write(io_record& of) noexcept;
-    void attempted(io_record& of, bool over) noexcept;
+    void attempted(io_record& of, bool over, std::size_t before) noexcept;
     [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
 };
 
@@ -269,6 +269,16 @@ public:
 
     int file;             // borrowed
     std::uint64_t offset; // of the first byte in the file
+};
+
+/// Waits for bytes or the end of the stream, and takes neither: for async_copy().
+class [[nodiscard]] await_bytes_operation final : public some_operation<true> {
+public:
+    explicit await_bytes_operation(io_record* of) noexcept
+        : some_operation{of, request::perform_read} {}
+
+private:
+    bool perform() noexcept override;
 };
 
 /// Writes what lies in a pipe: for async_copy().
