@@ -125,7 +125,7 @@ public:
                                            : wait(timeout);
         if (count <= 0) [[unlikely]] {
             // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
-            if (count < 0 && errno == EINTR) count = wait_in_ms(0);
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
             if (count <= 0) return no_events(count);
         }
         return dispatch(events_.data(), events_.data() + count);
