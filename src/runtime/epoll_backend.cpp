@@ -120,11 +120,14 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = timeout == forever     ? wait_in_ms(-1)
-                          : timeout.count() == 0 ? wait_in_ms(0)
-                                                 : wait(timeout);
-        if (count <= 0) [[unlikely]]
-            return no_events(count);
+        int count = timeout == forever     ? wait_in_ms(-1)
+                    : timeout.count() == 0 ? wait_in_ms(0)
+                                           : wait(timeout);
+        if (count <= 0) [[unlikely]] {
+            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
+            if (count <= 0) return no_events(count);
+        }
         return dispatch(events_.data(), events_.data() + count);
     }
 

@@ -132,6 +132,11 @@ event_loop& event_loop::operator=(event_loop&& other) noexcept {
 
 event_loop::~event_loop() {
     if (!inner_) return;
+    if (inner_->is_inherited()) {
+        // To end it would end the parent's: it is only forgotten, with all that is in it.
+        static_cast<void>(inner_.release());
+        return;
+    }
     inner_->facade = this;
     inner_->tear_down();
 }

@@ -47,6 +47,15 @@ void uring_backend::disarm(io_record& record) noexcept {
     hold(record);
 }
 
+/// As cancel_completed().
+void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
+    if (outcome < 0 && record.disarming) {
+        record.disarming = false;
+        disarm(record);
+    }
+    released(record);
+}
+
 void uring_backend::unusual_receive_completed(io_record& record,
                                               const uring::completion& seen) noexcept {
     if ((seen.flags & IORING_CQE_F_MORE) == 0)
@@ -74,6 +83,7 @@ void uring_backend::unusual_receive_completed(io_record& record,
         if (record.readable) {
             notify(record);
         } else if (!record.armed && is_waiting(record.reader)) {
+            lacked_buffers_ = lacked_buffers_ || starves;
             if (starves && !post_buffers(more_buffers)) {
                 starve(record);
             } else {
