@@ -839,6 +839,7 @@ private:
         starved_.push_back(record);
     }
     static void unstarve(io_record& record) noexcept {
+        if (!record.starved) return;
         record.starved = false;
         static_cast<list_hook<starved_tag>&>(record).unlink();
     }
