@@ -61,9 +61,9 @@ const char* name_of(request kind) noexcept {
     case request::send_pipe:
         return "async_copy";
     case request::perform_read:
-        return "receive a datagram";
+        return "receive";
     case request::perform_write:
-        return "send a datagram";
+        return "send";
     }
     return "an operation";
 }
@@ -253,6 +253,20 @@ result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noex
     return static_cast<std::size_t>(count);
 }
 
+// The end is for the next read to report; an error is told once, to this.
+bool await_bytes_operation::perform() noexcept {
+    io_record& of = *record;
+    if (of.ahead_buffers != 0 || of.end != 0) return true;
+    std::byte first{};
+    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
+    if (count == -EAGAIN) {
+        of.readable = false;
+        return false;
+    }
+    if (count < 0) error = static_cast<int>(-count);
+    return true;
+}
+
 /// Something is unusual: true if that ends it. The first use of a socket does not.
 bool operation::cannot_start(scope& within) noexcept {
     io_record& of = *record;
@@ -298,10 +312,11 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 void operation::run() noexcept {
     if (phase != state::queued) return resume();
     io_record& of = *record;
+    const std::size_t before = moved;
     if (!is_read(kind) || of.closing) [[unlikely]]
-        return attempted(of, of.closing || attempt_write(of));
+        return attempted(of, of.closing || attempt_write(of), before);
     if (!attempt_read(of)) [[unlikely]]
-        return attempted(of, false);
+        return attempted(of, false, before);
     finish_read(of);
 }
 
@@ -319,17 +334,19 @@ void read_some_operation::run() noexcept {
     if (phase != state::queued || !of.reads_directly) [[unlikely]] // not after close()
         return operation::run();
     if (!receive_some(*this)) [[unlikely]]
-        return attempted(of, false);
+        return attempted(of, false, moved);
     finish_read(of);
 }
 
 /// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
-void operation::attempted(io_record& of, bool over) noexcept {
+/// `before`: what had moved then.
+void operation::attempted(io_record& of, bool over, std::size_t before) noexcept {
     const bool reads = is_read(kind);
+    if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
     if (of.closing) [[unlikely]] {
         error = ECANCELED;
     } else if (over) {
-        of.home->touch(of);
+        // It has its outcome.
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
     } else if (can_go_on(of)) {
@@ -361,7 +378,7 @@ void receive_operation::run() noexcept {
         const ssize_t outcome = count < 0 ? sys::failure() : 0;
         pool.return_unused(buffer);
         if (outcome == -EINTR) return operation::run();
-        return attempted(of, receive_failed(*this, outcome));
+        return attempted(of, receive_failed(*this, outcome), moved);
     }
     lease = buffer;
     moved = static_cast<std::size_t>(count);

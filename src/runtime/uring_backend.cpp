@@ -596,7 +596,10 @@ private:
         io_uring_sqe& entry = entry_for(op);
         // One buffer even of a vectored write: the entry then points to nothing but the bytes.
         const const_buffer rest = next_bytes(op);
-        const int flags = MSG_NOSIGNAL | (op.kind == request::write_all ? MSG_WAITALL : 0);
+        // With MSG_WAITALL the kernel says nothing until all is sent, which an idle timeout would
+        // take for silence.
+        const bool at_once = op.kind == request::write_all && !op.record->idle;
+        const int flags = MSG_NOSIGNAL | (at_once ? MSG_WAITALL : 0);
         io_uring_prep_send(&entry, op.record->fd, rest.data(),
                            std::min<std::size_t>(rest.size(), INT_MAX), flags);
         entry.user_data = tagged(&op, subject::operation);
@@ -697,6 +700,7 @@ private:
         case request::write_all: {
             const bool done = advance_write(op, static_cast<std::size_t>(outcome));
             if (done || op.kind == request::write_some) return loop_.complete(op, 0);
+            loop_.touch(*op.record);
             break;
         }
         case request::read_some:
@@ -705,6 +709,7 @@ private:
                 return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
             op.moved += static_cast<std::size_t>(outcome);
             if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
+            loop_.touch(*op.record);
             break;
         case request::receive:
             if (outcome == 0)

@@ -198,6 +198,10 @@ void duplex_operation::run() noexcept {
     resume();
 }
 
+void duplex_operation::describe(std::string& text) {
+    text += is_read(kind_) ? "bytes from a duplex" : "room in a duplex";
+}
+
 void duplex_operation::on_stop(stop_reason reason) noexcept {
     switch (phase_) {
     case state::idle:

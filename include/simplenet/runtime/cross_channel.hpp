@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -302,6 +303,7 @@ public:
         , channel_{&to}
         , held_{std::forward<Value>(value)} {}
 
+    void describe(std::string& text) override { text += "room in a cross_channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -338,6 +340,7 @@ public:
         : detail::cross_operation<receiving>{from.lock_}
         , channel_{&from} {}
 
+    void describe(std::string& text) override { text += "a value from a cross_channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <concepts>
 #include <coroutine>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -20,20 +21,33 @@ template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
+/// What run_on() throws for a call that never began, where the call's type has no place for an error.
+class never_began final : public std::system_error {
+public:
+    using std::system_error::system_error;
+};
+
 /// The result of an awaitable that can be stopped from around it: its own if that can say so, else
-/// `result<T>`, where `code` replaces a value that came too late.
+/// `result<T>`, where `code` replaces a value that came too late, and one that never came.
 template <class Resume>
 auto finish_stopped(Resume& resume, bool stopped, std::error_code code) {
     using value = std::invoke_result_t<Resume&>;
     if constexpr (reports_errors<std::remove_cvref_t<value>>) {
         return resume();
-    } else if constexpr (std::is_void_v<value>) {
-        resume();
-        return stopped ? result<>{fail(code)} : result<>{};
     } else {
         using plain = std::remove_cvref_t<value>;
-        plain held = resume();
-        return stopped ? result<plain>{fail(code)} : result<plain>{std::move(held)};
+        try {
+            if constexpr (std::is_void_v<value>) {
+                resume();
+                return stopped ? result<>{fail(code)} : result<>{};
+            } else {
+                plain held = resume();
+                return stopped ? result<plain>{fail(code)} : result<plain>{std::move(held)};
+            }
+        } catch (const never_began&) {
+            if (!stopped) throw;
+            return result<plain>{fail(code)};
+        }
     }
 }
 

@@ -138,7 +138,7 @@ protected:
     [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
     void finish_read(io_record& of) noexcept;
-    void attempted(io_record& of, bool over) noexcept;
+    void attempted(io_record& of, bool over, std::size_t before) noexcept;
 
 private:
     bool cannot_start(scope& within) noexcept;
@@ -276,6 +276,16 @@ public:
 
     int file;             // borrowed
     std::uint64_t offset; // of the first byte in the file
+};
+
+/// Waits for bytes or the end of the stream, and takes neither: for async_copy().
+class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
+public:
+    explicit await_bytes_operation(io_record* of) noexcept
+        : some_operation{of, request::perform_read} {}
+
+private:
+    bool perform() noexcept override;
 };
 
 /// Writes what lies in a pipe: for async_copy().

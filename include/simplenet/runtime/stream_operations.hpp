@@ -156,7 +156,9 @@ public:
     [[nodiscard]] ready_result shutdown_write() noexcept { return detail::shutdown_write(*this); }
 
     /// Lets reads fail with `errc::deadline_exceeded` when they have waited so long and nothing
-    /// moved in either direction meanwhile. Zero or less: no limit.
+    /// moved in either direction meanwhile. Zero or less: no limit. Part of a long read or write
+    /// is movement too; of an async_write_all() on io_uring that began to wait before the first
+    /// call of this, only its end is seen.
     ///
     /// @par Cost
     /// A store and a list insertion per turn and stream, whatever the number of operations.
@@ -172,6 +174,9 @@ public:
     }
     [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
         return detail::splice_ready(*this->record(), into, most);
+    }
+    [[nodiscard]] detail::await_bytes_operation await_bytes_operation() noexcept {
+        return detail::await_bytes_operation{this->record()};
     }
     [[nodiscard]] detail::send_pipe_operation send_pipe_operation(int from,
                                                                   std::size_t count) noexcept {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <expected>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace simplenet {
@@ -52,6 +53,7 @@ public:
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
 
 protected:
     // Only idle ones move.

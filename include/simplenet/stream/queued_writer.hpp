@@ -75,6 +75,7 @@ public:
         return {};
     }
 
+    void describe(std::string& text) override { text += "a queued_writer"; }
     void on_stop(stop_reason reason) noexcept override;
 
 private:

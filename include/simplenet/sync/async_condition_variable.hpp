@@ -7,6 +7,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <utility>
 
 namespace simplenet {
@@ -22,6 +23,7 @@ struct in_condition;
 /// predicate once it has the lock.
 class condition_waiter : public waiter, public list_hook<in_condition> {
 public:
+    void describe(std::string& text) override { text += "an async_condition_variable"; }
     void on_stop(stop_reason reason) noexcept final;
     void run() noexcept final;
 

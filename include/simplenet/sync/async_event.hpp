@@ -4,6 +4,7 @@
 #include <simplenet/sync/waiter.hpp>
 
 #include <coroutine>
+#include <string>
 
 namespace simplenet {
 inline namespace runtime {
@@ -51,6 +52,7 @@ public:
     explicit wait_operation(async_event& at) noexcept
         : event_{&at} {}
 
+    void describe(std::string& text) override { text += "an async_event"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {

@@ -5,6 +5,7 @@
 
 #include <coroutine>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace simplenet {
@@ -106,6 +107,7 @@ public:
     explicit lock_operation(async_mutex& at) noexcept
         : mutex_{&at} {}
 
+    void describe(std::string& text) override { text += "an async_mutex"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {

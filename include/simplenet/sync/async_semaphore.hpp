@@ -6,6 +6,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <limits>
+#include <string>
 
 namespace simplenet {
 inline namespace runtime {
@@ -66,6 +67,7 @@ public:
     explicit acquire_operation(async_semaphore& at) noexcept
         : semaphore_{&at} {}
 
+    void describe(std::string& text) override { text += "an async_semaphore"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {

@@ -7,6 +7,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -126,6 +127,7 @@ public:
         : channel_{&to}
         , held_{std::forward<Value>(value)} {}
 
+    void describe(std::string& text) override { text += "room in a channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -155,6 +157,7 @@ public:
     explicit receive_operation(channel& from) noexcept
         : channel_{&from} {}
 
+    void describe(std::string& text) override { text += "a value from a channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {

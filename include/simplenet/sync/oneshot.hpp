@@ -7,6 +7,7 @@
 #include <concepts>
 #include <coroutine>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -143,6 +144,7 @@ public:
     explicit receive_operation(oneshot& from) noexcept
         : oneshot_{&from} {}
 
+    void describe(std::string& text) override { text += "the value of a oneshot"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
