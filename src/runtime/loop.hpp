@@ -81,6 +81,14 @@ public:
 
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
+    /// The same for a read that has what it asked for, of a socket that is not being closed.
+    void read_ended(operation& op) noexcept {
+        io_record& of = *op.record;
+        of.reader = nullptr;
+        op.phase = operation::state::finished;
+        touch(of);
+        push(op);
+    }
     /// There may be something for a waiting `op`: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept {
         op.phase = operation::state::queued;
