@@ -27,7 +27,7 @@ public:
 
     using io_object::give_away;
 
-    class [[nodiscard]] connect_operation final : public awaitable_operation<false> {
+    class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
     public:
         connect_operation(io_record* of, native_address& to) noexcept
             : awaitable_operation{of, request::connect} {

@@ -66,6 +66,7 @@ bool receive_failed(operation& op, ssize_t count) noexcept {
 }
 
 bool receive_nothing(operation& op, ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
     if (count == -EINTR) count = receive_directly(*op.record, op.data, op.size);
     if (count <= 0) return receive_failed(op, count);
     op.moved = static_cast<std::size_t>(count);

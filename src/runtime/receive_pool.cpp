@@ -53,8 +53,7 @@ void receive_pool::release(std::uint32_t buffer) noexcept {
         if (leases_ == 0) delete this;
         return;
     }
-    give_back(buffer);
-    if (listener_ != nullptr) listener_->buffer_returned();
+    return_unused(buffer);
 }
 
 } // namespace simplenet::detail

@@ -16,10 +16,10 @@
 namespace simplenet {
 namespace detail {
 
-received take_lease(const operation& op) noexcept {
-    receive_pool& pool = op.record->home->driver().pool();
+receive_pool& lend(const operation& op) noexcept {
+    receive_pool& pool = op.record->home->pool();
     pool.lend();
-    return received{pool, op.lease, op.data, op.moved};
+    return pool;
 }
 
 result<> shutdown_write(const io_object& socket) noexcept {

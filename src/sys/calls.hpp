@@ -72,16 +72,16 @@ template <class Call>
 /// The outcome of a call that has just returned -1.
 [[gnu::cold]] ssize_t failure() noexcept;
 
-/// recv() and send(), once: -EINTR is left to the caller.
+/// recv() and send(), once and as they are: of -1, failure() is what the others return, EINTR
+/// included.
 // For the hottest places: a loop around the call keeps its arguments in registers that have to be
-// saved, a fifth of what starting a write costs.
+// saved, a fifth of what starting a write costs; and one comparison finds both failures and
+// counts that need more work.
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::recv(fd, data, size, 0);
-    return outcome >= 0 ? outcome : failure();
+    return ::recv(fd, data, size, 0);
 }
 [[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::send(fd, data, size, MSG_NOSIGNAL);
-    return outcome >= 0 ? outcome : failure();
+    return ::send(fd, data, size, MSG_NOSIGNAL);
 }
 
 /// recvmsg(2). Descriptors that arrive are CLOEXEC.

@@ -28,7 +28,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using time_point = timer_wheel::time_point;
 
-constexpr nanoseconds tick{1 << 14};
+constexpr nanoseconds tick{1 << 12};
 constexpr time_point start{1000h}; // a machine that has been up for a while
 
 /// Tells a function when it fires.

@@ -84,10 +84,13 @@ public:
         queue.chain_ended();
         inner.end();
         if (joiner_ != nullptr) {
+            // The joiner holds it as well, so that nothing is left to be done for the loop.
+            state_ = state::kept;
+            --references_;
             queue.push(*joiner_);
-        } else if (!held_) {
-            report();
+            return;
         }
+        if (!held_) report();
         queue.push(*this);
     }
 

@@ -98,10 +98,12 @@ template <leaf Operation, class Limit>
 class [[nodiscard]] limited_operation final : private timer_node {
 public:
     limited_operation(Operation&& operation, Limit limit) noexcept
-        : operation_{std::move(operation)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(operation)}
         , limit_{limit} {}
     limited_operation(limited_operation&& other) noexcept
-        : operation_{std::move(other.operation_)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(other.operation_)}
         , limit_{other.limit_} {}
 
     bool await_ready() const noexcept { return operation_.await_ready(); }

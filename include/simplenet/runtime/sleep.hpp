@@ -77,7 +77,7 @@ private:
 
 inline namespace runtime {
 
-/// Waits for `delay`, and never shorter; about 16 us longer at most, and what the kernel adds.
+/// Waits for `delay`, and never shorter; about 4 us longer at most, and what the kernel adds.
 ///
 /// A delay that is not positive lets the loop turn once. One beyond the clock's range never ends
 /// by itself.

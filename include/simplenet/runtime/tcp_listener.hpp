@@ -10,7 +10,7 @@ namespace simplenet {
 namespace detail {
 
 /// Awaitable of accept(); the contract is documented with the listeners.
-class accept_base : public awaitable_operation<true> {
+class accept_base : public awaitable_operation<starts::reads> {
 protected:
     explicit accept_base(io_record* of) noexcept
         : awaitable_operation{of, request::accept} {
