@@ -7,6 +7,8 @@
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
 #include "socket/setup.hpp"
+#include "sys/calls.hpp"
+#include "sys/epoll_calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/runtime/received.hpp>
@@ -18,17 +20,9 @@
 #include <ctime>
 #include <vector>
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 namespace simplenet::detail {
 
 namespace {
-
-std::error_code last_error() noexcept {
-    return {errno, std::system_category()};
-}
 
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
@@ -40,16 +34,17 @@ public:
     }
 
     result<> open(const loop_options& options) {
-        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-        if (!epoll_) return fail(last_error());
-        wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!wake_) return fail(last_error());
+        const int epoll = sys::epoll_create();
+        if (epoll < 0) return fail(sys::error_from(epoll));
+        epoll_.reset(epoll);
+        const int wake = sys::eventfd(0);
+        if (wake < 0) return fail(sys::error_from(wake));
+        wake_.reset(wake);
         slots_.emplace_back(); // 0, of no generation that an event has
         // Edge-triggered and never read: every write is a new edge.
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
-            return fail(last_error());
-        }
+        const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
+        if (added < 0) return fail(sys::error_from(added));
         auto pool = receive_pool::create(options.receive_pool, this);
         if (!pool) return fail(pool);
         pool_ = *pool;
@@ -86,10 +81,9 @@ public:
         io_record& record = *op.record;
         // An event that came before the operation is remembered in the ready bits, and the first
         // registration reports what is there already.
-        if (!record.registered && !add(record)) {
-            // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-            return loop_.complete(op, errno);
-        }
+        if (record.registered) return;
+        // No watch left (epoll_create(2), max_user_watches), or no memory for one.
+        if (const int added = add(record); added < 0) return loop_.complete(op, -added);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
@@ -99,7 +93,9 @@ public:
     }
 
     void watch(readiness_operation& op) noexcept override {
-        if (!waits_.is_open() && !open_waits()) return loop_.complete(op, errno);
+        if (!waits_.is_open()) {
+            if (const int opened = open_waits(); opened < 0) return loop_.complete(op, -opened);
+        }
         waits_.watch(op);
     }
     void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
@@ -113,7 +109,9 @@ public:
         ++slot.generation;
         free_slots_.push_back(record.watch);
         // close(2) takes the registration along; a descriptor that stays open has to leave.
-        if (record.keep_descriptor) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
+        if (record.keep_descriptor) {
+            static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
+        }
     }
 
     void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
@@ -130,11 +128,7 @@ public:
         return dispatch(events_.data(), events_.data() + count);
     }
 
-    void wake() noexcept override {
-        const std::uint64_t one = 1;
-        // Fails only if the counter is full, after 2^64 wake-ups.
-        static_cast<void>(!::write(wake_.get(), &one, sizeof one));
-    }
+    void wake() noexcept override { sys::signal_eventfd(wake_.get()); }
 
     int native_handle() noexcept override { return epoll_.get(); }
     void announce() noexcept override { wake(); }
@@ -156,15 +150,13 @@ private:
     };
 
     /// At the first wait: most loops never see one.
-    bool open_waits() noexcept {
+    int open_waits() noexcept {
         const int inner = waits_.open();
-        if (inner < 0) return false;
+        if (inner < 0) return inner;
         epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, inner, &event) == 0) return true;
-        const int error = errno;
-        waits_.close();
-        errno = error;
-        return false;
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, inner, &event);
+        if (added < 0) waits_.close();
+        return added;
     }
 
     std::uint32_t take_slot() {
@@ -179,26 +171,27 @@ private:
         return slot;
     }
 
-    bool add(io_record& record) noexcept {
+    int add(io_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
         constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
         const std::uint32_t slot = take_slot();
         watched& at = slots_[slot];
         epoll_event event{.events = all,
                           .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) {
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
+        if (added < 0) {
             free_slots_.push_back(slot);
-            return false;
+            return added;
         }
         at.record = &record;
         record.watch = slot;
         record.registered = record.receiving = true;
-        return true;
+        return 0;
     }
 
+    /// How many events there are, or -1 and sys::failure() tells.
     int wait_in_ms(int timeout_ms) noexcept {
-        return ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
-                            timeout_ms);
+        return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
     }
     // Apart, as poll() would save registers for it.
     [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
@@ -206,17 +199,17 @@ private:
             const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
             const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
                                  .tv_nsec = static_cast<long>((timeout - seconds).count())};
-            const int count = ::epoll_pwait2(epoll_.get(), events_.data(),
-                                             static_cast<int>(events_.size()), &limit, nullptr);
-            if (count >= 0 || errno != ENOSYS) return count;
-            nanosecond_waits_ = false; // Linux < 5.11, and valgrind
+            const int count = sys::epoll_wait(epoll_.get(), events_, limit);
+            if (count >= 0 || sys::failure() != -ENOSYS) return count;
+            nanosecond_waits_ = false;
         }
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
         return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
     }
 
     [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
-        SIMPLENET_EXPECTS(outcome == 0 || errno == EINTR, "somebody closed the loop's descriptor");
+        SIMPLENET_EXPECTS(outcome == 0 || sys::failure() == -EINTR,
+                          "somebody closed the loop's descriptor");
         return 0;
     }
 

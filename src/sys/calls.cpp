@@ -2,12 +2,15 @@
 
 #include <simplenet/core/contract.hpp>
 
-#include <csignal>
+#include <cstdint>
 #include <ctime>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -199,6 +202,10 @@ int set_close_on_exec(int fd) noexcept {
     return once([&] { return ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
 }
 
+int get_descriptor_flags(int fd) noexcept {
+    return once([&] { return ::fcntl(fd, F_GETFD); });
+}
+
 int unlink_socket(const char* path) noexcept {
     struct stat found{};
     const int looked = once([&] { return ::lstat(path, &found); });
@@ -223,6 +230,44 @@ int poll(int fd, short events,
         if (outcome < 0 && outcome != -EINTR) return outcome;
         if (outcome == 0 && std::chrono::steady_clock::now() >= *deadline) return 0;
     }
+}
+
+int eventfd(unsigned count) noexcept {
+    return once([&] { return ::eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK); });
+}
+
+void signal_eventfd(int fd) noexcept {
+    const std::uint64_t one = 1;
+    // Fails only if the counter is full, after 2^64 wake-ups.
+    static_cast<void>(!::write(fd, &one, sizeof one));
+}
+
+void drain_eventfd(int fd) noexcept {
+    std::uint64_t count = 0;
+    static_cast<void>(!::read(fd, &count, sizeof count));
+}
+
+int signalfd(const sigset_t& signals) noexcept {
+    return once([&] { return ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC); });
+}
+
+int read_signal(int fd) noexcept {
+    signalfd_siginfo info{};
+    const ssize_t size = uninterrupted([&] { return ::read(fd, &info, sizeof info); });
+    if (size < 0) return static_cast<int>(size);
+    return size == sizeof info ? static_cast<int>(info.ssi_signo) : -EAGAIN;
+}
+
+void* map_memory(std::size_t bytes, int flags, int& error) noexcept {
+    void* const memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (memory != MAP_FAILED) return memory;
+    error = errno;
+    return nullptr;
+}
+
+void unmap_memory(void* memory, std::size_t bytes) noexcept {
+    ::munmap(memory, bytes);
 }
 
 } // namespace simplenet::detail::sys

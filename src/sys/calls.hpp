@@ -1,6 +1,6 @@
 #pragma once
-// The system calls of sockets, as thin as they can be. Layer sys, private: everything above that
-// talks to the kernel about a socket does it here, and nothing above reads errno.
+// The system calls of sockets and loops, as thin as they can be. Layer sys, private: everything
+// above that talks to the kernel about a descriptor does it here, and nothing above reads errno.
 //
 // Every function returns what the call returned, or the negated errno: the form io_uring puts
 // into its completions, so that both backends speak one language. EINTR is retried where nothing
@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -237,10 +238,32 @@ template <class T>
 /// Removes the socket at `path`; ENOTSOCK if something else is there, a symbolic link included.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;
 
+/// fcntl(2), F_GETFD: whether there is such a descriptor.
+[[nodiscard]] int get_descriptor_flags(int fd) noexcept;
+
 /// Waits until `fd` has one of `events` (poll(2)) or `deadline` has passed; without a deadline
 /// for as long as it takes. What happened, 0 if nothing did by then. A deadline in the past asks
 /// without waiting. Interruptions are invisible, and the deadline does not move with them.
 [[nodiscard]] int poll(int fd, short events,
                        std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
+
+// For loops.
+
+/// eventfd(2), CLOEXEC and O_NONBLOCK.
+[[nodiscard]] int eventfd(unsigned count) noexcept;
+/// Makes an eventfd readable. Signal handlers may, too (signal-safety(7)).
+void signal_eventfd(int fd) noexcept;
+/// Makes it unreadable again.
+void drain_eventfd(int fd) noexcept;
+
+/// signalfd(2) of its own, CLOEXEC and O_NONBLOCK.
+[[nodiscard]] int signalfd(const sigset_t& signals) noexcept;
+/// The number of the next signal of a signalfd.
+// EAGAIN: none is pending.
+[[nodiscard]] int read_signal(int fd) noexcept;
+
+/// mmap(2) of fresh private memory, or null and `error` is an errno.
+[[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
+void unmap_memory(void* memory, std::size_t bytes) noexcept;
 
 } // namespace simplenet::detail::sys
