@@ -1,8 +1,9 @@
 #include "runtime/name_resolver.hpp"
 
+#include "runtime/signals_blocked.hpp"
+
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -16,26 +17,6 @@ namespace simplenet::detail {
 namespace {
 
 constinit std::atomic<name_resolver*> current_resolver = nullptr;
-
-/// Signals are for the threads of the program: its handlers do not expect this one. Not those of a
-/// fault, whose handlers (of a sanitizer, or one that writes a report) run where it happens. A
-/// thread inherits the mask of the one that starts it.
-class signals_blocked {
-public:
-    signals_blocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
-            sigdelset(&all, fault);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    signals_blocked(const signals_blocked&) = delete;
-    signals_blocked& operator=(const signals_blocked&) = delete;
-    ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_;
-};
 
 } // namespace
 

@@ -1,6 +1,7 @@
 #include "runtime/watchdog.hpp"
 
 #include "runtime/loop.hpp"
+#include "runtime/signals_blocked.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/stall_report.hpp>
@@ -208,6 +209,7 @@ public:
         loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
         if (!thread_.joinable()) {
             stopping_ = false;
+            const signals_blocked inherited;
             thread_ = std::thread{[this] { watch(); }};
         }
         changed_.notify_all();
@@ -247,7 +249,6 @@ private:
     }
 
     void watch() {
-        block_signals();
         std::unique_lock lock{guard_};
         while (!stopping_) {
             std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;
@@ -292,13 +293,6 @@ private:
         each.reported = true;
         pulse.stalls.fetch_add(1, std::memory_order_relaxed);
         return true;
-    }
-
-    /// Signals are for the program's own threads.
-    static void block_signals() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
     }
 
     std::mutex guard_;
