@@ -1,5 +1,7 @@
 #include "runtime/name_resolver.hpp"
 
+#include "sys/threads.hpp"
+
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -127,10 +129,10 @@ std::size_t name_resolver::questions() const {
 /// @pre The mutex is held.
 void name_resolver::start_thread() {
     const signals_blocked inherited;
-    std::thread{[this] {
+    sys::start_thread([this] {
         static_cast<void>(pthread_setname_np(pthread_self(), "sn-resolver"));
         work();
-    }}.detach();
+    }).detach();
     ++threads_;
 }
 
