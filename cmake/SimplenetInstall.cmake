@@ -3,6 +3,11 @@
 
 include(CMakePackageConfigHelpers)
 
+if(SIMPLENET_SEAMS)
+  install(CODE "message(FATAL_ERROR
+    \"This build has the seams of the tests; configure with -DSIMPLENET_SEAMS=OFF to install it.\")")
+endif()
+
 install(TARGETS simplenet EXPORT libsimplenet-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

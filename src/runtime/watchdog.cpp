@@ -2,6 +2,7 @@
 
 #include "runtime/loop.hpp"
 #include "runtime/signals_blocked.hpp"
+#include "sys/threads.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/stall_report.hpp>
@@ -206,12 +207,14 @@ public:
     void add(loop& watched) {
         const std::lock_guard lock{guard_};
         handle(watched.options().stall_signal);
-        loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
+        // All that can fail comes first: a loop that is not watched is not on the list.
+        loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
             stopping_ = false;
             const signals_blocked inherited;
-            thread_ = std::thread{[this] { watch(); }};
+            thread_ = sys::start_thread([this] { watch(); });
         }
+        loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
         changed_.notify_all();
     }
 
