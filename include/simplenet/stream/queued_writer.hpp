@@ -136,6 +136,7 @@ protected:
     }
     void wrote(std::size_t count) noexcept;
     void failed(std::error_code error) noexcept;
+    [[nodiscard]] bool is_dropped() const noexcept { return !held_; }
     [[nodiscard]] bool is_ending() const noexcept { return phase_ == phase::ending; }
     void ended(result<> outcome) noexcept;
 
@@ -209,6 +210,8 @@ private:
                 }
                 if (!count) co_return failed(count.error());
                 wrote(*count);
+                // The write beat the stop of a drop: nobody is left to wake what parks now.
+                if (is_dropped()) co_return;
             }
             if (is_ending()) {
                 if constexpr (half_closable<Stream>) {
