@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void close_descriptor(int fd) noexcept {
     ::close(fd);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -22,7 +22,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -430,4 +430,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -15,7 +15,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
 /// may at the same time be registered with the backend as a socket, or become one later.
@@ -136,4 +136,4 @@ private:
     std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -9,7 +9,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -504,4 +504,4 @@ void loop::orphan_records() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

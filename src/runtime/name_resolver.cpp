@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -221,4 +221,4 @@ void lookup_operation::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 using namespace std::chrono_literals;
@@ -116,4 +116,4 @@ task<result<std::vector<endpoint>>> async_resolve(std::string_view host, std::st
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

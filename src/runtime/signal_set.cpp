@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 /// What the sets of one thread have blocked. Sets overlap, and go in any order.
@@ -119,4 +119,4 @@ task<result<int>> signal_set::next() {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -1159,4 +1159,4 @@ result<std::unique_ptr<backend_driver>> make_uring_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

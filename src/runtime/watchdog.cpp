@@ -34,7 +34,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -322,4 +322,4 @@ void unwatch(loop& watched) noexcept {
     the_watchdog().remove(watched);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -47,4 +47,4 @@ std::size_t pass_store::give(const search_verdict&) const noexcept {
     return count;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

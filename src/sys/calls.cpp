@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 namespace {
 
@@ -225,4 +225,4 @@ int poll(int fd, short events,
     }
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

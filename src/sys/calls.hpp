@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// The error that a negative outcome stands for, in `std::system_category()`.
 ///
@@ -243,4 +243,4 @@ template <class T>
 [[nodiscard]] int poll(int fd, short events,
                        std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -12,7 +12,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 namespace {
 
@@ -116,4 +116,4 @@ result<std::uint32_t> interface_index(const std::string& name) noexcept {
     return index;
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

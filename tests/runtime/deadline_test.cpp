@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -447,4 +447,4 @@ TEST_P(deadline_test, a_hundred_thousand_limits_can_wait_at_once) {
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

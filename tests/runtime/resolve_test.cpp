@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -662,4 +662,4 @@ INSTANTIATE_TEST_SUITE_P(backends, resolve_test, all_backends, backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, resolve_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -456,4 +456,4 @@ TEST_P(copy_test, a_loop_that_ends_ends_its_copies) {
 INSTANTIATE_TEST_SUITE_P(backends, copy_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -258,4 +258,4 @@ TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_move
 INSTANTIATE_TEST_SUITE_P(backends, transfer_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

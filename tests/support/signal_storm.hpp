@@ -9,7 +9,7 @@
 #include <csignal>
 #include <pthread.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 // ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
 // storm cannot wait for its handler.
@@ -57,4 +57,4 @@ private:
     std::thread thread_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST_F(async_semaphore_death_test, too_many_permits_are_a_violation) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

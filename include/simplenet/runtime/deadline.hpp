@@ -12,7 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// An `expected` that can say why its operation was stopped: such an operation reports it itself.
@@ -161,4 +163,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -11,7 +11,9 @@
 #include <system_error>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// What is asked for.
@@ -75,10 +77,12 @@ async_resolve(std::string_view host, std::uint16_t port, resolve_options options
 ///
 /// @param service  Copied. Digits are a port; any other name is looked up on a resolver thread.
 /// @par Errors
-/// - `std::errc::invalid_argument`: also if `service` is empty or `*`, contains blanks, NUL or control
-///   characters, begins with a sign, or is a number above 65535.
+/// - `std::errc::invalid_argument`: also if `service` is empty or `*`, contains blanks, NUL or
+///   control characters, begins with a sign, or is a number above 65535.
 [[nodiscard]] task<result<std::vector<endpoint>>>
 async_resolve(std::string_view host, std::string_view service, resolve_options options = {});
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -15,7 +15,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// The lease that a finished receive holds.
 [[nodiscard]] received take_lease(const operation& op) noexcept;
@@ -196,4 +198,6 @@ public:
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -15,7 +15,9 @@
 #include <limits>
 #include <optional>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 struct timer_tag;
 
@@ -257,4 +259,6 @@ private:
     std::int64_t latest_ns_; // the latest time seen
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

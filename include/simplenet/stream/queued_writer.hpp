@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -365,4 +367,6 @@ template <class Stream>
 queued_writer(Stream, watermarks = {}) -> queued_writer<Stream>;
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <span>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -169,4 +171,6 @@ template <async_writer Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -9,7 +9,9 @@
 #include <exception>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 class async_condition_variable;
 } // namespace runtime
@@ -144,4 +146,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

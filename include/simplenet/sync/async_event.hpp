@@ -5,7 +5,9 @@
 
 #include <coroutine>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A switch that coroutines of one loop can wait for.
@@ -72,4 +74,6 @@ inline async_event::wait_operation async_event::wait() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class condition_waiter;
 } // namespace detail
@@ -135,4 +137,6 @@ inline std::optional<async_mutex::guard> async_mutex::try_lock() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop
