@@ -20,7 +20,7 @@
 #include <ctime>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -436,4 +436,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

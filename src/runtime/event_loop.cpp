@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -199,4 +199,4 @@ void event_loop::post_item(detail::posted& item) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -10,7 +10,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -547,4 +547,4 @@ void loop::orphan_records() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop final : public timed_queue {
 public:
@@ -243,4 +243,4 @@ void print_to_standard_error(std::string_view text) noexcept;
     return static_cast<loop&>(run_queue::require_current());
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -203,4 +203,4 @@ void lookup_operation::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

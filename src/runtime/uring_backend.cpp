@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 result<> uring_backend::open(const loop_options& options) {
     const unsigned entries = std::clamp(options.queue_depth, 8U, 4096U);
@@ -217,4 +217,4 @@ result<std::unique_ptr<backend_driver>> make_uring_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

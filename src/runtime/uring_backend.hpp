@@ -20,7 +20,7 @@
 #include <cstring>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -319,4 +319,4 @@ private:
     std::size_t aside_next_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
     while (record.ahead_buffers != 0) {
@@ -180,4 +180,4 @@ bool uring_backend::post_buffers(std::uint32_t count) noexcept {
     return true;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

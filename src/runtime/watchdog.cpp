@@ -36,7 +36,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -319,4 +319,4 @@ void unwatch(loop& watched) noexcept {
     the_watchdog().remove(watched);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -1,6 +1,6 @@
 #include "sys/uring_calls.hpp"
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 int uring_register(int ring, unsigned what, void* argument, unsigned count) noexcept {
     constexpr auto call_register = [](int fd, unsigned opcode, void* with, unsigned size) noexcept {
@@ -10,4 +10,4 @@ int uring_register(int ring, unsigned what, void* argument, unsigned count) noex
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

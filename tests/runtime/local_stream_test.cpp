@@ -20,7 +20,7 @@
 
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -217,4 +217,4 @@ TEST_P(local_stream_test, credentials_name_the_process_that_made_the_pair) {
 INSTANTIATE_TEST_SUITE_P(backends, local_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -53,7 +53,7 @@ void* counted(void* memory) {
     ::operator delete(memory);
 }
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using testing::all_backends;
@@ -238,4 +238,4 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
 INSTANTIATE_TEST_SUITE_P(backends, memory_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 using detail::sys::call;
 
@@ -224,4 +224,4 @@ private:
     detail::sys::intercepting installed_{*this};
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -328,4 +328,4 @@ TEST_F(async_condition_variable_death_test, waiting_without_the_lock_is_a_violat
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

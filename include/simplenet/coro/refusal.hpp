@@ -8,7 +8,9 @@
 #include <coroutine>
 #include <string>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Awaited first by operations that may end without waiting: fails with the reason where the caller
 /// was stopped, else goes on at once.
@@ -40,4 +42,6 @@ private:
     stop_reason reason_ = stop_reason::none;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <exception>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class virtual_time;
 } // namespace detail
@@ -109,4 +111,6 @@ struct loop_metrics {
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

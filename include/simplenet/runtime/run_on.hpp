@@ -13,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
@@ -142,4 +144,6 @@ template <executor Executor, class Function, class... Args>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

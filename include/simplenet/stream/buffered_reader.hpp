@@ -15,7 +15,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Bytes that were read and not yet consumed, in one piece.
@@ -278,4 +280,6 @@ template <class S>
 buffered_reader(S&&) -> buffered_reader<S>;
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

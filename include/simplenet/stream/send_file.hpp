@@ -14,7 +14,9 @@
 #include <memory>
 #include <system_error>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// A block of a file. 0: it ends there.
@@ -101,4 +103,6 @@ template <async_writer Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

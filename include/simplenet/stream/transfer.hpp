@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <span>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -182,4 +184,6 @@ template <async_writer Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -12,7 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 class async_condition_variable;
 } // namespace runtime
@@ -154,4 +156,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A number of permits that coroutines of one loop take and give back.
@@ -139,4 +141,6 @@ inline async_semaphore::acquire_operation async_semaphore::acquire() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop
