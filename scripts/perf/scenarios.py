@@ -190,6 +190,11 @@ def two_cores(tools):
             both_on_one=False,
             extra=rate,
         )
+        # A client that sleeps is most of the time that the server saves: its own waking up.
+        awake = {**options, "spin": 1}
+        yield load_case(
+            tools, "two_cores", f"busy_poll_awake_client_{connections}", busy, awake, main, False, rate
+        )
 
 
 def ping_pong_matrix(tools):

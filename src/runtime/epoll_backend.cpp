@@ -7,6 +7,8 @@
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
 #include "socket/setup.hpp"
+#include "sys/calls.hpp"
+#include "sys/epoll_calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/runtime/received.hpp>
@@ -18,17 +20,9 @@
 #include <ctime>
 #include <vector>
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
-
-std::error_code last_error() noexcept {
-    return {errno, std::system_category()};
-}
 
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
@@ -40,17 +34,18 @@ public:
     }
 
     result<> open(const loop_options& options) {
-        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-        if (!epoll_) return fail(last_error());
-        wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!wake_) return fail(last_error());
+        const int epoll = sys::epoll_create();
+        if (epoll < 0) return fail(sys::error_from(epoll));
+        epoll_.reset(epoll);
+        const int wake = sys::eventfd(0);
+        if (wake < 0) return fail(sys::error_from(wake));
+        wake_.reset(wake);
         slots_.emplace_back(); // 0, of no generation that an event has
         // Edge-triggered and never read: every write is a new edge.
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
-            return fail(last_error());
-        }
-        auto pool = receive_pool::create(options.receive_pool, this);
+        const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
+        if (added < 0) return fail(sys::error_from(added));
+        auto pool = receive_pool::create(options.receive_pool, nullptr);
         if (!pool) return fail(pool);
         pool_ = *pool;
         return {};
@@ -86,10 +81,9 @@ public:
         io_record& record = *op.record;
         // An event that came before the operation is remembered in the ready bits, and the first
         // registration reports what is there already.
-        if (!record.registered && !add(record)) {
-            // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-            return loop_.complete(op, errno);
-        }
+        if (record.registered) return;
+        // No watch left (epoll_create(2), max_user_watches), or no memory for one.
+        if (const int added = add(record); added < 0) return loop_.complete(op, -added);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
@@ -99,7 +93,9 @@ public:
     }
 
     void watch(readiness_operation& op) noexcept override {
-        if (!waits_.is_open() && !open_waits()) return loop_.complete(op, errno);
+        if (!waits_.is_open()) {
+            if (const int opened = open_waits(); opened < 0) return loop_.complete(op, -opened);
+        }
         waits_.watch(op);
     }
     void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
@@ -113,7 +109,9 @@ public:
         ++slot.generation;
         free_slots_.push_back(record.watch);
         // close(2) takes the registration along; a descriptor that stays open has to leave.
-        if (record.keep_descriptor) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr);
+        if (record.keep_descriptor) {
+            static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
+        }
     }
 
     void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
@@ -122,19 +120,22 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = timeout == forever     ? wait_in_ms(-1)
-                          : timeout.count() == 0 ? wait_in_ms(0)
-                                                 : wait(timeout);
-        if (count <= 0) [[unlikely]]
-            return no_events(count);
-        return dispatch(events_.data(), events_.data() + count);
+        int count = timeout == forever     ? wait_in_ms(-1)
+                    : timeout.count() == 0 ? wait_in_ms(0)
+                    : timeout >= long_wait ? wait_in_ms(whole_ms(timeout))
+                                           : wait(timeout);
+        if (count <= 0) [[unlikely]] {
+            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
+            if (count <= 0) return no_events(count);
+        }
+        dispatch(events_.data(), events_.data() + count);
+        if (static_cast<std::size_t>(count) == events_.size()) [[unlikely]]
+            return poll_the_rest();
+        return static_cast<std::size_t>(count);
     }
 
-    void wake() noexcept override {
-        const std::uint64_t one = 1;
-        // Fails only if the counter is full, after 2^64 wake-ups.
-        static_cast<void>(!::write(wake_.get(), &one, sizeof one));
-    }
+    void wake() noexcept override { sys::signal_eventfd(wake_.get()); }
 
     int native_handle() noexcept override { return epoll_.get(); }
     void announce() noexcept override { wake(); }
@@ -156,15 +157,13 @@ private:
     };
 
     /// At the first wait: most loops never see one.
-    bool open_waits() noexcept {
+    int open_waits() noexcept {
         const int inner = waits_.open();
-        if (inner < 0) return false;
+        if (inner < 0) return inner;
         epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, inner, &event) == 0) return true;
-        const int error = errno;
-        waits_.close();
-        errno = error;
-        return false;
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, inner, &event);
+        if (added < 0) waits_.close();
+        return added;
     }
 
     std::uint32_t take_slot() {
@@ -179,26 +178,34 @@ private:
         return slot;
     }
 
-    bool add(io_record& record) noexcept {
+    int add(io_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
         constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
         const std::uint32_t slot = take_slot();
         watched& at = slots_[slot];
         epoll_event event{.events = all,
                           .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
-        if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event) != 0) {
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
+        if (added < 0) {
             free_slots_.push_back(slot);
-            return false;
+            return added;
         }
         at.record = &record;
         record.watch = slot;
         record.registered = record.receiving = true;
-        return true;
+        return 0;
     }
 
+    /// How many events there are, or -1 and sys::failure() tells.
     int wait_in_ms(int timeout_ms) noexcept {
-        return ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
-                            timeout_ms);
+        return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
+    }
+    // What is left of a long wait is waited for once more: a multiplication is cheaper than a
+    // conversion to seconds and nanoseconds, and long waits are rarely waited to their end.
+    static constexpr std::chrono::nanoseconds long_wait = std::chrono::seconds{1};
+    static int whole_ms(std::chrono::nanoseconds timeout) noexcept {
+        return static_cast<int>(
+            std::min<std::int64_t>(timeout / std::chrono::milliseconds{1}, INT_MAX));
     }
     // Apart, as poll() would save registers for it.
     [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
@@ -206,17 +213,17 @@ private:
             const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
             const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
                                  .tv_nsec = static_cast<long>((timeout - seconds).count())};
-            const int count = ::epoll_pwait2(epoll_.get(), events_.data(),
-                                             static_cast<int>(events_.size()), &limit, nullptr);
-            if (count >= 0 || errno != ENOSYS) return count;
-            nanosecond_waits_ = false; // Linux < 5.11, and valgrind
+            const int count = sys::epoll_wait(epoll_.get(), events_, limit);
+            if (count >= 0 || sys::failure() != -ENOSYS) return count;
+            nanosecond_waits_ = false;
         }
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
         return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
     }
 
     [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
-        SIMPLENET_EXPECTS(outcome == 0 || errno == EINTR, "somebody closed the loop's descriptor");
+        SIMPLENET_EXPECTS(outcome == 0 || sys::failure() == -EINTR,
+                          "somebody closed the loop's descriptor");
         return 0;
     }
 
@@ -244,28 +251,26 @@ private:
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
     }
 
+    // Of a socket that has something to read and, as nearly always, room for a write.
     static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
 
-    // Only notes and queues: nothing is resumed, closed or freed while events are walked. Returns
-    // how many events there were, with those that did not fit into the first batch.
-    std::size_t dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
+    void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
-            io_record* const record = record_of(*event);
+            const watched& slot = slots_.data()[static_cast<std::uint32_t>(event->data.u64)];
             // Leaves for good, so that the loop of the usual events calls nothing.
-            if ((event->events & ~usual_events) != 0 || record == nullptr) [[unlikely]]
+            if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
+                [[unlikely]]
                 return dispatch_any(event, end);
-            note(*record, event->events);
+            io_record& record = *slot.record;
+            record.readable = record.writable = true;
+            notify_reader(record);
+            notify_writer(record);
         }
-        const auto total = static_cast<std::size_t>(end - events_.data());
-        if (total == events_.size()) [[unlikely]]
-            return poll_the_rest();
-        return total;
     }
-    [[gnu::noinline, gnu::cold]] std::size_t dispatch_any(const epoll_event* event,
-                                                          const epoll_event* end) noexcept {
+    [[gnu::noinline]] void dispatch_any(const epoll_event* event, const epoll_event* end) noexcept {
         for (; event != end; ++event)
             note_any(*event);
-        return dispatch(end, end);
     }
     void note_any(const epoll_event& event) noexcept {
         if (event.data.u64 == foreign) return waits_.collect();
@@ -328,14 +333,14 @@ private:
         const std::uint32_t buffer = pool_->claim();
         if (buffer == receive_pool::none) {
             if (!place.linked()) starved_.push_back(record);
+            pool_->tell(this);
             return false;
         }
         place.unlink();
         const ssize_t count =
             receive_directly(record, pool_->memory(buffer), receive_pool::buffer_size);
         if (count <= 0) {
-            pool_->give_back(buffer);
-            buffer_returned();
+            pool_->return_unused(buffer);
             return receive_failed(op, count);
         }
         op.lease = buffer;
@@ -352,6 +357,7 @@ private:
             // One whose receive has ended meanwhile passes its turn on.
             if (reader != nullptr && reader->kind == request::receive) return notify_reader(next);
         }
+        pool_->tell(nullptr);
     }
 
     bool attempt_accept(operation& op) noexcept {
@@ -430,4 +436,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

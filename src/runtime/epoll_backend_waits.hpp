@@ -3,6 +3,8 @@
 // Layer runtime, private.
 
 #include "runtime/loop.hpp"
+#include "sys/calls.hpp"
+#include "sys/epoll_calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/runtime/readiness.hpp>
@@ -12,10 +14,7 @@
 #include <cstdint>
 #include <deque>
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
 /// may at the same time be registered with the backend as a socket, or become one later.
@@ -28,10 +27,11 @@ public:
     explicit epoll_waits(loop& owner) noexcept
         : loop_{owner} {}
 
-    /// To be watched for EPOLLIN, level-triggered; -1 with an errno.
+    /// To be watched for EPOLLIN, level-triggered; or a negated errno.
     [[nodiscard]] int open() noexcept {
-        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-        return epoll_.get();
+        const int made = sys::epoll_create();
+        if (made >= 0) epoll_.reset(made);
+        return made;
     }
     void close() noexcept { epoll_.reset(); }
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(epoll_); }
@@ -40,16 +40,20 @@ public:
         const auto number = static_cast<std::size_t>(op.fd);
         if (number >= entries_.size()) {
             // Asked first, as a number that nobody has may be huge.
-            if (::fcntl(op.fd, F_GETFD) < 0) return loop_.complete(op, errno);
+            if (const int asked = sys::get_descriptor_flags(op.fd); asked < 0) {
+                return loop_.complete(op, -asked);
+            }
             entries_.resize(number + 1);
         }
         entry& at = entries_[number];
         if (at.registered && !wake(op.fd, at, interest_of(at) | interest_in(op.waits_to))) {
             forget(at);
         }
-        if (!at.registered && !add(op.fd, at, interest_in(op.waits_to))) {
+        if (!at.registered) {
+            const int added = control(EPOLL_CTL_ADD, op.fd, at, interest_in(op.waits_to));
             // EPERM: no file to wait for, a regular one say. Always ready, as poll(2) has it.
-            return loop_.complete(op, errno == EPERM ? 0 : errno);
+            if (added < 0) return loop_.complete(op, added == -EPERM ? 0 : -added);
+            at.registered = true;
         }
         list_of(at, op.waits_to).push_back(op);
     }
@@ -63,8 +67,7 @@ public:
     void collect() noexcept {
         std::array<epoll_event, 64> events;
         // More than these are reported again.
-        const int count =
-            ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+        const int count = sys::epoll_wait(epoll_.get(), events, 0);
         for (int at = 0; at < count; ++at)
             dispatch(events[static_cast<std::size_t>(at)]);
     }
@@ -91,18 +94,14 @@ private:
                (at.writers.empty() ? 0U : interest_in(direction::write));
     }
 
-    bool control(int action, int fd, const entry& at, std::uint32_t interest) noexcept {
+    int control(int action, int fd, const entry& at, std::uint32_t interest) noexcept {
         epoll_event event{
             .events = interest | EPOLLONESHOT,
             .data = {.u64 = std::uint64_t{at.generation} << 32U | static_cast<std::uint32_t>(fd)}};
-        return ::epoll_ctl(epoll_.get(), action, fd, &event) == 0;
+        return sys::epoll_control(epoll_.get(), action, fd, &event);
     }
     bool wake(int fd, const entry& at, std::uint32_t interest) noexcept {
-        return control(EPOLL_CTL_MOD, fd, at, interest);
-    }
-    bool add(int fd, entry& at, std::uint32_t interest) noexcept {
-        at.registered = control(EPOLL_CTL_ADD, fd, at, interest);
-        return at.registered;
+        return control(EPOLL_CTL_MOD, fd, at, interest) == 0;
     }
 
     /// The owner closed the descriptor, and its number is free or another file's. Those who wait
@@ -136,4 +135,4 @@ private:
     std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -1,15 +1,16 @@
 #include "runtime/receive_pool.hpp"
 
+#include "sys/calls.hpp"
+
 #include <simplenet/core/contract.hpp>
 #include <simplenet/runtime/received.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <system_error>
 
 #include <sys/mman.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
@@ -19,9 +20,9 @@ result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
     const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
-    void* const memory = ::mmap(nullptr, count * buffer_size, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return fail(std::error_code{errno, std::system_category()});
+    int error = 0;
+    void* const memory = sys::map_memory(count * buffer_size, MAP_NORESERVE, error);
+    if (memory == nullptr) return fail(std::error_code{error, std::system_category()});
     return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
                             told};
 }
@@ -36,7 +37,7 @@ receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* tol
 }
 
 receive_pool::~receive_pool() {
-    ::munmap(memory_, count_ * buffer_size);
+    sys::unmap_memory(memory_, count_ * buffer_size);
 }
 
 void receive_pool::abandon() noexcept {
@@ -52,8 +53,7 @@ void receive_pool::release(std::uint32_t buffer) noexcept {
         if (leases_ == 0) delete this;
         return;
     }
-    give_back(buffer);
-    if (listener_ != nullptr) listener_->buffer_returned();
+    return_unused(buffer);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

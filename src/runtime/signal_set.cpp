@@ -1,5 +1,7 @@
 #include <simplenet/runtime/signal_set.hpp>
 
+#include "sys/calls.hpp"
+
 #include <simplenet/runtime/readiness.hpp>
 
 #include <array>
@@ -8,10 +10,8 @@
 #include <utility>
 
 #include <pthread.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 /// What the sets of one thread have blocked. Sets overlap, and go in any order.
@@ -60,18 +60,23 @@ void release(const ::sigset_t& numbers) noexcept {
     return set;
 }
 
+int descriptor_of(const ::sigset_t& numbers) {
+    const int descriptor = detail::sys::signalfd(numbers);
+    if (descriptor < 0) {
+        detail::throw_system_error(detail::sys::error_from(descriptor),
+                                   "no descriptor for a signal_set");
+    }
+    return descriptor;
+}
+
 } // namespace
 
 inline namespace runtime {
 
 signal_set::signal_set(std::initializer_list<int> numbers)
     : numbers_{set_of(numbers)} // Before the mask: if it fails, nothing has happened.
-    , descriptor_{::signalfd(-1, &numbers_, SFD_NONBLOCK | SFD_CLOEXEC)}
+    , descriptor_{descriptor_of(numbers_)}
     , thread_{std::this_thread::get_id()} {
-    if (!descriptor_) {
-        detail::throw_system_error(std::error_code{errno, std::system_category()},
-                                   "no descriptor for a signal_set");
-    }
     block(numbers_);
 }
 
@@ -108,15 +113,12 @@ task<result<int>> signal_set::next() {
         if (auto ready = co_await async_wait_readable(descriptor_.get()); !ready) {
             co_return fail(ready);
         }
-        ::signalfd_siginfo info{};
-        const ssize_t size = ::read(descriptor_.get(), &info, sizeof info);
-        if (size == sizeof info) co_return static_cast<int>(info.ssi_signo);
-        // Somebody else was faster: another set, another coroutine.
-        if (size < 0 && errno != EAGAIN && errno != EINTR) {
-            co_return fail(std::error_code{errno, std::system_category()});
-        }
+        const int number = detail::sys::read_signal(descriptor_.get());
+        if (number > 0) co_return number;
+        // EAGAIN: somebody else was faster: another set, another coroutine.
+        if (number != -EAGAIN) co_return fail(detail::sys::error_from(number));
     }
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -1,15 +1,18 @@
 #pragma once
-// The system calls of sockets, as thin as they can be. Layer sys, private: everything above that
-// talks to the kernel about a socket does it here, and nothing above reads errno.
+// The system calls of sockets and loops, as thin as they can be. Layer sys, private: everything
+// above that talks to the kernel about a descriptor does it here, and nothing above reads errno.
 //
 // Every function returns what the call returned, or the negated errno: the form io_uring puts
 // into its completions, so that both backends speak one language. EINTR is retried where nothing
 // has happened yet; close() and connect() say why they are different.
 
+#include "sys/seam.hpp"
+
 #include <simplenet/core/error.hpp>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -19,7 +22,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// The error that a negative outcome stands for, in `std::system_category()`.
 ///
@@ -56,7 +59,7 @@ template <class Call>
 // EAGAIN: the socket is O_NONBLOCK (or has SO_RCVTIMEO) and has nothing to give.
 // ECONNRESET: the peer aborted. Reported once; after that the socket says end of stream.
 [[nodiscard]] inline ssize_t recv(int fd, void* data, std::size_t size, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::recv(fd, data, size, flags); });
+    return uninterrupted([&] { return made<call::recv>(::recv, fd, data, size, flags); });
 }
 
 /// send(2). Never raises SIGPIPE.
@@ -65,32 +68,35 @@ template <class Call>
 // ENOBUFS, ENOMEM: the kernel is short of memory; the bytes were not taken.
 [[nodiscard]] inline ssize_t send(int fd, const void* data, std::size_t size,
                                   int flags = 0) noexcept {
-    return uninterrupted([&] { return ::send(fd, data, size, flags | MSG_NOSIGNAL); });
+    return uninterrupted(
+        [&] { return made<call::send>(::send, fd, data, size, flags | MSG_NOSIGNAL); });
 }
 
 /// The outcome of a call that has just returned -1.
 [[gnu::cold]] ssize_t failure() noexcept;
 
-/// recv() and send(), once: -EINTR is left to the caller.
+/// recv() and send(), once and as they are: of -1, failure() is what the others return, EINTR
+/// included.
 // For the hottest places: a loop around the call keeps its arguments in registers that have to be
-// saved, a fifth of what starting a write costs.
+// saved, a fifth of what starting a write costs; and one comparison finds both failures and
+// counts that need more work.
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::recv(fd, data, size, 0);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::recv>(::recv, fd, data, size, 0);
 }
 [[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::send(fd, data, size, MSG_NOSIGNAL);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
 }
 
 /// recvmsg(2). Descriptors that arrive are CLOEXEC.
 [[nodiscard]] inline ssize_t recvmsg(int fd, msghdr& message, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC); });
+    return uninterrupted(
+        [&] { return made<call::recvmsg>(::recvmsg, fd, &message, flags | MSG_CMSG_CLOEXEC); });
 }
 
 /// sendmsg(2). Never raises SIGPIPE.
 [[nodiscard]] inline ssize_t sendmsg(int fd, const msghdr& message, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
+    return uninterrupted(
+        [&] { return made<call::sendmsg>(::sendmsg, fd, &message, flags | MSG_NOSIGNAL); });
 }
 
 /// sendmsg(2) of `buffers` one after the other, at most IOV_MAX of them.
@@ -106,22 +112,25 @@ template <class Call>
 // on; nothing was received.
 [[nodiscard]] inline ssize_t recvfrom(int fd, void* data, std::size_t size, int flags,
                                       sockaddr* from, socklen_t& from_size) noexcept {
-    return uninterrupted([&] { return ::recvfrom(fd, data, size, flags, from, &from_size); });
+    return uninterrupted(
+        [&] { return made<call::recvfrom>(::recvfrom, fd, data, size, flags, from, &from_size); });
 }
 
 /// sendto(2). Never raises SIGPIPE.
 [[nodiscard]] inline ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
                                     const sockaddr* to, socklen_t to_size) noexcept {
-    return uninterrupted(
-        [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
+    return uninterrupted([&] {
+        return made<call::sendto>(::sendto, fd, data, size, flags | MSG_NOSIGNAL, to, to_size);
+    });
 }
 
 /// recvmmsg(2): how many messages came. With MSG_WAITFORONE in `flags` a blocking socket waits for
 /// the first only. An error behind a message is kept for the next call.
 [[nodiscard]] inline int recvmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
-        return ::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                          flags | MSG_CMSG_CLOEXEC, nullptr);
+        return made<call::recvmmsg>(::recvmmsg, fd, messages.data(),
+                                    static_cast<unsigned>(messages.size()),
+                                    flags | MSG_CMSG_CLOEXEC, nullptr);
     });
 }
 
@@ -129,8 +138,8 @@ template <class Call>
 /// lost: sending the next one tells, if it lasts.
 [[nodiscard]] inline int sendmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
-        return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                          flags | MSG_NOSIGNAL);
+        return made<call::sendmmsg>(::sendmmsg, fd, messages.data(),
+                                    static_cast<unsigned>(messages.size()), flags | MSG_NOSIGNAL);
     });
 }
 
@@ -237,10 +246,32 @@ template <class T>
 /// Removes the socket at `path`; ENOTSOCK if something else is there, a symbolic link included.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;
 
+/// fcntl(2), F_GETFD: whether there is such a descriptor.
+[[nodiscard]] int get_descriptor_flags(int fd) noexcept;
+
 /// Waits until `fd` has one of `events` (poll(2)) or `deadline` has passed; without a deadline
 /// for as long as it takes. What happened, 0 if nothing did by then. A deadline in the past asks
 /// without waiting. Interruptions are invisible, and the deadline does not move with them.
 [[nodiscard]] int poll(int fd, short events,
                        std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
-} // namespace simplenet::detail::sys
+// For loops.
+
+/// eventfd(2), CLOEXEC and O_NONBLOCK.
+[[nodiscard]] int eventfd(unsigned count) noexcept;
+/// Makes an eventfd readable. Signal handlers may, too (signal-safety(7)).
+void signal_eventfd(int fd) noexcept;
+/// Makes it unreadable again.
+void drain_eventfd(int fd) noexcept;
+
+/// signalfd(2) of its own, CLOEXEC and O_NONBLOCK.
+[[nodiscard]] int signalfd(const sigset_t& signals) noexcept;
+/// The number of the next signal of a signalfd.
+// EAGAIN: none is pending.
+[[nodiscard]] int read_signal(int fd) noexcept;
+
+/// mmap(2) of fresh private memory, or null and `error` is an errno.
+[[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
+void unmap_memory(void* memory, std::size_t bytes) noexcept;
+
+} // namespace simplenet::inline v0::detail::sys

@@ -1,0 +1,322 @@
+#pragma once
+// The io_uring backend: what has to wait is a completion, one io_uring_enter a turn submits, waits
+// and times out. Layer runtime, private.
+//
+// Here is what a round trip runs through, to be inlined; the rest is in uring_backend.cpp (the
+// turn), uring_backend_operations.cpp, uring_backend_receiving.cpp and uring_backend_accepting.cpp.
+// Only the files uring_backend* know liburing.
+
+#include "runtime/backend_driver.hpp"
+#include "runtime/loop.hpp"
+#include "runtime/receive_pool.hpp"
+#include "runtime/uring_backend_ring.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/runtime/readiness.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace simplenet::inline v0::detail {
+
+// What a completion is about, in the low bits of its user_data; the rest is a pointer.
+enum class subject : std::uintptr_t {
+    operation,        // the operation itself
+    operation_cancel, // a cancel that names it
+    receive,          // a record's multishot receive
+    accept,           // a record's multishot accept
+    record_cancel,    // a cancel that names one of these
+    wake_up,          // the eventfd
+    wait,             // a wait for readiness, or a cancel that names it
+};
+inline constexpr std::uintptr_t subject_mask = 7;
+
+inline std::uint64_t tagged(const void* pointer, subject about) noexcept {
+    return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<std::uintptr_t>(about);
+}
+
+class uring_backend final : public backend_driver, private receive_pool::listener {
+public:
+    explicit uring_backend(loop& owner) noexcept
+        : loop_{owner} {}
+    ~uring_backend() override {
+        if (pool_ != nullptr) pool_->abandon();
+    }
+
+    result<> open(const loop_options& options);
+    bool attempt_read(operation& op) noexcept override;
+    bool attempt_write(operation& op) noexcept override;
+    void submit(operation& op) noexcept override;
+    void cancel(operation& op, stop_reason reason) noexcept override;
+    void watch(readiness_operation& op) noexcept override;
+    void unwatch(readiness_operation& op) noexcept override;
+    void retire(io_record& record) noexcept override;
+    void take_ahead(io_record& record, std::vector<std::byte>& unread) override;
+    std::size_t catch_up() noexcept override;
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override;
+    void wake() noexcept override;
+    void announce() noexcept override { sys::signal_eventfd(embed_.get()); }
+
+    int native_handle() noexcept override;
+
+    bool busy() const noexcept override { return references_ != 0; }
+    backend kind() const noexcept override { return backend::io_uring; }
+    receive_pool& pool() noexcept override { return *pool_; }
+
+private:
+    static constexpr std::uint32_t first_buffers = 64;
+    static constexpr std::uint32_t more_buffers = 64;
+    static constexpr std::uint16_t receive_group = 0;
+    static constexpr int most_rounds = 64;
+    static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
+    static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
+    static constexpr std::size_t most_ahead_connections = 64;
+
+    // --- the ring ---
+
+    /// At the first poll, or before it if the first turn fills the queue.
+    void enable() noexcept;
+    void watch_wake_ups() noexcept;
+    void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept;
+
+    /// Room for one more entry, made by submitting the others if need be.
+    io_uring_sqe& next_entry() noexcept;
+
+    /// The kernel takes no entry before its completions are reaped, and somebody up the stack may
+    /// be dispatching one: they wait for reap(), in order.
+    void set_aside() noexcept;
+    std::size_t reap() noexcept;
+    [[gnu::cold]] uring::completion take_aside() noexcept;
+    void dispatch(const uring::completion& seen) noexcept;
+
+    void hold(io_record& record) noexcept {
+        ++record.kernel_references;
+        ++references_;
+    }
+    void released(io_record& record) noexcept {
+        --record.kernel_references;
+        --references_;
+        loop_.settle(record);
+    }
+
+    // --- operations that the kernel works on ---
+
+    io_uring_sqe& entry_for(operation& op) noexcept {
+        io_uring_sqe& entry = next_entry();
+        ++op.kernel_references;
+        hold(*op.record);
+        return entry;
+    }
+
+    io_uring_sqe& entry_for(readiness_operation& op) noexcept {
+        io_uring_sqe& entry = next_entry();
+        ++op.kernel_references;
+        ++references_;
+        return entry;
+    }
+
+    /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
+    void wait_completed(readiness_operation& op, int outcome) noexcept;
+    void submit_send(operation& op) noexcept;
+    void submit_connect(operation& op) noexcept;
+
+    /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
+    /// buffer that the kernel takes when there is something.
+    void submit_receive(operation& op, int flags = 0) noexcept;
+
+    /// For what no entry can do, or does better (docs/development/decisions/0014): to be attempted
+    /// when the socket is ready.
+    void submit_poll(operation& op, unsigned events) noexcept;
+    void submit_cancel(operation& op) noexcept;
+    void cancel_completed(operation& op, int outcome) noexcept;
+    void operation_completed(operation& op, const uring::completion& seen) noexcept;
+
+    /// One entry less names `op`. When none does, the kernel has forgotten it and its buffer.
+    void released(operation& op) noexcept;
+    void finish(operation& op) noexcept;
+    void poll_finished(operation& op) noexcept;
+    void submit_again(operation& op) noexcept;
+    static int connected(io_record& record) noexcept;
+
+    // --- receiving ---
+
+    /// A read waits on `record`: sees to it that the kernel receives for it.
+    void want_receive(io_record& record) noexcept;
+    void arm_receive(io_record& record) noexcept;
+
+    /// Stops what the kernel does for `record` by itself.
+    void disarm(io_record& record) noexcept;
+    void disarm_completed(io_record& record, int outcome) noexcept;
+
+    void receive_completed(io_record& record, const uring::completion& seen) noexcept {
+        constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
+        if ((seen.flags & usual) != usual || seen.res <= 0 || record.closing) [[unlikely]] {
+            return unusual_receive_completed(record, seen);
+        }
+        --posted_;
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        const auto length = static_cast<std::uint32_t>(seen.res);
+        if (record.ahead_buffers == 0 && is_waiting(record.reader) &&
+            hand_over(*record.reader, buffer, length)) {
+            return;
+        }
+        push_ahead(record, buffer, length);
+        record.readable = true;
+        notify(record);
+        if (is_far_ahead(record)) [[unlikely]]
+            disarm(record);
+    }
+    /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
+    /// they are not all that it takes, or more than it does.
+    bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
+        if (reader.kind == request::read_some && length <= reader.size) {
+            std::memcpy(reader.data, pool_->memory(buffer), length);
+            give_back(buffer);
+        } else if (reader.kind == request::receive) {
+            reader.lease = buffer;
+            reader.data = pool_->memory(buffer);
+        } else {
+            return false;
+        }
+        reader.moved = length;
+        loop_.read_ended(reader);
+        return true;
+    }
+    [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
+        return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
+    }
+
+    [[gnu::noinline]] void unusual_receive_completed(io_record& record,
+                                                     const uring::completion& seen) noexcept;
+
+    /// Every buffer is held: waits for one to come back, unless the reader brought memory.
+    void starve(io_record& record) noexcept;
+    static void unstarve(io_record& record) noexcept {
+        if (!record.starved) return; // a listener's place may be in another list
+        record.starved = false;
+        static_cast<list_hook<starved_tag>&>(record).unlink();
+    }
+    /// The kernel has a buffer: for the stream that waits longest.
+    void serve_starved() noexcept {
+        if (starved_.empty()) return;
+        io_record& record = starved_.front();
+        unstarve(record);
+        want_receive(record);
+    }
+
+    static bool is_waiting(const operation* op) noexcept {
+        return op != nullptr && op->phase == operation::state::waiting &&
+               op->kernel_references == 0;
+    }
+    void notify(io_record& record) noexcept {
+        if (is_waiting(record.reader)) loop_.attempt_later(*record.reader);
+    }
+
+    /// Of a record that never receives ahead: what is there now, if it is known to be readable.
+    static bool attempt_direct(operation& op) noexcept;
+
+    void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
+        receive_pool::slot& slot = pool_->at(buffer);
+        slot = {.next = receive_pool::none, .offset = 0, .length = length};
+        if (record.ahead_buffers == 0) {
+            record.ahead_first = buffer;
+        } else {
+            pool_->at(record.ahead_last).next = buffer;
+        }
+        record.ahead_last = buffer;
+        ++record.ahead_buffers;
+        record.ahead_bytes += length;
+    }
+    std::uint32_t pop_ahead(io_record& record) noexcept {
+        const std::uint32_t buffer = record.ahead_first;
+        const receive_pool::slot& slot = pool_->at(buffer);
+        record.ahead_first = slot.next;
+        record.ahead_bytes -= slot.length - slot.offset;
+        --record.ahead_buffers;
+        return buffer;
+    }
+    void drop_ahead(io_record& record) noexcept;
+
+    /// The end of what was received ahead: the error behind it, or nothing yet.
+    bool at_end(operation& op) noexcept;
+
+    /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
+    bool take_one_buffer(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (record.ahead_buffers != 1) return false;
+        const std::uint32_t buffer = record.ahead_first;
+        const receive_pool::slot& slot = pool_->at(buffer);
+        const std::size_t count = slot.length - slot.offset;
+        if (count > op.size) return false;
+        std::memcpy(op.data, pool_->memory(buffer) + slot.offset, count);
+        op.moved = count;
+        record.ahead_buffers = 0;
+        record.ahead_bytes = 0;
+        record.readable = record.end != 0;
+        give_back(buffer);
+        return true;
+    }
+
+    bool take_bytes(operation& op) noexcept;
+
+    bool take_buffer(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (record.ahead_buffers == 0) return at_end(op);
+        const std::uint32_t buffer = pop_ahead(record);
+        const receive_pool::slot& slot = pool_->at(buffer);
+        op.lease = buffer;
+        op.data = pool_->memory(buffer) + slot.offset;
+        op.moved = slot.length - slot.offset;
+        record.readable = record.ahead_buffers != 0 || record.end != 0;
+        return true;
+    }
+
+    // --- buffers ---
+
+    void post_buffer(std::uint32_t buffer) noexcept {
+        buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
+        ++posted_;
+    }
+    /// Gives the kernel up to `count` buffers that it never had. False if there are none.
+    bool post_buffers(std::uint32_t count) noexcept;
+    /// A buffer is empty again: to the kernel, and to the stream that waits longest.
+    void give_back(std::uint32_t buffer) noexcept {
+        post_buffer(buffer);
+        serve_starved();
+    }
+    void buffer_returned() noexcept override { give_back(pool_->claim()); }
+
+    // --- accepting ---
+
+    void want_accept(io_record& record) noexcept;
+    void accept_completed(io_record& record, const uring::completion& seen) noexcept;
+
+    /// An accept in the kernel keeps the socket listening, so its end is not left for later: nobody
+    /// is to connect any more once close() has returned, and the address is free.
+    void finish_accepting(io_record& record) noexcept;
+    bool take_connection(operation& op) noexcept;
+    static void drop_connections(io_record& record) noexcept;
+
+    loop& loop_;
+    uring::buffer_ring buffers_; // outlives the ring, which uses it
+    uring::ring ring_;
+    receive_pool* pool_ = nullptr;
+    unique_fd wake_;
+    unique_fd embed_;              // readable when a completion is due; only for native_handle()
+    std::atomic<int> handle_ = -1; // the same, for wake()
+    bool enabled_ = false;
+    std::size_t read_ahead_ = 0; // bytes
+    std::size_t posted_ = 0;     // buffers that the kernel has
+    // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
+    // beat a deadline as others do.
+    bool lacked_buffers_ = false;
+    std::size_t references_ = 0; // entries in the kernel that name an operation or a record
+    intrusive_list<io_record, starved_tag> starved_; // first come first served
+    std::vector<uring::completion> aside_;           // reaped where they could not be dispatched
+    std::size_t aside_next_ = 0;
+};
+
+} // namespace simplenet::inline v0::detail

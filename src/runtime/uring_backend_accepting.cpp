@@ -1,0 +1,72 @@
+// Accepting: a multishot accept for each listener. Layer runtime.
+
+#include "runtime/perform.hpp"
+#include "runtime/uring_backend.hpp"
+
+#include <cerrno>
+
+namespace simplenet::inline v0::detail {
+
+void uring_backend::want_accept(io_record& record) noexcept {
+    if (record.armed || record.accepting->pausing || record.closing || loop_.dying) return;
+    io_uring_sqe& entry = next_entry();
+    io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK);
+    entry.user_data = tagged(&record, subject::accept);
+    record.armed = record.receiving = true;
+    hold(record);
+}
+
+void uring_backend::accept_completed(io_record& record, const uring::completion& seen) noexcept {
+    accept_state& accepting = *record.accepting;
+    const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
+    if (!more) record.armed = record.receiving = record.disarming = false;
+    if (seen.res >= 0) {
+        accepting.pause = {};
+        if (record.closing) {
+            close_descriptor(seen.res);
+        } else {
+            accepting.ahead.push_back(seen.res);
+            if (accepting.ahead.size() - accepting.next >= most_ahead_connections) disarm(record);
+        }
+    } else if (is_shortage(-seen.res)) {
+        if (!record.closing) loop_.pause_accepting(record);
+    } else if (seen.res != -ECANCELED && seen.res != -EAGAIN && seen.res != -EINTR &&
+               !sys::is_error_of_the_connection(seen.res)) {
+        record.end = -seen.res;
+    }
+    record.readable = accepting.next != accepting.ahead.size() || record.end != 0;
+    if (!record.closing) {
+        if (record.readable) {
+            notify(record);
+        } else if (is_waiting(record.reader)) {
+            want_accept(record);
+        }
+    }
+    if (!more) released(record);
+}
+
+bool uring_backend::take_connection(operation& op) noexcept {
+    io_record& record = *op.record;
+    accept_state& accepting = *record.accepting;
+    if (accepting.next == accepting.ahead.size()) return at_end(op);
+    op.lease = static_cast<std::uint32_t>(accepting.ahead[accepting.next++]);
+    op.moved = 1;
+    if (accepting.next == accepting.ahead.size()) {
+        accepting.ahead.clear();
+        accepting.next = 0;
+    }
+    record.readable = accepting.next != accepting.ahead.size() || record.end != 0;
+    return true;
+}
+
+void uring_backend::drop_connections(io_record& record) noexcept {
+    accept_state& accepting = *record.accepting;
+    while (accepting.next != accepting.ahead.size()) {
+        close_descriptor(accepting.ahead[accepting.next++]);
+    }
+    accepting.ahead.clear();
+    accepting.next = 0;
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,242 @@
+// What operations do that have an entry of their own. Layer runtime.
+
+#include "runtime/perform.hpp"
+#include "runtime/uring_backend.hpp"
+#include "socket/setup.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include <poll.h>
+
+namespace simplenet::inline v0::detail {
+
+void uring_backend::submit(operation& op) noexcept {
+    io_record& record = *op.record;
+    switch (op.kind) {
+    case request::read_some:
+    case request::read_exact:
+    case request::receive:
+        want_receive(record);
+        return;
+    case request::receive_descriptors:
+        submit_poll(op, POLLIN);
+        return;
+    case request::accept:
+        want_accept(record);
+        return;
+    case request::write_some:
+    case request::write_all:
+        submit_send(op);
+        return;
+    case request::send_file:
+    case request::send_pipe:
+    case request::send_descriptors:
+        submit_poll(op, POLLOUT);
+        return;
+    case request::connect:
+        submit_connect(op);
+        return;
+    case request::perform_read:
+        submit_poll(op, POLLIN);
+        return;
+    case request::perform_write:
+        if (!op.sleeps()) submit_poll(op, POLLOUT);
+        return;
+    }
+}
+
+void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
+    if (is_read(op.kind)) unstarve(*op.record);
+    if (op.kernel_references != 0) {
+        submit_cancel(op);
+    } else if (reason == stop_reason::deadline) {
+        // Attempted after the next poll: what has arrived by then counts.
+        loop_.attempt_later(op);
+    } else {
+        loop_.complete(op, ECANCELED);
+    }
+}
+
+void uring_backend::watch(readiness_operation& op) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    io_uring_prep_poll_add(&entry, op.fd, op.waits_to == direction::read ? POLLIN : POLLOUT);
+    entry.user_data = tagged(&op, subject::wait);
+}
+
+void uring_backend::unwatch(readiness_operation& op) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    io_uring_prep_cancel64(&entry, tagged(&op, subject::wait), 0);
+    entry.user_data = tagged(&op, subject::wait);
+}
+
+void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcept {
+    const bool unheard = outcome == -ENOENT || outcome == -EALREADY; // see cancel_completed()
+    if (unheard && op.kernel_references > 1) unwatch(op);
+    if (outcome != 0 && !unheard) op.outcome = outcome;
+    --references_;
+    if (--op.kernel_references != 0) return;
+    if (op.outcome > 0) return loop_.complete(op, 0);
+    if (op.outcome == -ECANCELED) return loop_.give_up(op);
+    loop_.complete(op, -op.outcome);
+}
+
+void uring_backend::submit_send(operation& op) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    // One buffer even of a vectored write: the entry then points to nothing but the bytes.
+    const const_buffer rest = next_bytes(op);
+    // With MSG_WAITALL the kernel says nothing until all is sent, which an idle timeout would
+    // take for silence.
+    const bool at_once = op.kind == request::write_all && !op.record->idle;
+    const int flags = MSG_NOSIGNAL | (at_once ? MSG_WAITALL : 0);
+    io_uring_prep_send(&entry, op.record->fd, rest.data(),
+                       std::min<std::size_t>(rest.size(), INT_MAX), flags);
+    entry.user_data = tagged(&op, subject::operation);
+}
+
+void uring_backend::submit_connect(operation& op) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    io_uring_prep_connect(&entry, op.record->fd, reinterpret_cast<const sockaddr*>(op.data),
+                          static_cast<socklen_t>(op.size));
+    entry.user_data = tagged(&op, subject::operation);
+}
+
+void uring_backend::submit_receive(operation& op, int flags) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    if (op.kind == request::receive) {
+        io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, flags);
+        entry.flags |= IOSQE_BUFFER_SELECT;
+        entry.buf_group = receive_group;
+    } else {
+        io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
+                           std::min<std::size_t>(op.size - op.moved, INT_MAX), flags);
+    }
+    entry.user_data = tagged(&op, subject::operation);
+}
+
+void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    io_uring_prep_poll_add(&entry, op.record->fd, events);
+    entry.user_data = tagged(&op, subject::operation);
+}
+
+void uring_backend::submit_cancel(operation& op) noexcept {
+    io_uring_sqe& entry = entry_for(op);
+    io_uring_prep_cancel64(&entry, tagged(&op, subject::operation), 0);
+    entry.user_data = tagged(&op, subject::operation_cancel);
+}
+
+// The kernel does not find what is on its way from one attempt to the next (ENOENT), or is with a
+// worker thread (EALREADY), and then goes on to wait with it as if nobody had asked. So it is asked
+// again, until the operation's own completion is there.
+void uring_backend::cancel_completed(operation& op, int outcome) noexcept {
+    if (outcome < 0 && op.kernel_references > 1) submit_cancel(op);
+    released(op);
+}
+
+void uring_backend::operation_completed(operation& op, const uring::completion& seen) noexcept {
+    io_record& record = *op.record;
+    op.outcome = seen.res;
+    if (!is_read(op.kind)) {
+        record.writable = true;
+    } else if (record.never_ahead) {
+        record.readable = (seen.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
+    }
+    if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
+        --posted_;
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        if (seen.res > 0) {
+            op.lease = buffer;
+            op.data = pool_->memory(buffer);
+        } else {
+            post_buffer(buffer);
+        }
+    } else if (op.kind == request::receive && posted_ != 0) {
+        serve_starved(); // it may have been next for a buffer, and did not take it
+    }
+    released(op);
+}
+
+void uring_backend::released(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (--op.kernel_references == 0) finish(op);
+    released(record);
+}
+
+void uring_backend::finish(operation& op) noexcept {
+    if (op.kind == request::perform_read || op.kind == request::perform_write) {
+        return poll_finished(op);
+    }
+    const int outcome = op.outcome;
+    const bool wanted = op.stopped == stop_reason::none && !op.record->closing;
+    if (outcome == -EAGAIN || outcome == -EINTR) {
+        if (wanted) return submit_again(op);
+        return loop_.complete(op, ECANCELED);
+    }
+    if (outcome == -ECANCELED && op.stopped == stop_reason::deadline &&
+        (is_write(op.kind) || op.record->never_ahead)) {
+        // The last attempt counts: there may have been room, or bytes, before the cancel was
+        // worked on.
+        if (op.kind == request::receive) return submit_receive(op, MSG_DONTWAIT);
+        return loop_.attempt_later(op);
+    }
+    if (outcome == -ENOBUFS && op.kind == request::receive) {
+        if (!wanted) return loop_.complete(op, ECANCELED);
+        return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
+    }
+    if (outcome < 0) return loop_.complete(op, -outcome);
+    switch (op.kind) {
+    case request::connect:
+        return loop_.complete(op, connected(*op.record));
+    case request::write_some:
+    case request::write_all: {
+        const bool done = advance_write(op, static_cast<std::size_t>(outcome));
+        if (done || op.kind == request::write_some) return loop_.complete(op, 0);
+        loop_.touch(*op.record);
+        break;
+    }
+    case request::read_some:
+    case request::read_exact:
+        if (outcome == 0)
+            return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+        op.moved += static_cast<std::size_t>(outcome);
+        if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
+        loop_.touch(*op.record);
+        break;
+    case request::receive:
+        if (outcome == 0)
+            return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+        op.moved = static_cast<std::size_t>(outcome);
+        return loop_.complete(op, 0);
+    case request::receive_descriptors:
+    case request::send_file:
+    case request::send_pipe:
+    case request::send_descriptors:
+        return loop_.attempt_later(op); // it is ready
+    default:                            // the others never have an entry of their own
+        return loop_.complete(op, 0);
+    }
+    // Some of it moved, and there is more to do.
+    if (!wanted) return loop_.complete(op, ECANCELED);
+    loop_.attempt_later(op);
+}
+
+void uring_backend::poll_finished(operation& op) noexcept {
+    const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
+    if (canceled || op.record->closing) return loop_.complete(op, ECANCELED);
+    (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
+    loop_.attempt_later(op); // which decides: also about a stop that came meanwhile
+}
+
+void uring_backend::submit_again(operation& op) noexcept {
+    if (is_read(op.kind) && op.kind != request::receive_descriptors) return submit_receive(op);
+    submit(op);
+}
+
+int uring_backend::connected(io_record& record) noexcept {
+    const auto outcome = connect_outcome(record.fd);
+    return outcome ? 0 : outcome.error().value();
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,183 @@
+// Receiving ahead: a multishot receive for each stream, over the buffers of the pool. Layer
+// runtime.
+
+#include "runtime/perform.hpp"
+#include "runtime/uring_backend.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+
+void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
+    while (record.ahead_buffers != 0) {
+        const std::uint32_t buffer = record.ahead_first;
+        const receive_pool::slot& slot = pool_->at(buffer);
+        const std::byte* const memory = pool_->memory(buffer);
+        unread.insert(unread.end(), memory + slot.offset, memory + slot.length);
+        give_back(pop_ahead(record));
+    }
+}
+
+void uring_backend::want_receive(io_record& record) noexcept {
+    if (record.armed || record.starved || record.closing || loop_.dying) return;
+    if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
+    arm_receive(record);
+}
+
+void uring_backend::arm_receive(io_record& record) noexcept {
+    if (record.never_ahead) return submit_receive(*record.reader);
+    io_uring_sqe& entry = next_entry();
+    io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
+    entry.flags |= IOSQE_BUFFER_SELECT;
+    entry.buf_group = receive_group;
+    entry.user_data = tagged(&record, subject::receive);
+    record.armed = record.receiving = true;
+    hold(record);
+}
+
+void uring_backend::disarm(io_record& record) noexcept {
+    if (!record.armed || record.disarming) return;
+    record.disarming = true;
+    io_uring_sqe& entry = next_entry();
+    const subject about = record.listening ? subject::accept : subject::receive;
+    io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
+    entry.user_data = tagged(&record, subject::record_cancel);
+    hold(record);
+}
+
+/// As cancel_completed().
+void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
+    if (outcome < 0 && record.disarming) {
+        record.disarming = false;
+        disarm(record);
+    }
+    released(record);
+}
+
+void uring_backend::unusual_receive_completed(io_record& record,
+                                              const uring::completion& seen) noexcept {
+    if ((seen.flags & IORING_CQE_F_MORE) == 0)
+        record.armed = record.receiving = record.disarming = false;
+    if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
+        --posted_;
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        if (seen.res > 0 && (!record.closing || record.keep_descriptor)) {
+            push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
+        } else {
+            post_buffer(buffer);
+        }
+    }
+    bool starves = false;
+    if (seen.res == 0) {
+        record.end = end_of_stream_error;
+    } else if (seen.res == -ENOBUFS) {
+        starves = true;
+    } else if (seen.res < 0 && seen.res != -ECANCELED && seen.res != -EAGAIN &&
+               seen.res != -EINTR) {
+        record.end = -seen.res;
+    }
+    record.readable = record.ahead_buffers != 0 || record.end != 0;
+    if (!record.closing) {
+        if (record.readable) {
+            notify(record);
+        } else if (!record.armed && is_waiting(record.reader)) {
+            lacked_buffers_ = lacked_buffers_ || starves;
+            // Many may be refused at once: a buffer for each of them, beside some to spare.
+            if (starves && !post_buffers(posted_ == 0 ? more_buffers : 1) && posted_ == 0) {
+                starve(record);
+            } else {
+                want_receive(record);
+            }
+        }
+        if (is_far_ahead(record)) disarm(record);
+    }
+    if ((seen.flags & IORING_CQE_F_MORE) != 0) return;
+    // It may have been next for a buffer, and did not take it.
+    if (posted_ != 0) serve_starved();
+    released(record);
+}
+
+void uring_backend::starve(io_record& record) noexcept {
+    if (record.reader->kind != request::receive) return submit_receive(*record.reader);
+    // One came back between the kernel's refusal and now, and there may be no other.
+    if (posted_ != 0) return arm_receive(record);
+    record.starved = true;
+    starved_.push_back(record);
+}
+
+bool uring_backend::attempt_direct(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
+    if (op.kind == request::receive) {
+        record.readable = false; // only the kernel has buffers
+        return false;
+    }
+    if (op.moved == op.size) return true;
+    const std::size_t size = op.size - op.moved;
+    const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
+    // An entry would find what is left, if anything is.
+    record.readable = count > 0 && static_cast<std::size_t>(count) == size;
+    if (count == -EAGAIN) return false;
+    if (count > 0) {
+        op.moved += static_cast<std::size_t>(count);
+        return op.moved == op.size || op.kind == request::read_some;
+    }
+    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    return true;
+}
+
+void uring_backend::drop_ahead(io_record& record) noexcept {
+    if (record.listening) return drop_connections(record);
+    if (record.keep_descriptor) return; // release() takes it along
+    while (record.ahead_buffers != 0)
+        give_back(pop_ahead(record));
+}
+
+bool uring_backend::at_end(operation& op) noexcept {
+    io_record& record = *op.record;
+    record.readable = false;
+    if (record.end == 0) return false;
+    op.error = record.end;
+    if (record.end == end_of_stream_error) {
+        record.readable = true; // and stays the end
+    } else {
+        record.end = 0; // an error is reported once, as recv(2) and accept(2) do
+    }
+    return true;
+}
+
+bool uring_backend::take_bytes(operation& op) noexcept {
+    io_record& record = *op.record;
+    while (record.ahead_buffers != 0 && op.moved < op.size) {
+        const std::uint32_t buffer = record.ahead_first;
+        receive_pool::slot& slot = pool_->at(buffer);
+        const std::size_t count =
+            std::min<std::size_t>(op.size - op.moved, slot.length - slot.offset);
+        std::memcpy(op.data + op.moved, pool_->memory(buffer) + slot.offset, count);
+        op.moved += count;
+        if (slot.offset + count == slot.length) {
+            give_back(pop_ahead(record));
+        } else {
+            slot.offset += static_cast<std::uint32_t>(count);
+            record.ahead_bytes -= count;
+        }
+    }
+    if (op.moved == op.size || (op.moved != 0 && op.kind == request::read_some)) {
+        record.readable = record.ahead_buffers != 0 || record.end != 0;
+        return true;
+    }
+    return at_end(op);
+}
+
+bool uring_backend::post_buffers(std::uint32_t count) noexcept {
+    for (std::uint32_t done = 0; done < count; ++done) {
+        const std::uint32_t buffer = pool_->claim();
+        if (buffer == receive_pool::none) return done != 0;
+        post_buffer(buffer);
+    }
+    return true;
+}
+
+} // namespace simplenet::inline v0::detail

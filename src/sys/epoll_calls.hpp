@@ -1,0 +1,38 @@
+#pragma once
+// The system calls of epoll(7). Layer sys, private: for the epoll backend. Outcomes as in
+// calls.hpp, except where a function says otherwise.
+
+#include "sys/seam.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <span>
+
+#include <sys/epoll.h>
+
+namespace simplenet::inline v0::detail::sys {
+
+/// epoll_create1(2), CLOEXEC.
+[[nodiscard]] int epoll_create() noexcept;
+
+/// epoll_ctl(2).
+// ENOSPC: fs.epoll.max_user_watches. EPERM: no file to wait for, a regular one say.
+[[nodiscard]] int epoll_control(int epoll, int action, int fd, epoll_event* event) noexcept;
+
+/// epoll_wait(2), once: how many events there are, or -1 and failure() tells.
+// Inline and without the errno: a turn of the loop is little more than this call.
+[[nodiscard]] inline int epoll_wait(int epoll, std::span<epoll_event> events,
+                                    int timeout_ms) noexcept {
+    return made<call::epoll_wait>(::epoll_wait, epoll, events.data(),
+                                  static_cast<int>(events.size()), timeout_ms);
+}
+
+/// The same by epoll_pwait2(2).
+// ENOSYS: Linux < 5.11, and valgrind.
+[[nodiscard]] inline int epoll_wait(int epoll, std::span<epoll_event> events,
+                                    const timespec& timeout) noexcept {
+    return made<call::epoll_pwait2>(::epoll_pwait2, epoll, events.data(),
+                                    static_cast<int>(events.size()), &timeout, nullptr);
+}
+
+} // namespace simplenet::inline v0::detail::sys
