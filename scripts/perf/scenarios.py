@@ -179,22 +179,22 @@ def two_cores(tools):
         for each in tools.echo(4096, busy_poll=settings.busy_poll_us)
         if each.ours
     ]
+    ours = [each for each in sleeping if each.ours]
+    others = [each for each in sleeping if not each.ours]
+    # A client that sleeps is most of the time that the server saves: its own waking up.
+    clients = (("", ours + busy + others, {}), ("_awake_client", busy + others, {"spin": 1}))
     for connections in settings.numbers("two_cores_connections"):
-        yield load_case(
-            tools,
-            "two_cores",
-            f"64B_{connections}",
-            [each for each in sleeping if each.ours] + busy + [each for each in sleeping if not each.ours],
-            {"size": 64, "connections": connections},
-            ["round_trips_per_s", "p50_ns", "server_cpu_ns"],
-            both_on_one=False,
-            extra=rate,
-        )
-        # A client that sleeps is most of the time that the server saves: its own waking up.
-        awake = {**options, "spin": 1}
-        yield load_case(
-            tools, "two_cores", f"busy_poll_awake_client_{connections}", busy, awake, main, False, rate
-        )
+        for name, subjects, more in clients:
+            yield load_case(
+                tools,
+                "two_cores",
+                f"64B_{connections}{name}",
+                subjects,
+                {"size": 64, "connections": connections, **more},
+                ["round_trips_per_s", "p50_ns", "server_cpu_ns"],
+                both_on_one=False,
+                extra=rate,
+            )
 
 
 def ping_pong_matrix(tools):

@@ -14,7 +14,7 @@ import time
 import unittest
 from unittest import mock
 
-from perf import compare, data, goals, lines, machine, paired, programs, report, tables
+from perf import compare, data, goals, lines, machine, paired, programs, report, scenarios, tables
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
 from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
@@ -391,6 +391,14 @@ class CommandTest(unittest.TestCase):
     def test_a_build_that_nobody_ships_is_not_measured(self):
         status, _, said = self.run_suite("--quick", "--no-save")
         self.assertEqual((status, "only Release" in said), (2, True))
+
+    def test_every_scenario_has_its_cases(self):
+        for mode in ("--quick", "--full"):
+            status, said, _ = self.run_suite("--list", mode)
+            self.assertEqual(status, 0)
+            for name in scenarios.SCENARIOS:
+                if (name, mode) != ("instructions_io_uring", "--quick"):
+                    self.assertRegex(said, rf"(?m)^{name}\b")
 
     def test_the_list_needs_no_build(self):
         status, said, _ = self.run_suite("--list", "--scenario", "tcp_echo")
