@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/descriptor_limit.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 

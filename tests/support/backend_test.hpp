@@ -69,7 +69,11 @@ inline bool is_required(backend which) {
 /// Gives each test a fresh event_loop on the backend named by the parameter.
 class backend_test : public ::testing::TestWithParam<backend> {
 protected:
-    void SetUp() override { remake_loop(); }
+    void SetUp() override {
+        // The child of a plain one could not run the loop that the test made before it.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        remake_loop();
+    }
     void TearDown() override { loop_.reset(); }
 
     [[nodiscard]] event_loop& loop() { return *loop_; }
