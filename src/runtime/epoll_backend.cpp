@@ -21,7 +21,7 @@
 #include <ctime>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -121,12 +121,15 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = timeout == forever     ? wait_in_ms(-1)
-                          : timeout.count() == 0 ? wait_in_ms(0)
-                          : timeout >= long_wait ? wait_in_ms(fewer_ms(timeout))
-                                                 : wait(timeout);
-        if (count <= 0) [[unlikely]]
-            return no_events(count);
+        int count = timeout == forever     ? wait_in_ms(-1)
+                    : timeout.count() == 0 ? wait_in_ms(0)
+                    : timeout >= long_wait ? wait_in_ms(fewer_ms(timeout))
+                                           : wait(timeout);
+        if (count <= 0) [[unlikely]] {
+            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
+            if (count <= 0) return no_events(count);
+        }
         const auto total = static_cast<std::size_t>(count);
         dispatch(events_.data(), events_.data() + total);
         if (total == events_.size()) [[unlikely]]
@@ -434,4 +437,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -133,6 +133,11 @@ event_loop& event_loop::operator=(event_loop&& other) noexcept {
 
 event_loop::~event_loop() {
     if (!inner_) return;
+    if (inner_->is_inherited()) {
+        // To end it would end the parent's: it is only forgotten, with all that is in it.
+        static_cast<void>(inner_.release());
+        return;
+    }
     inner_->facade = this;
     inner_->tear_down();
 }
@@ -194,4 +199,4 @@ void event_loop::post_item(detail::posted& item) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

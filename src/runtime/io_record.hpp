@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class backend_driver;
 class loop;
@@ -119,4 +119,4 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
 /// `error` of an operation at the end of the stream.
 inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

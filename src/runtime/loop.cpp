@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include <sys/socket.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -17,6 +18,7 @@ constexpr std::chrono::nanoseconds no_wait{0};
 constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the timer wheel
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
+constexpr std::chrono::milliseconds noticed_absence{10};
 
 /// For a loop around memory that others write: less power, and more room for the other thread of
 /// the core.
@@ -37,14 +39,29 @@ loop::~loop() {
 // --- running
 // --------------------------------------------------------------------------------------
 
+/// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
+/// timers are late by that. A limit around several operations would refuse the next one of them,
+/// whatever has come meanwhile: so that is looked at first, and those it is for run.
+bool loop::was_away(clock::time_point present) const noexcept {
+    return time_ == nullptr && timers.soonest() < present - noticed_absence;
+}
+
 /// Fires what is due, and counts it; how long the loop may wait then, `limit` at most.
 inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired) noexcept {
+    if (forked_) [[unlikely]]
+        complain_of_fork();
+    const std::int64_t before = clock_ns;
     const auto present = note_clock(time_ == nullptr ? sys::monotonic_now() : time_->now());
     const bool touched = !touched_.empty();
     if (touched) [[unlikely]]
         settle_touched(present);
     timers.settle(present);
     if (timers.soonest() <= present || touched) [[unlikely]] {
+        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present)) {
+            const std::size_t events = driver_->poll(no_wait);
+            fired += events;
+            if (events != 0) return no_wait;
+        }
         fired += timers.fire(present);
         if (has_ready()) return no_wait;
         if (touched_.empty()) timers.calm_down();
@@ -226,7 +243,15 @@ bool loop::consume_stop() noexcept {
            stop_requested_.exchange(false, std::memory_order_acquire);
 }
 
+void loop::complain_of_fork() noexcept {
+    SIMPLENET_EXPECTS(false,
+                      "an event loop that was made before the fork() is the parent's: in the "
+                      "child exec, _exit, or make another one outside of it");
+    std::abort();
+}
+
 void loop::enter_thread() noexcept {
+    if (is_inherited()) complain_of_fork();
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
@@ -324,6 +349,7 @@ loop_metrics loop::metrics() const {
     now.turns = pulse.turns.load(std::memory_order_relaxed);
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
+    now.accept_pauses = accept_pauses_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
@@ -373,6 +399,11 @@ void loop::close(io_record& record) noexcept {
     record.closing = true;
     record.open_on = nullptr;
     record.reads_directly = false;
+    if (is_inherited()) [[unlikely]] {
+        // The parent goes on with the connection: its peer is told nothing.
+        close_descriptor(std::exchange(record.fd, -1));
+        return;
+    }
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -435,6 +466,7 @@ void loop::note_touched(idle_state& idle) noexcept {
 }
 
 void loop::pause_accepting(io_record& listener) noexcept {
+    ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
     accepting.pausing = true;
@@ -521,4 +553,4 @@ void loop::orphan_records() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -3,6 +3,7 @@
 
 #include "runtime/backend_driver.hpp"
 #include "runtime/dump_signal.hpp"
+#include "runtime/forks.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/io_record.hpp"
 #include "runtime/watchdog.hpp"
@@ -19,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop final : public timed_queue {
 public:
@@ -40,6 +41,14 @@ public:
     /// Stops every task and runs on until they have ended; what is left is only to be freed. The
     /// owner is whole meanwhile, as tasks may use it.
     void tear_down() noexcept;
+
+    /// A parent process made it: the kernel's side of it, and its connections, are the parent's.
+    [[nodiscard]] bool is_inherited() const noexcept { return born_in_ != fork_generation(); }
+    /// This is a child, in the middle of a turn: it is not to get to the next poll.
+    void forked() noexcept {
+        forked_ = true;
+        timers.attend(); // so that it is looked at; a turn without timers pays for no check
+    }
 
     void run();
     bool run_for(nanoseconds limit);
@@ -149,6 +158,7 @@ private:
     std::size_t turn(nanoseconds limit);
     [[gnu::noinline]] void run_on() noexcept;
     [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
+    [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
@@ -164,6 +174,7 @@ private:
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
+    [[noreturn]] static void complain_of_fork() noexcept;
     void begin_watch();
 
     /// For the watchdog: the loop turns, or should.
@@ -197,7 +208,9 @@ private:
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
-    std::thread::id thread_;      // of the first run
+    std::thread::id thread_; // of the first run
+    unsigned born_in_ = fork_generation();
+    bool forked_ = false;         // in this turn
     bool embedded_ = false;       // native_handle() was asked for
     bool watched_ = false;        // by the watchdog
     bool reads_directly_ = false; // see io_record
@@ -212,6 +225,7 @@ private:
     const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
+    std::uint64_t accept_pauses_ = 0;
     std::size_t closing_ = 0;      // records whose close is under way
     std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
     std::size_t live_lookups_ = 0; // of names, by other threads
@@ -229,4 +243,4 @@ void print_to_standard_error(std::string_view text) noexcept;
     return static_cast<loop&>(run_queue::require_current());
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

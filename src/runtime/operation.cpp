@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 std::error_code operation::code() const noexcept {
     if (error < 0) return make_error_code(static_cast<errc>(-error));
@@ -417,4 +417,4 @@ void loop::complete(operation& op, int error) noexcept {
     settle(of);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

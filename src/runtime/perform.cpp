@@ -9,7 +9,7 @@
 #include <array>
 #include <span>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 bool advance_write(operation& op, std::size_t count) noexcept {
     op.moved += count;
@@ -171,4 +171,4 @@ bool attempt_send_vector(operation& op) noexcept {
     return false;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

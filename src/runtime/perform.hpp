@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// System calls in one attempt at a transfer of everything: a fast peer must not hold the loop. An
 /// attempt that stops for this leaves the socket marked as ready, and is repeated in the next turn.
@@ -84,4 +84,4 @@ inline constexpr int most_tries = 16;
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -10,7 +10,7 @@
 
 #include <sys/mman.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
@@ -56,4 +56,4 @@ void receive_pool::release(std::uint32_t buffer) noexcept {
     return_unused(buffer);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
@@ -85,4 +85,4 @@ private:
     std::vector<slot> slots_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

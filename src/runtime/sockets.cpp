@@ -13,7 +13,7 @@
 
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 receive_pool& lend(const operation& op) noexcept {
@@ -158,4 +158,4 @@ result<std::pair<local_datagram, local_datagram>> local_datagram::pair() {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

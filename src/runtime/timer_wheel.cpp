@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -173,4 +173,4 @@ std::uint64_t timer_wheel::start_of(position at) const noexcept {
     return (round | at.slot) << shift;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

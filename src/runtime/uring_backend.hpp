@@ -20,7 +20,7 @@
 #include <cstring>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -67,7 +67,6 @@ public:
     receive_pool& pool() noexcept override { return *pool_; }
 
 private:
-    static constexpr unsigned completion_entries = 8192; // a backlog of connections must fit
     static constexpr std::uint32_t first_buffers = 64;
     static constexpr std::uint32_t more_buffers = 64;
     static constexpr std::uint16_t receive_group = 0;
@@ -132,6 +131,7 @@ private:
     /// when the socket is ready.
     void submit_poll(operation& op, unsigned events) noexcept;
     void submit_cancel(operation& op) noexcept;
+    void cancel_completed(operation& op, int outcome) noexcept;
     void operation_completed(operation& op, const uring::completion& seen) noexcept;
 
     /// One entry less names `op`. When none does, the kernel has forgotten it and its buffer.
@@ -149,6 +149,7 @@ private:
 
     /// Stops what the kernel does for `record` by itself.
     void disarm(io_record& record) noexcept;
+    void disarm_completed(io_record& record, int outcome) noexcept;
 
     void receive_completed(io_record& record, const uring::completion& seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
@@ -309,10 +310,13 @@ private:
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
+    // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
+    // beat a deadline as others do.
+    bool lacked_buffers_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
     intrusive_list<io_record, starved_tag> starved_; // first come first served
     std::vector<uring::completion> aside_;           // reaped where they could not be dispatched
     std::size_t aside_next_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -6,7 +6,9 @@
 
 #include <type_traits>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// The links of an element. `Tag` lets one object be in several lists at once.
 ///
@@ -118,4 +120,6 @@ private:
     hook head_; // sentinel: no branch at either end
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

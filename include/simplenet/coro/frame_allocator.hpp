@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <new>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 // Under AddressSanitizer every frame goes back to the system at once: a recycled one would hide
 // its use after free. Sizes are rounded as elsewhere, so that a sanitized program may link a
@@ -137,4 +139,6 @@ struct recycled {
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

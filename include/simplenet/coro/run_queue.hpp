@@ -16,7 +16,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 class chain;
 class promise_base;
@@ -449,4 +451,6 @@ inline void suspension::resume() noexcept {
     within.queue->resume(caller_, within);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

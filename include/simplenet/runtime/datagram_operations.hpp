@@ -15,7 +15,9 @@
 #include <optional>
 #include <span>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 class send_retry;
 
@@ -200,4 +202,6 @@ protected:
     explicit datagram_object(unique_fd socket);
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -13,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// An `expected` that can say why its operation was stopped: such an operation reports it itself.
@@ -21,7 +23,8 @@ template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
-/// What run_on() throws for a call that never began, where the call's type has no place for an error.
+/// What run_on() throws for a call that never began, where the call's type has no place for an
+/// error.
 class never_began final : public std::system_error {
 public:
     using std::system_error::system_error;
@@ -177,4 +180,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of send_descriptors(); the contract is documented there.
@@ -167,4 +169,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -10,7 +10,9 @@
 #include <coroutine>
 #include <string>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Waits for a deadline. Base of the awaitables below.
@@ -170,4 +172,6 @@ inline interval::next_operation interval::next() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -15,7 +15,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// The buffer that a finished receive holds becomes a lease on the pool that is returned.
 [[nodiscard]] receive_pool& lend(const operation& op) noexcept;
@@ -201,4 +203,6 @@ public:
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -6,7 +6,9 @@
 
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of accept(); the contract is documented with the listeners.
@@ -100,4 +102,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -17,7 +17,9 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 struct timer_tag;
 
@@ -288,4 +290,6 @@ private:
     std::int64_t latest_ns_; // the latest time seen
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

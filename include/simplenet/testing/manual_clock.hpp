@@ -8,7 +8,9 @@
 
 #include <chrono>
 
-namespace simplenet::testing {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::testing {
 
 /// The time of a loop in a test.
 ///
@@ -65,4 +67,6 @@ private:
     time_point start_ = now_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing
+
+#pragma GCC visibility pop
