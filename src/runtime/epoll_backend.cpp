@@ -13,6 +13,7 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/runtime/received.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -122,17 +123,18 @@ public:
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
         int count = timeout == forever     ? wait_in_ms(-1)
                     : timeout.count() == 0 ? wait_in_ms(0)
-                    : timeout >= long_wait ? wait_in_ms(whole_ms(timeout))
+                    : timeout >= long_wait ? wait_in_ms(fewer_ms(timeout))
                                            : wait(timeout);
         if (count <= 0) [[unlikely]] {
             // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
             if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
             if (count <= 0) return no_events(count);
         }
-        dispatch(events_.data(), events_.data() + count);
-        if (static_cast<std::size_t>(count) == events_.size()) [[unlikely]]
+        const auto total = static_cast<std::size_t>(count);
+        dispatch(events_.data(), events_.data() + total);
+        if (total == events_.size()) [[unlikely]]
             return poll_the_rest();
-        return static_cast<std::size_t>(count);
+        return total;
     }
 
     void wake() noexcept override { sys::signal_eventfd(wake_.get()); }
@@ -200,12 +202,11 @@ private:
     int wait_in_ms(int timeout_ms) noexcept {
         return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
     }
-    // What is left of a long wait is waited for once more: a multiplication is cheaper than a
-    // conversion to seconds and nanoseconds, and long waits are rarely waited to their end.
+    // A shift makes a long wait a twentieth shorter, which is then waited for as well: conversions
+    // are 25 instructions, and long waits are rarely waited to their end.
     static constexpr std::chrono::nanoseconds long_wait = std::chrono::seconds{1};
-    static int whole_ms(std::chrono::nanoseconds timeout) noexcept {
-        return static_cast<int>(
-            std::min<std::int64_t>(timeout / std::chrono::milliseconds{1}, INT_MAX));
+    static int fewer_ms(std::chrono::nanoseconds timeout) noexcept {
+        return static_cast<int>(std::min<std::int64_t>(timeout.count() >> 20U, INT_MAX));
     }
     // Apart, as poll() would save registers for it.
     [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {

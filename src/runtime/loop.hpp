@@ -154,9 +154,9 @@ private:
         std::atomic<unsigned>& count_;
     };
 
-    std::size_t make_turn(nanoseconds limit);
+    std::size_t make_turn(nanoseconds limit, bool& out_of_work);
     std::size_t turn(nanoseconds limit);
-    std::size_t run_on(std::size_t count) noexcept;
+    [[gnu::noinline]] void run_on() noexcept;
     [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
