@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -76,6 +76,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
     auto driver = make_driver(*made, options);
     if (!driver) return fail(driver);
     made->driver_ = *std::move(driver);
+    made->pool_ = &made->driver_->pool();
     made->reads_directly_ = made->driver_->kind() == backend::epoll;
     if (options.dump_signal != 0) {
         if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) {
@@ -198,4 +199,4 @@ void event_loop::post_item(detail::posted& item) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

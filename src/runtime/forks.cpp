@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -22,4 +22,4 @@ unsigned fork_generation() noexcept {
     return generation;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop final : public timed_queue {
 public:
@@ -61,6 +61,7 @@ public:
     /// Appends what dump_tasks() prints.
     void describe(std::string& text);
     [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
+    [[nodiscard]] receive_pool& pool() const noexcept { return *pool_; }
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
     event_loop* facade = nullptr; // the owner, while it runs
@@ -89,6 +90,14 @@ public:
 
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
+    /// The same for a read that has what it asked for, of a socket that is not being closed.
+    void read_ended(operation& op) noexcept {
+        io_record& of = *op.record;
+        of.reader = nullptr;
+        op.phase = operation::state::finished;
+        touch(of);
+        push(op);
+    }
     /// There may be something for a waiting `op`: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept {
         op.phase = operation::state::queued;
@@ -147,12 +156,8 @@ private:
 
     std::size_t make_turn(nanoseconds limit);
     std::size_t turn(nanoseconds limit);
-    bool puts_off_poll(std::size_t count, nanoseconds limit) noexcept;
-    struct tended {
-        nanoseconds wait;
-        std::size_t fired;
-    };
-    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    std::size_t run_on(std::size_t count) noexcept;
+    [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
@@ -198,6 +203,7 @@ private:
 
     loop_options options_;
     std::unique_ptr<backend_driver> driver_;
+    receive_pool* pool_ = nullptr; // the driver's
     inbox inbox_;
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
@@ -213,9 +219,8 @@ private:
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0;    // resumptions since the last poll
-    std::size_t inline_seen_ = 0; // inline_taken() at the last poll
-    std::size_t busy_turns_ = 0;  // since the loop slept, up to busy_turns_polled
+    std::size_t unpolled_ = 0;   // what counts as so many resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     // Neither busy_poll nor virtual time.
     const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
@@ -228,7 +233,7 @@ private:
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
     std::vector<idle_state*> touched_;              // get their clock reading before the poll
-    intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
+    intrusive_list<io_record, starved_tag> paused_; // listeners without descriptors
 };
 
 void print_to_standard_error(std::string_view text) noexcept;
@@ -238,4 +243,4 @@ void print_to_standard_error(std::string_view text) noexcept;
     return static_cast<loop&>(run_queue::require_current());
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 result<> uring_backend::open(const loop_options& options) {
     const unsigned entries = std::clamp(options.queue_depth, 8U, 4096U);
@@ -169,8 +169,10 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     }
     total += reap();
     // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that
-    // timers and posts get their turn.
-    for (int round = 1; round < most_rounds && (ring_.kernel_has_more() || lacked_buffers_);
+    // timers and posts get their turn; and those who were received for, before the kernel needs
+    // more buffers than there are: theirs come back, and are warm.
+    for (int round = 1; round < most_rounds &&
+                        (lacked_buffers_ || (posted_ >= few_buffers && ring_.kernel_has_more()));
          ++round) {
         lacked_buffers_ = false;
         buffers_.publish();
@@ -215,4 +217,4 @@ result<std::unique_ptr<backend_driver>> make_uring_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

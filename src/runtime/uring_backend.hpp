@@ -20,7 +20,7 @@
 #include <cstring>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -71,6 +71,7 @@ private:
     static constexpr std::uint32_t more_buffers = 64;
     static constexpr std::uint16_t receive_group = 0;
     static constexpr int most_rounds = 64;
+    static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
     static constexpr std::size_t most_ahead_connections = 64;
 
@@ -156,12 +157,33 @@ private:
             return unusual_receive_completed(record, seen);
         }
         --posted_;
-        push_ahead(record, seen.flags >> IORING_CQE_BUFFER_SHIFT,
-                   static_cast<std::uint32_t>(seen.res));
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        const auto length = static_cast<std::uint32_t>(seen.res);
+        if (record.ahead_buffers == 0 && is_waiting(record.reader) &&
+            hand_over(*record.reader, buffer, length)) {
+            return;
+        }
+        push_ahead(record, buffer, length);
         record.readable = true;
         notify(record);
         if (is_far_ahead(record)) [[unlikely]]
             disarm(record);
+    }
+    /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
+    /// they are not all that it takes, or more than it does.
+    bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
+        if (reader.kind == request::read_some && length <= reader.size) {
+            std::memcpy(reader.data, pool_->memory(buffer), length);
+            give_back(buffer);
+        } else if (reader.kind == request::receive) {
+            reader.lease = buffer;
+            reader.data = pool_->memory(buffer);
+        } else {
+            return false;
+        }
+        reader.moved = length;
+        loop_.read_ended(reader);
+        return true;
     }
     [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
         return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
@@ -173,6 +195,7 @@ private:
     /// Every buffer is held: waits for one to come back, unless the reader brought memory.
     void starve(io_record& record) noexcept;
     static void unstarve(io_record& record) noexcept {
+        if (!record.starved) return; // a listener's place may be in another list
         record.starved = false;
         static_cast<list_hook<starved_tag>&>(record).unlink();
     }
@@ -296,4 +319,4 @@ private:
     std::size_t aside_next_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::submit(operation& op) noexcept {
     io_record& record = *op.record;
@@ -239,4 +239,4 @@ int uring_backend::connected(io_record& record) noexcept {
     return outcome ? 0 : outcome.error().value();
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
     while (record.ahead_buffers != 0) {
@@ -84,7 +84,8 @@ void uring_backend::unusual_receive_completed(io_record& record,
             notify(record);
         } else if (!record.armed && is_waiting(record.reader)) {
             lacked_buffers_ = lacked_buffers_ || starves;
-            if (starves && !post_buffers(more_buffers)) {
+            // Many may be refused at once: a buffer for each of them, beside some to spare.
+            if (starves && !post_buffers(posted_ == 0 ? more_buffers : 1) && posted_ == 0) {
                 starve(record);
             } else {
                 want_receive(record);
@@ -179,4 +180,4 @@ bool uring_backend::post_buffers(std::uint32_t count) noexcept {
     return true;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -1,6 +1,8 @@
 #include "runtime/watchdog.hpp"
 
 #include "runtime/loop.hpp"
+#include "runtime/signals_blocked.hpp"
+#include "sys/threads.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/stall_report.hpp>
@@ -34,7 +36,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -205,11 +207,14 @@ public:
     void add(loop& watched) {
         const std::lock_guard lock{guard_};
         handle(watched.options().stall_signal);
-        loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
+        // All that can fail comes first: a loop that is not watched is not on the list.
+        loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
             stopping_ = false;
-            thread_ = std::thread{[this] { watch(); }};
+            const signals_blocked inherited;
+            thread_ = sys::start_thread([this] { watch(); });
         }
+        loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
         changed_.notify_all();
     }
 
@@ -247,7 +252,6 @@ private:
     }
 
     void watch() {
-        block_signals();
         std::unique_lock lock{guard_};
         while (!stopping_) {
             std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;
@@ -294,13 +298,6 @@ private:
         return true;
     }
 
-    /// Signals are for the program's own threads.
-    static void block_signals() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-    }
-
     std::mutex guard_;
     std::condition_variable changed_;
     std::vector<watched_loop> loops_;
@@ -322,4 +319,4 @@ void unwatch(loop& watched) noexcept {
     the_watchdog().remove(watched);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

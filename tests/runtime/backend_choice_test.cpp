@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 constexpr int as_expected = 0;
@@ -236,4 +236,4 @@ TEST_F(backend_choice_test, backends_have_the_names_of_the_environment_variable)
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

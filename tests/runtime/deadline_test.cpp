@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -423,9 +423,7 @@ TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_t
             co_return result<>{};
         };
         result<> outcome;
-        auto reading = [&]() -> task<> {
-            outcome = co_await with_timeout(read_twice(), 20ms);
-        };
+        auto reading = [&]() -> task<> { outcome = co_await with_timeout(read_twice(), 20ms); };
         auto handle = spawn(reading());
         co_await turns(3); // it waits, with its timer
         EXPECT_TRUE(co_await async_write_all(theirs, "four"));
@@ -476,4 +474,4 @@ TEST_P(deadline_test, a_hundred_thousand_limits_can_wait_at_once) {
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

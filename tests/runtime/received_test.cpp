@@ -19,7 +19,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -437,4 +437,4 @@ TEST_P(received_test, streams_that_wait_for_buffers_end_with_their_loop) {
 INSTANTIATE_TEST_SUITE_P(backends, received_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

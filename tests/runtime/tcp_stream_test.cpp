@@ -30,7 +30,7 @@
 #include <gmock/gmock.h>
 #include <netinet/tcp.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -757,4 +757,4 @@ TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
 INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

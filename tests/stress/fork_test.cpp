@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -187,4 +187,4 @@ TEST_P(fork_test, a_child_may_leave_the_scope_of_a_loop) {
 INSTANTIATE_TEST_SUITE_P(backends, fork_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

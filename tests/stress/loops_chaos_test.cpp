@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -303,4 +303,4 @@ TEST_P(loops_chaos_test, nothing_is_lost_between_threads) {
 INSTANTIATE_TEST_SUITE_P(backends, loops_chaos_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -21,7 +21,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -193,4 +193,4 @@ INSTANTIATE_TEST_SUITE_P(backends, paused_process_test, testing::all_backends,
                          testing::backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -24,7 +24,7 @@
 
 #include <poll.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ std::string case_name(const ::testing::TestParamInfo<parameter>& tested) {
 INSTANTIATE_TEST_SUITE_P(endings, peer_endings_test, ::testing::ValuesIn(all_cases()), case_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int patience = 6;
@@ -128,4 +128,4 @@ inline const auto backend_name = [](const auto& info) {
     return std::string{to_string(info.param)};
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Whether the environment asks for the full form.
 inline bool full_form() {
@@ -54,4 +54,4 @@ inline void report_figures(const std::string& figures) {
     std::fflush(stdout);
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Endless content. What stands at an offset depends on the offset and the seed, and nothing else.
 class placed_bytes {
@@ -89,4 +89,4 @@ private:
     std::uint64_t seed_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// All threads of the process together.
 inline std::chrono::nanoseconds processor_time() {
@@ -14,4 +14,4 @@ inline std::chrono::nanoseconds processor_time() {
     return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 // ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
 // storm cannot wait for its handler.
@@ -96,4 +96,4 @@ private:
     timer_t timer_{};
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// A little play, made anew for each run. It expects; it does not end the test.
 class scenario {
@@ -197,4 +197,4 @@ private:
     std::optional<stopper> stopper_; // outlives the loop it is queued on
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <exception>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class virtual_time;
 } // namespace detail
@@ -62,8 +64,8 @@ struct loop_options {
     /// that it takes to wake a thread up; a post from another thread makes no system call. The
     /// price is a processor that works while it waits, so only for loops that have one to
     /// themselves; some tens of microseconds are a good length. Where fewer than four of the last
-    /// eight waits were that short the loop sleeps at once. Timers, stops and posts are as prompt
-    /// as without it.
+    /// eight waits were that short (twice that where it slept, as waking up is a part of it) the
+    /// loop sleeps at once. Timers, stops and posts are as prompt as without it.
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1. On io_uring
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
@@ -109,4 +111,6 @@ struct loop_metrics {
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop
