@@ -21,6 +21,7 @@ Installs with apt what is missing, builds the library, its tests and its example
 
 Environment: CXX chooses the compiler of every preset but clang. SIMPLENET_REQUIRE_BACKENDS names the
 backends whose tests must not be skipped (default: epoll, and io_uring where the kernel has it).
+SIMPLENET_REQUIRE_NAMESPACES=1: nor those that need network namespaces (default: where they can be had).
 END
 }
 
@@ -134,6 +135,15 @@ require_backends() {
     fi
 }
 
+# Where a process may have namespaces of its own, the tests that make a network in them must run.
+require_namespaces() {
+    if [[ -n ${SIMPLENET_REQUIRE_NAMESPACES+set} ]]; then return; fi
+    if unshare --net --mount true 2>/dev/null ||
+        unshare --map-root-user --net --mount true 2>/dev/null; then
+        export SIMPLENET_REQUIRE_NAMESPACES=1
+    fi
+}
+
 # say_why_skipped <preset>: the reasons GoogleTest gave, which ctest keeps to itself.
 say_why_skipped() {
     awk '/: Skipped$/ { getline reason; ++count[reason] }
@@ -161,6 +171,7 @@ run_preset() {
 
     headline "$preset: test"
     require_backends "$preset"
+    require_namespaces
     run_ctest "$preset" || status=$?
     result=$(grep -E '^[0-9]+% tests passed' "$log" || echo "ctest ended with status $status")
     skipped=$(grep -c -E '\*\*\*Skipped' "$log" || true)

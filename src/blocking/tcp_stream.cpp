@@ -9,7 +9,7 @@
 
 #include <poll.h>
 
-namespace simplenet::blocking {
+namespace simplenet::inline v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -38,4 +38,4 @@ result<tcp_stream> tcp_stream::from(nonblocking::tcp_stream&& other) noexcept {
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::blocking
+} // namespace simplenet::inline v0::blocking

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::nonblocking {
+namespace simplenet::inline v0::nonblocking {
 
 namespace sys = detail::sys;
 
@@ -28,4 +28,4 @@ result<tcp_stream> tcp_stream::from(blocking::tcp_stream&& other) noexcept {
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::nonblocking
+} // namespace simplenet::inline v0::nonblocking

@@ -2,10 +2,10 @@
 
 #include "runtime/loop.hpp"
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void post_to(run_queue& queue, posted& item) noexcept {
     static_cast<loop&>(queue).post(item);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -1,10 +1,10 @@
 #include "runtime/name_resolver.hpp"
 
+#include "runtime/signals_blocked.hpp"
 #include "sys/threads.hpp"
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -13,31 +13,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
 constinit std::atomic<name_resolver*> current_resolver = nullptr;
-
-/// Signals are for the threads of the program: its handlers do not expect this one. Not those of a
-/// fault, whose handlers (of a sanitizer, or one that writes a report) run where it happens. A
-/// thread inherits the mask of the one that starts it.
-class signals_blocked {
-public:
-    signals_blocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
-            sigdelset(&all, fault);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    signals_blocked(const signals_blocked&) = delete;
-    signals_blocked& operator=(const signals_blocked&) = delete;
-    ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_;
-};
 
 } // namespace
 
@@ -223,4 +203,4 @@ void lookup_operation::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

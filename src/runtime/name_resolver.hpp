@@ -19,7 +19,7 @@
 
 #include <sys/types.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class lookup_operation;
 
@@ -152,4 +152,4 @@ private:
     stop_reason stopped_ = stop_reason::none;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

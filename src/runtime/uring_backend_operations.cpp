@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::submit(operation& op) noexcept {
     io_record& record = *op.record;
@@ -48,7 +48,7 @@ void uring_backend::submit(operation& op) noexcept {
 }
 
 void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
-    unstarve(*op.record);
+    if (is_read(op.kind)) unstarve(*op.record);
     if (op.kernel_references != 0) {
         submit_cancel(op);
     } else if (reason == stop_reason::deadline) {
@@ -72,7 +72,9 @@ void uring_backend::unwatch(readiness_operation& op) noexcept {
 }
 
 void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcept {
-    if (outcome != 0 && outcome != -ENOENT && outcome != -EALREADY) op.outcome = outcome;
+    const bool unheard = outcome == -ENOENT || outcome == -EALREADY; // see cancel_completed()
+    if (unheard && op.kernel_references > 1) unwatch(op);
+    if (outcome != 0 && !unheard) op.outcome = outcome;
     --references_;
     if (--op.kernel_references != 0) return;
     if (op.outcome > 0) return loop_.complete(op, 0);
@@ -84,7 +86,10 @@ void uring_backend::submit_send(operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     // One buffer even of a vectored write: the entry then points to nothing but the bytes.
     const const_buffer rest = next_bytes(op);
-    const int flags = MSG_NOSIGNAL | (op.kind == request::write_all ? MSG_WAITALL : 0);
+    // With MSG_WAITALL the kernel says nothing until all is sent, which an idle timeout would
+    // take for silence.
+    const bool at_once = op.kind == request::write_all && !op.record->idle;
+    const int flags = MSG_NOSIGNAL | (at_once ? MSG_WAITALL : 0);
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
                        std::min<std::size_t>(rest.size(), INT_MAX), flags);
     entry.user_data = tagged(&op, subject::operation);
@@ -120,6 +125,14 @@ void uring_backend::submit_cancel(operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_cancel64(&entry, tagged(&op, subject::operation), 0);
     entry.user_data = tagged(&op, subject::operation_cancel);
+}
+
+// The kernel does not find what is on its way from one attempt to the next (ENOENT), or is with a
+// worker thread (EALREADY), and then goes on to wait with it as if nobody had asked. So it is asked
+// again, until the operation's own completion is there.
+void uring_backend::cancel_completed(operation& op, int outcome) noexcept {
+    if (outcome < 0 && op.kernel_references > 1) submit_cancel(op);
+    released(op);
 }
 
 void uring_backend::operation_completed(operation& op, const uring::completion& seen) noexcept {
@@ -180,6 +193,7 @@ void uring_backend::finish(operation& op) noexcept {
     case request::write_all: {
         const bool done = advance_write(op, static_cast<std::size_t>(outcome));
         if (done || op.kind == request::write_some) return loop_.complete(op, 0);
+        loop_.touch(*op.record);
         break;
     }
     case request::read_some:
@@ -188,6 +202,7 @@ void uring_backend::finish(operation& op) noexcept {
             return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
         op.moved += static_cast<std::size_t>(outcome);
         if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
+        loop_.touch(*op.record);
         break;
     case request::receive:
         if (outcome == 0)
@@ -224,4 +239,4 @@ int uring_backend::connected(io_record& record) noexcept {
     return outcome ? 0 : outcome.error().value();
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <liburing.h>
 
-namespace simplenet::detail::uring {
+namespace simplenet::inline v0::detail::uring {
 
 /// A copy of an io_uring_cqe, whose place in the ring is given back before it is looked at.
 struct completion {
@@ -164,4 +164,4 @@ private:
     std::uint32_t added_ = 0; // since publish()
 };
 
-} // namespace simplenet::detail::uring
+} // namespace simplenet::inline v0::detail::uring

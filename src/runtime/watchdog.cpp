@@ -1,6 +1,7 @@
 #include "runtime/watchdog.hpp"
 
 #include "runtime/loop.hpp"
+#include "runtime/signals_blocked.hpp"
 #include "sys/threads.hpp"
 
 #include <simplenet/coro/task.hpp>
@@ -35,7 +36,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -210,6 +211,7 @@ public:
         loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
             stopping_ = false;
+            const signals_blocked inherited;
             thread_ = sys::start_thread([this] { watch(); });
         }
         loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
@@ -250,7 +252,6 @@ private:
     }
 
     void watch() {
-        block_signals();
         std::unique_lock lock{guard_};
         while (!stopping_) {
             std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;
@@ -297,13 +298,6 @@ private:
         return true;
     }
 
-    /// Signals are for the program's own threads.
-    static void block_signals() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-    }
-
     std::mutex guard_;
     std::condition_variable changed_;
     std::vector<watched_loop> loops_;
@@ -325,4 +319,4 @@ void unwatch(loop& watched) noexcept {
     the_watchdog().remove(watched);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -33,4 +33,4 @@ void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why
     static_cast<loop*>(target->queue)->post(*target);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -198,6 +198,10 @@ void duplex_operation::run() noexcept {
     resume();
 }
 
+void duplex_operation::describe(std::string& text) {
+    text += is_read(kind_) ? "bytes from a duplex" : "room in a duplex";
+}
+
 void duplex_operation::on_stop(stop_reason reason) noexcept {
     switch (phase_) {
     case state::idle:
@@ -311,4 +315,4 @@ std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes) {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

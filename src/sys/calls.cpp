@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 namespace {
 
@@ -292,13 +292,13 @@ void unmap_memory(void* memory, std::size_t bytes) noexcept {
     static_cast<void>(made<call::munmap>(::munmap, memory, bytes));
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 // Of core, and here because here is who talks to the kernel.
 void close_descriptor(int fd) noexcept {
     sys::close(fd);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// The error that a negative outcome stands for, in `std::system_category()`.
 ///
@@ -75,16 +75,16 @@ template <class Call>
 /// The outcome of a call that has just returned -1.
 [[gnu::cold]] ssize_t failure() noexcept;
 
-/// recv() and send(), once: -EINTR is left to the caller.
+/// recv() and send(), once and as they are: of -1, failure() is what the others return, EINTR
+/// included.
 // For the hottest places: a loop around the call keeps its arguments in registers that have to be
-// saved, a fifth of what starting a write costs.
+// saved, a fifth of what starting a write costs; and one comparison finds both failures and
+// counts that need more work.
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
-    const ssize_t outcome = made<call::recv>(::recv, fd, data, size, 0);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::recv>(::recv, fd, data, size, 0);
 }
 [[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size) noexcept {
-    const ssize_t outcome = made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
 }
 
 /// recvmsg(2). Descriptors that arrive are CLOEXEC.
@@ -274,4 +274,4 @@ void drain_eventfd(int fd) noexcept;
 [[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -10,7 +10,7 @@
 
 #include <sys/epoll.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// epoll_create1(2), CLOEXEC.
 [[nodiscard]] int epoll_create() noexcept;
@@ -35,4 +35,4 @@ namespace simplenet::detail::sys {
                                     static_cast<int>(events.size()), &timeout, nullptr);
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

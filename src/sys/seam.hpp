@@ -17,7 +17,7 @@
 #include <utility>
 #endif
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// What can fail. Named for the system call, or for what the C library calls it.
 enum class call : std::uint8_t {
@@ -246,4 +246,4 @@ template <call, class Function, class... Arguments>
 
 #endif
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

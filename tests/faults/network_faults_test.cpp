@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -337,4 +337,4 @@ TEST_P(network_faults_test, signal_set) {
 INSTANTIATE_TEST_SUITE_P(backends, network_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

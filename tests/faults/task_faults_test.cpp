@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -268,4 +268,4 @@ TEST_P(task_faults_test, end_of_a_loop_with_work_in_flight) {
 INSTANTIATE_TEST_SUITE_P(backends, task_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -348,4 +348,4 @@ INSTANTIATE_TEST_SUITE_P(backends, cross_channel_test, all_backends, backend_nam
 INSTANTIATE_TEST_SUITE_P(backends, cross_channel_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

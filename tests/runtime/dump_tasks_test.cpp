@@ -2,12 +2,20 @@
 
 #include <simplenet/coro/or_return.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/cross_channel.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/runtime/readiness.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
+#include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_event.hpp>
+#include <simplenet/sync/async_mutex.hpp>
+#include <simplenet/sync/async_semaphore.hpp>
+#include <simplenet/sync/channel.hpp>
+#include <simplenet/sync/oneshot.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/background_loop.hpp"
@@ -28,12 +36,13 @@
 
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
@@ -108,6 +117,50 @@ TEST_P(dump_tasks_test, says_which_descriptor_of_others_a_task_waits_for) {
 
     const std::string wait = "async_wait_readable on fd " + std::to_string(out.get()) + "\n";
     EXPECT_THAT(dump(), ContainsRegex(wait + "(.*\n)+.*" + wait));
+}
+
+TEST_P(dump_tasks_test, says_which_kind_of_thing_a_task_waits_for) {
+    async_event event;
+    async_mutex mutex;
+    async_semaphore semaphore{0};
+    channel<int> values{1};
+    channel<int> full{0};
+    cross_channel<int> crossing{1};
+    oneshot<int> answer;
+    auto [here, there] = duplex(4);
+    auto [ours, theirs] = connect_raw();
+
+    loop().spawn([&]() -> task<> { (void)co_await event.wait(); });
+    loop().spawn([&]() -> task<> {
+        auto held = co_await mutex.lock();
+        (void)co_await mutex.lock();
+    });
+    loop().spawn([&]() -> task<> { (void)co_await semaphore.acquire(); });
+    loop().spawn([&]() -> task<> { (void)co_await values.receive(); });
+    loop().spawn([&]() -> task<> { (void)co_await full.send(1); });
+    loop().spawn([&]() -> task<> { (void)co_await crossing.receive(); });
+    loop().spawn([&]() -> task<> { (void)co_await answer.receive(); });
+    loop().spawn([&]() -> task<> {
+        std::array<char, 8> buffer;
+        (void)co_await here.read_some(buffer);
+    });
+    loop().spawn([&]() -> task<> {
+        queued_writer writer{std::move(ours)};
+        std::string much(8'000'000, 'x');
+        (void)writer.enqueue(std::move(much));
+        (void)co_await writer.flush();
+    });
+    loop().run_for(1ms);
+
+    const std::string text = dump();
+    for (const char* what :
+         {"an async_event", "an async_mutex", "an async_semaphore", "a value from a channel",
+          "room in a channel", "a value from a cross_channel", "the value of a oneshot",
+          "bytes from a duplex", "a queued_writer"}) {
+        EXPECT_THAT(text, HasSubstr(what));
+    }
+    EXPECT_THAT(text, Not(HasSubstr("simplenet::"))); // the name of a class tells a user nothing
+    remake_loop();                                    // ends them, before what they wait at
 }
 
 TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {
@@ -228,4 +281,4 @@ TEST_P(dump_tasks_test, a_debugger_may_call_it_anywhere) {
 INSTANTIATE_TEST_SUITE_P(backends, dump_tasks_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -24,7 +24,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -154,6 +154,39 @@ TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_dead
         release.count_down();
         EXPECT_EQ(error_of(co_await call), errc::deadline_exceeded);
         EXPECT_EQ(error_of(co_await work), errc::deadline_exceeded);
+    });
+}
+
+// It used to throw, since an int holds no error: with_timeout() promises a result.
+TEST_P(run_on_test, a_limit_reports_a_call_without_errors_that_never_began) {
+    background_loop other{options()};
+    std::latch release{1};
+    other->post([&] { release.wait(); });
+    auto number = [] { return 7; };
+    auto nothing = [] {};
+    auto within = []<class T>(task<T> work) -> task<result<T>> {
+        co_return co_await with_timeout(std::move(work), 1ms);
+    };
+    auto unlimited = [&]() -> task<std::error_code> {
+        try {
+            (void)co_await run_on(*other, number);
+        } catch (const std::system_error& error) {
+            co_return error.code();
+        }
+        co_return std::error_code{};
+    };
+
+    run([&]() -> task<> {
+        auto first = spawn(within(run_on(*other, number)));
+        auto second = spawn(within(run_on(*other, nothing)));
+        auto third = spawn(unlimited());
+        EXPECT_TRUE(co_await async_sleep(2ms));
+        third.request_stop();
+        release.count_down();
+        EXPECT_EQ(error_of(co_await first), errc::deadline_exceeded);
+        EXPECT_EQ(error_of(co_await second), errc::deadline_exceeded);
+        // Nobody there has a place for the error.
+        EXPECT_EQ(co_await third, std::errc::operation_canceled);
     });
 }
 
@@ -376,4 +409,4 @@ TEST_P(run_on_test, many_at_once_from_loops_that_call_each_other) {
 INSTANTIATE_TEST_SUITE_P(backends, run_on_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -14,11 +14,13 @@
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,7 +30,7 @@
 #include <gmock/gmock.h>
 #include <netinet/tcp.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -460,6 +462,54 @@ TEST_P(tcp_stream_test, a_read_fails_when_nothing_moved_for_the_idle_timeout_and
     });
 }
 
+// It counted only when all of it had moved, so that a slow download was taken for a dead one.
+TEST_P(tcp_stream_test, a_transfer_that_moves_slowly_is_not_idle) {
+    testing::manual_clock time;
+    time.set_automatic(false);
+    remake_loop({.clock = &time});
+    auto [ours, theirs] =
+        testing::connect_raw_local({.ours = 4096, .theirs = 4096}); // TCP may delay its ACK
+    const std::string much = noise(200'000);
+    const auto slowly = [&](const join_handle<transfer_result>& transfer,
+                            const std::function<void()>& move) -> task<> {
+        for (co_await turns(200); !transfer.done(); co_await turns(200)) {
+            time.advance(6ms);
+            move();
+        }
+    };
+    run([&]() -> task<> {
+        ours.set_idle_timeout(50ms);
+        std::array<std::byte, 8> buffer;
+        auto read = [&]() -> task<result<std::size_t>> {
+            co_return co_await ours.read_some(buffer);
+        };
+        auto reading = spawn(read);
+        auto send = [&]() -> task<transfer_result> {
+            co_return co_await async_write_all(ours, much);
+        };
+        auto sending = spawn(send);
+        const std::function<void()> take = [&] {
+            std::array<char, 4000> some;
+            static_cast<void>(::recv(theirs.fd(), some.data(), some.size(), MSG_DONTWAIT));
+        };
+        co_await slowly(sending, take);
+        EXPECT_TRUE(co_await sending);
+        EXPECT_FALSE(reading.done());
+        reading.request_stop();
+        EXPECT_EQ(error_of(co_await reading), std::errc::operation_canceled);
+
+        std::string all(40, '\0');
+        auto receive = [&]() -> task<transfer_result> {
+            co_return co_await async_read_exact(ours, all);
+        };
+        auto receiving = spawn(receive);
+        const std::function<void()> give = [&] { theirs.send("x"); };
+        co_await slowly(receiving, give);
+        EXPECT_TRUE(co_await receiving);
+        EXPECT_GT(time.elapsed(), 500ms);
+    });
+}
+
 TEST_P(tcp_stream_test, movement_in_either_direction_prolongs_the_idle_timeout) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -707,4 +757,4 @@ TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
 INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -3,6 +3,7 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/descriptor_limit.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
@@ -18,7 +19,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#include <sys/ioctl.h>
+
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -280,6 +283,106 @@ TEST_P(copy_test, a_peer_that_is_gone_in_the_middle_of_a_large_amount_is_an_erro
     receiving.join();
 }
 
+/// A copy that has moved much at once and waits for more.
+class copy_after_much_test : public testing::backend_test {
+protected:
+    using copy_handle = join_handle<transfer_result>;
+
+    static constexpr std::size_t much = 60'000; // less than any receive window
+
+    task<> pass_on(testing::raw_peer& source, testing::raw_peer& sink, std::size_t size) {
+        source.send(noise(size));
+        co_await until([&] { return waiting(sink) == size; });
+        EXPECT_TRUE(sink.receive(size) == noise(size));
+    }
+
+    void during(auto check) {
+        auto body = [&]() -> task<> {
+            auto copying = spawn(async_copy(from_, to_));
+            co_await pass_on(source_, sink_, much);
+            co_await check(copying);
+        };
+        run(body);
+    }
+    /// Bytes that `sink` could receive.
+    [[nodiscard]] static std::size_t waiting(const testing::raw_peer& sink) {
+        int count = 0;
+        EXPECT_EQ(::ioctl(sink.fd(), FIONREAD, &count), 0);
+        return static_cast<std::size_t>(count);
+    }
+
+    testing::raw_connection<tcp_stream> in_ = connect_raw();
+    testing::raw_connection<tcp_stream> out_ = connect_raw();
+    tcp_stream& from_ = in_.ours;
+    tcp_stream& to_ = out_.ours;
+    testing::raw_peer& source_ = in_.theirs;
+    testing::raw_peer& sink_ = out_.theirs;
+};
+
+TEST_P(copy_after_much_test, little_and_much_again_arrive) {
+    during([&](copy_handle& copying) -> task<> {
+        for (const std::size_t size : {std::size_t{3}, much, std::size_t{1}, much})
+            co_await pass_on(source_, sink_, size);
+        source_.shutdown_write();
+        EXPECT_EQ((co_await copying).value_or(0), 3 * much + 4);
+    });
+}
+
+TEST_P(copy_after_much_test, the_end_is_the_end) {
+    during([&](copy_handle& copying) -> task<> {
+        source_.shutdown_write();
+        EXPECT_EQ((co_await copying).value_or(0), much);
+    });
+}
+
+TEST_P(copy_after_much_test, an_error_is_reported_once_and_not_lost) {
+    during([&](copy_handle& copying) -> task<> {
+        source_.reset();
+        const auto outcome = co_await copying;
+        EXPECT_EQ(error_of(outcome), std::errc::connection_reset);
+        EXPECT_EQ(outcome.error().transferred, much);
+    });
+}
+
+TEST_P(copy_after_much_test, a_stop_loses_nothing) {
+    during([&](copy_handle& copying) -> task<> {
+        copying.request_stop();
+        const auto outcome = co_await copying;
+        EXPECT_EQ(error_of(outcome), std::errc::operation_canceled);
+        EXPECT_EQ(outcome.error().transferred, much);
+        source_.send("def");
+        std::string rest(3, '\0');
+        EXPECT_TRUE(co_await async_read_exact(from_, rest));
+        EXPECT_EQ(rest, "def");
+    });
+}
+
+TEST_P(copy_after_much_test, a_close_from_beside_ends_it) {
+    during([&](copy_handle& copying) -> task<> {
+        from_.close();
+        EXPECT_EQ(error_of(co_await copying), std::errc::operation_canceled);
+    });
+}
+
+// It would hold two descriptors for each idle copy.
+TEST_P(copy_after_much_test, it_holds_no_pipe_while_it_waits) {
+    auto [from, source] = connect_raw();
+    auto [to, sink] = connect_raw();
+    auto beside = [&]() -> task<> {
+        const std::size_t before = testing::open_descriptor_count(); // with the spare pipe
+        auto copying = spawn(async_copy(from, to));
+        co_await pass_on(source, sink, much);
+        EXPECT_EQ(testing::open_descriptor_count(), before);
+        copying.request_stop();
+        static_cast<void>(co_await copying);
+    };
+    during([&](copy_handle& copying) -> task<> {
+        co_await beside();
+        copying.request_stop();
+        static_cast<void>(co_await copying);
+    });
+}
+
 TEST_P(copy_test, copies_that_cannot_write_leave_receive_buffers_to_others) {
     remake_loop({.receive_pool = 65536});
     std::vector<testing::raw_connection<tcp_stream>> sources;
@@ -454,6 +557,7 @@ TEST_P(copy_test, a_loop_that_ends_ends_its_copies) {
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, copy_test, all_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, copy_after_much_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

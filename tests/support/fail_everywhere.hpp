@@ -9,6 +9,7 @@
 #include "backend_test.hpp"
 #include "failing_allocations.hpp"
 #include "fault_plan.hpp"
+#include "full_form.hpp"
 #include "raw_peer.hpp"
 
 #include <simplenet/simplenet.hpp>
@@ -17,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +41,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// A little play, made anew for each run. It joins all that it starts.
 class fault_scenario {
@@ -56,12 +58,6 @@ public:
     /// Coroutines end on other threads, so that their frames cannot be counted on this one.
     [[nodiscard]] virtual bool crosses_threads() const { return false; }
 };
-
-/// Whether every error is tried at every place, and not only a few: what scripts/soak.sh runs.
-inline bool in_full() {
-    const char* const asked = std::getenv("SIMPLENET_FULL");
-    return asked != nullptr && *asked != '\0' && *asked != '0';
-}
 
 /// An error that a call may report by its manual page.
 struct possible_error {
@@ -285,9 +281,8 @@ protected:
         fail_entries();
         disturb_completions();
         fail_allocations();
-        RecordProperty("runs", runs_);
-        std::printf("%d runs: %d as if nothing had happened, %d ended with an error\n", runs_,
-                    unharmed_, runs_ - unharmed_);
+        report_figures(std::to_string(runs_) + " runs, " + std::to_string(unharmed_) +
+                       " as if nothing had happened, the others ended with an error");
     }
 
 private:
@@ -445,8 +440,6 @@ private:
         std::fflush(nullptr);
         const pid_t child = ::fork();
         if (child == 0) {
-            std::signal(SIGALRM, SIG_DFL);
-            ::alarm(20);
             const int before = failures();
             expect_clean_here(where, what);
             std::fflush(nullptr);
@@ -464,7 +457,9 @@ private:
     }
     void expect_clean_here(const std::string& where, const disturbance& what) {
         announce(where);
+        ::alarm(60);
         const report told = run(what);
+        ::alarm(0);
         announce({});
         ++runs_;
         const ::testing::ScopedTrace trace{__FILE__, __LINE__, where};
@@ -490,12 +485,12 @@ private:
     static std::vector<unsigned> places(unsigned count) {
         std::vector<unsigned> chosen;
         for (unsigned at = 0; at < count; ++at) {
-            if (in_full() || at < 2 || at + 1 == count) chosen.push_back(at);
+            if (full_form() || at < 2 || at + 1 == count) chosen.push_back(at);
         }
         return chosen;
     }
     static std::span<const possible_error> chosen(std::span<const possible_error> all) {
-        return in_full() ? all : all.first(std::min<std::size_t>(all.size(), 2));
+        return full_form() ? all : all.first(std::min<std::size_t>(all.size(), 2));
     }
     static std::string nth(unsigned at) { return " #" + std::to_string(at); }
     static std::string text_of(int error) { return ": " + std::generic_category().message(error); }
@@ -510,7 +505,7 @@ private:
                         where + text_of(error.number),
                         {.plan = [=](fault_plan& plan) { plan.fail(which, at, error.number); },
                          .lasts = error.costs_one});
-                    if (!error.lasts || (!in_full() && at != 0)) continue;
+                    if (!error.lasts || (!full_form() && at != 0)) continue;
                     expect_clean(where + text_of(error.number) + " from then on",
                                  {.plan =
                                       [=](fault_plan& plan) {
@@ -521,7 +516,7 @@ private:
                 if (is_cut(which)) {
                     expect_clean(where + ": one at a time from then on",
                                  {.plan = [=](fault_plan& plan) {
-                                     plan.shorten(which, at, 1, in_full() ? from_then_on : 64);
+                                     plan.shorten(which, at, 1, full_form() ? from_then_on : 64);
                                  }});
                 }
             }
@@ -553,7 +548,7 @@ private:
                         where + text_of(error.number),
                         {.plan = [=](fault_plan& plan) { plan.fail(which, at, error.number); },
                          .lasts = error.costs_one});
-                    if (!error.lasts || (!in_full() && at != 0)) continue;
+                    if (!error.lasts || (!full_form() && at != 0)) continue;
                     expect_clean(where + text_of(error.number) + " from then on",
                                  {.plan =
                                       [=](fault_plan& plan) {
@@ -595,7 +590,7 @@ private:
 
     void fail_allocations() {
         const auto count = static_cast<unsigned>(calm_.seen_allocations);
-        const unsigned step = in_full() ? 1 : std::max(1U, count / 24);
+        const unsigned step = full_form() ? 1 : std::max(1U, count / 24);
         for (unsigned at = 0; at < count; at += step) {
             for (const bool lasts : {false, true}) {
                 expect_clean("allocation" + nth(at) + (lasts ? " and all that follow" : ""),
@@ -604,17 +599,20 @@ private:
         }
     }
 
-    /// Who dies, dies with the name of the run.
+    /// Who dies, or hangs where no loop can notice, does so with the name of the run.
     static void announce(const std::string& where) {
         static bool handled = false;
-        std::snprintf(current_, sizeof current_, "\nin the run: %s\n", where.c_str());
-        if (!std::exchange(handled, true)) {
-            std::signal(SIGABRT, [](int) {
-                static_cast<void>(
-                    !::write(STDERR_FILENO, current_, std::char_traits<char>::length(current_)));
-                std::signal(SIGABRT, SIG_DFL);
-            });
-        }
+        std::snprintf(current_, sizeof current_, "
+in the run: %s
+", where.c_str());
+        if (std::exchange(handled, true)) return;
+        std::signal(SIGALRM, [](int) {
+            std::abort(); });
+        std::signal(SIGABRT, [](int) {
+            static_cast<void>(
+                !::write(STDERR_FILENO, current_, std::char_traits<char>::length(current_)));
+            std::signal(SIGABRT, SIG_DFL);
+        });
     }
     static inline char current_[256];
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -627,4 +625,4 @@ private:
     int unharmed_ = 0;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

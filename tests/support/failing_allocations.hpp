@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// For this thread and as long as it lives.
 class failing_allocations {
@@ -31,4 +31,4 @@ public:
     ~exempt_allocations();
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

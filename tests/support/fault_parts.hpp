@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 struct connection {
     tcp_stream client;
@@ -93,4 +93,4 @@ task<result<>> converse(Stream stream, std::string_view text, std::string& got) 
     co_return co_await read_all(stream, got);
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

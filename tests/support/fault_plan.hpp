@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 using detail::sys::call;
 
@@ -244,4 +244,4 @@ private:
     detail::sys::intercepting installed_{*this};
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 namespace {
 
 using ::testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST(seam_test, a_close_that_fails_has_closed) {
 }
 
 } // namespace
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -10,10 +10,13 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Hands `item` to the loop that `queue` is a part of. Any thread.
@@ -302,6 +305,7 @@ public:
         , channel_{&to}
         , held_{std::forward<Value>(value)} {}
 
+    void describe(std::string& text) override { text += "room in a cross_channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -338,6 +342,7 @@ public:
         : detail::cross_operation<receiving>{from.lock_}
         , channel_{&from} {}
 
+    void describe(std::string& text) override { text += "a value from a cross_channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -362,4 +367,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

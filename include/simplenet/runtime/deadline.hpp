@@ -9,10 +9,13 @@
 #include <chrono>
 #include <concepts>
 #include <coroutine>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// An `expected` that can say why its operation was stopped: such an operation reports it itself.
@@ -20,20 +23,34 @@ template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
+/// What run_on() throws for a call that never began, where the call's type has no place for an
+/// error.
+class never_began final : public std::system_error {
+public:
+    using std::system_error::system_error;
+};
+
 /// The result of an awaitable that can be stopped from around it: its own if that can say so, else
-/// `result<T>`, where `code` replaces a value that came too late.
+/// `result<T>`, where `code` replaces a value that came too late, and one that never came.
 template <class Resume>
 auto finish_stopped(Resume& resume, bool stopped, std::error_code code) {
     using value = std::invoke_result_t<Resume&>;
     if constexpr (reports_errors<std::remove_cvref_t<value>>) {
         return resume();
-    } else if constexpr (std::is_void_v<value>) {
-        resume();
-        return stopped ? result<>{fail(code)} : result<>{};
     } else {
         using plain = std::remove_cvref_t<value>;
-        plain held = resume();
-        return stopped ? result<plain>{fail(code)} : result<plain>{std::move(held)};
+        try {
+            if constexpr (std::is_void_v<value>) {
+                resume();
+                return stopped ? result<>{fail(code)} : result<>{};
+            } else {
+                plain held = resume();
+                return stopped ? result<plain>{fail(code)} : result<plain>{std::move(held)};
+            }
+        } catch (const never_began&) {
+            if (!stopped) throw;
+            return result<plain>{fail(code)};
+        }
     }
 }
 
@@ -84,10 +101,12 @@ template <leaf Operation, class Limit>
 class [[nodiscard]] limited_operation final : private timer_node {
 public:
     limited_operation(Operation&& operation, Limit limit) noexcept
-        : operation_{std::move(operation)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(operation)}
         , limit_{limit} {}
     limited_operation(limited_operation&& other) noexcept
-        : operation_{std::move(other.operation_)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(other.operation_)}
         , limit_{other.limit_} {}
 
     bool await_ready() const noexcept { return operation_.await_ready(); }
@@ -161,4 +180,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 #pragma once
 // run_on: a call on another loop, awaited on this one. Layer runtime.
 
+#include <simplenet/coro/safe_in_co_await.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/deadline.hpp>
@@ -12,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
@@ -31,16 +34,16 @@ public:
     using remote_wait<T>::remote_wait;
 
     T await_resume() {
-        if constexpr (reports_errors<T>) {
-            if (!this->answered()) {
-                const stop_reason why = this->state_->why().load();
-                return T{std::unexpect,
-                         error_of(why == stop_reason::none ? stop_reason::canceled : why)};
+        if (!this->answered()) {
+            const stop_reason why = this->state_->why().load();
+            const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
+            if constexpr (reports_errors<T>) {
+                return T{std::unexpect, code};
+            } else {
+                throw never_began{code};
             }
-            return this->state_->take();
-        } else {
-            return remote_wait<T>::await_resume();
         }
+        return this->state_->take();
     }
 };
 
@@ -102,7 +105,8 @@ inline namespace runtime {
 ///
 /// @return What the call, or its task, returns; rethrows its exception. If it never came to its
 ///         end, because `where` was destroyed before: operation_canceled, as the error of an
-///         expected that can hold one, else thrown as `std::system_error`.
+///         expected that can hold one, else thrown as `std::system_error`; with_timeout() and
+///         with_stop() turn the latter into the error of their result, if it was their doing.
 /// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
 /// @par Cancellation
 /// A stop goes to the task over there with its reason (operation_canceled or deadline_exceeded),
@@ -140,4 +144,6 @@ template <executor Executor, class Function, class... Args>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -11,7 +11,9 @@
 #include <cstddef>
 #include <span>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 namespace streams {
 
@@ -108,4 +110,6 @@ public:
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -15,7 +15,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -107,7 +109,7 @@ concept splices_to = requires(Reader& from, Writer& to) {
 // What an error or a stop leaves in the pipe is lost like what they leave in a block: it is dropped
 // with the pipe.
 template <class Reader, class Writer>
-task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
+task<result<>> move_through_pipe(Reader& from, Writer& to, std::size_t& moved) {
     copy_pipe pipe;
     while (pipe.usable()) {
         const result<std::size_t> count = from.splice_ready(pipe.in(), copy_pipe::capacity);
@@ -122,6 +124,21 @@ task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
         pipe.holds(0);
     }
     co_return result<>{};
+}
+
+/// Copies by the pipe for as long as much comes at once. Small pieces, the end and errors are left
+/// to receive().
+// It waits without the pipe, which is then another's to use, and without receive(): on io_uring
+// that would make the kernel receive ahead, and the pipe wait until it no longer does.
+template <class Reader, class Writer>
+task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
+    for (;;) {
+        const std::size_t before = moved;
+        const result<> spliced = co_await move_through_pipe(from, to, moved);
+        if (!spliced || moved - before < copy_pipe::threshold) co_return spliced;
+        const auto bytes = co_await from.await_bytes_operation();
+        if (!bytes) co_return fail(bytes);
+    }
 }
 
 /// Has receive(), which waits without memory and ends with a lease.
@@ -303,4 +320,6 @@ template <detail::copied_both_ways A, detail::copied_both_ways B>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

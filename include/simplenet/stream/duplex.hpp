@@ -12,9 +12,12 @@
 #include <cstdint>
 #include <expected>
 #include <span>
+#include <string>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 struct duplex_pipe;
@@ -52,6 +55,7 @@ public:
 
     void run() noexcept final;
     void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
 
 protected:
     // Only idle ones move.
@@ -217,4 +221,6 @@ private:
 duplex(std::size_t capacity_bytes = std::size_t{64} * 1024);
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -75,6 +77,7 @@ public:
         return {};
     }
 
+    void describe(std::string& text) override { text += "a queued_writer"; }
     void on_stop(stop_reason reason) noexcept override;
 
 private:
@@ -136,6 +139,7 @@ protected:
     }
     void wrote(std::size_t count) noexcept;
     void failed(std::error_code error) noexcept;
+    [[nodiscard]] bool is_dropped() const noexcept { return !held_; }
     [[nodiscard]] bool is_ending() const noexcept { return phase_ == phase::ending; }
     void ended(result<> outcome) noexcept;
 
@@ -209,6 +213,8 @@ private:
                 }
                 if (!count) co_return failed(count.error());
                 wrote(*count);
+                // The write beat the stop of a drop: nobody is left to wake what parks now.
+                if (is_dropped()) co_return;
             }
             if (is_ending()) {
                 if constexpr (half_closable<Stream>) {
@@ -362,4 +368,6 @@ template <class Stream>
 queued_writer(Stream, watermarks = {}) -> queued_writer<Stream>;
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -4,8 +4,11 @@
 #include <simplenet/sync/waiter.hpp>
 
 #include <coroutine>
+#include <string>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A switch that coroutines of one loop can wait for.
@@ -51,6 +54,7 @@ public:
     explicit wait_operation(async_event& at) noexcept
         : event_{&at} {}
 
+    void describe(std::string& text) override { text += "an async_event"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -72,4 +76,6 @@ inline async_event::wait_operation async_event::wait() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

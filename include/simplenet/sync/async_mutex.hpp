@@ -5,9 +5,12 @@
 
 #include <coroutine>
 #include <optional>
+#include <string>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class condition_waiter;
 } // namespace detail
@@ -106,6 +109,7 @@ public:
     explicit lock_operation(async_mutex& at) noexcept
         : mutex_{&at} {}
 
+    void describe(std::string& text) override { text += "an async_mutex"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -135,4 +139,6 @@ inline std::optional<async_mutex::guard> async_mutex::try_lock() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -7,10 +7,13 @@
 #include <coroutine>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A bounded queue between coroutines of one loop.
@@ -126,6 +129,7 @@ public:
         : channel_{&to}
         , held_{std::forward<Value>(value)} {}
 
+    void describe(std::string& text) override { text += "room in a channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -155,6 +159,7 @@ public:
     explicit receive_operation(channel& from) noexcept
         : channel_{&from} {}
 
+    void describe(std::string& text) override { text += "a value from a channel"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -179,4 +184,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

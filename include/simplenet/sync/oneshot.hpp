@@ -7,10 +7,13 @@
 #include <concepts>
 #include <coroutine>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Receives one value, which a `oneshot::sender` sends: an answer to a request, say.
@@ -143,6 +146,7 @@ public:
     explicit receive_operation(oneshot& from) noexcept
         : oneshot_{&from} {}
 
+    void describe(std::string& text) override { text += "the value of a oneshot"; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
@@ -171,4 +175,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop
