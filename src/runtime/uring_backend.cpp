@@ -31,7 +31,7 @@ result<> uring_backend::open(const loop_options& options) {
         return fail(sys::error_from(outcome));
     }
     // All that fits into the queue, so that set_aside() cannot fail. Memory only when it is used.
-    aside_.reserve(completion_entries);
+    aside_.reserve(ring_.get()->cq.ring_entries);
     read_ahead_ = std::max<std::size_t>(options.read_ahead, 1);
     post_buffers(first_buffers);
     return {};

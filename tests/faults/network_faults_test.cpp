@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace simplenet::inline v0 {
@@ -281,6 +282,73 @@ class sending_local_datagrams : public fault_scenario {
 };
 TEST_P(network_faults_test, local_datagrams) {
     fail_everywhere<sending_local_datagrams>();
+}
+
+/// A socket of a server that has died is in the way.
+class replacing_a_socket : public fault_scenario {
+    task<result<std::string>> play() override {
+        const auto at = co_await or_return(local_endpoint::parse(path_));
+        {
+            auto dead = co_await or_return(local_listener::bind(at));
+            dead.close();
+            co_await dead.closed();
+        }
+        auto listener = co_await or_return(local_listener::bind(at, {.unlink_existing = true}));
+        co_await or_return(listener.unlink_path());
+        co_return "replaced";
+    }
+    testing::temporary_directory folder_;
+    std::string path_ = folder_ / "socket";
+};
+TEST_P(network_faults_test, socket_in_the_way) {
+    fail_everywhere<replacing_a_socket>();
+}
+
+/// What waits in the system call: one thread can be both sides, as the kernel keeps what is small.
+class blocking_sockets : public fault_scenario {
+    static result<std::string> talk() {
+        auto listener = blocking::tcp_listener::bind(endpoint::loopback(0));
+        if (!listener) return fail(listener);
+        const auto at = listener->local_endpoint();
+        if (!at) return fail(at);
+        auto client = blocking::tcp_stream::connect(*at, 5s);
+        if (!client) return fail(client);
+        // By hand: an accept that has lost its only connection waits for ever.
+        const int taken = ::accept4(listener->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+        if (taken < 0) return fail(std::errc::io_error);
+        auto server = blocking::tcp_stream::adopt(unique_fd{taken});
+        if (!server) return fail(server);
+        if (auto set = server->set_no_delay(true); !set) return fail(set);
+        if (auto sent = client->write_all("words"); !sent) return fail(sent);
+        std::string got(5, '\0');
+        if (auto came = server->read_exact(got); !came) return fail(came);
+        if (auto told = client->shutdown_write(); !told) return fail(told);
+        const auto end = server->read_some(got);
+        if (!end && end.error() != errc::end_of_stream) return fail(end);
+        return got;
+    }
+    task<result<std::string>> play() override { co_return talk(); }
+};
+TEST_P(network_faults_test, blocking_sockets) {
+    fail_everywhere<blocking_sockets>();
+}
+
+/// A loop inside of another one, as far as its descriptor goes.
+class embedding : public fault_scenario {
+    task<result<std::string>> play() override {
+        event_loop* const here = event_loop::current();
+        // -1 if there is no descriptor, or no memory, for it; and the loop goes on without.
+        static_cast<void>(here->native_handle());
+        co_await or_return(co_await async_sleep(100us));
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.shutdown_write());
+        co_await or_return(co_await read_all(ends.server, got_));
+        co_return "embedded";
+    }
+    std::string got_;
+};
+TEST_P(network_faults_test, native_handle) {
+    fail_everywhere<embedding>();
 }
 
 class waiting_for_a_pipe : public fault_scenario {
