@@ -27,7 +27,7 @@ namespace {
 
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
-    explicit epoll_backend(loop& owner) noexcept
+    explicit epoll_backend(loop& owner)
         : loop_{owner}
         , waits_{owner} {}
     ~epoll_backend() override {
@@ -170,9 +170,10 @@ private:
 
     std::uint32_t take_slot() {
         if (free_slots_.empty()) {
-            slots_.emplace_back();
+            if (slots_.size() == slots_.capacity()) slots_.reserve(2 * slots_.size());
             // Here and not where it is given back, which must not fail.
             free_slots_.reserve(slots_.capacity());
+            slots_.emplace_back();
             return static_cast<std::uint32_t>(slots_.size() - 1);
         }
         const std::uint32_t slot = free_slots_.back();
@@ -183,7 +184,12 @@ private:
     int add(io_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
         constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
-        const std::uint32_t slot = take_slot();
+        std::uint32_t slot = 0;
+        try {
+            slot = take_slot();
+        } catch (const std::bad_alloc&) {
+            return -ENOMEM;
+        }
         watched& at = slots_[slot];
         epoll_event event{.events = all,
                           .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};

@@ -34,6 +34,8 @@ void relax_processor() noexcept {
 
 loop::~loop() {
     tear_down();
+    while (!spare_.empty())
+        delete &spare_.pop_front();
 }
 
 // --- running
@@ -224,14 +226,13 @@ std::size_t loop::take_posted() noexcept {
 }
 
 void loop::settle_touched(clock::time_point now) noexcept {
-    for (idle_state* idle : touched_) {
-        idle->touched = false;
-        idle->last = now;
-        if (idle->limit > no_wait && !idle->armed() && idle->record.reader != nullptr) {
-            timers.insert_after(*idle, idle->limit);
+    while (!touched_.empty()) {
+        idle_state& idle = touched_.pop_front();
+        idle.last = now;
+        if (idle.limit > no_wait && !idle.armed() && idle.record.reader != nullptr) {
+            timers.insert_after(idle, idle.limit);
         }
     }
-    touched_.clear();
 }
 
 bool loop::has_work() const noexcept {
@@ -250,11 +251,15 @@ void loop::complain_of_fork() noexcept {
     std::abort();
 }
 
-void loop::enter_thread() noexcept {
+void loop::claim_thread() noexcept {
     if (is_inherited()) complain_of_fork();
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
+}
+
+void loop::enter_thread() {
+    claim_thread();
     if (options_.stall_threshold > no_wait && !watched_) begin_watch();
 }
 
@@ -380,8 +385,7 @@ void loop::describe(std::string& text) {
 io_record& loop::new_record(int descriptor) {
     auto* const home = static_cast<loop*>(run_queue::current());
     if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
-    io_record& reused = *home->spare_.back().release();
-    home->spare_.pop_back();
+    io_record& reused = home->spare_.pop_front(); // the last one: it is warm
     reused.reset(descriptor);
     return reused;
 }
@@ -454,15 +458,14 @@ void loop::free_if_unused(io_record& record) noexcept {
     if (record.held || !record.finished || !record.closed_waiters.empty()) return;
     // A release() whose coroutine was destroyed before it took the descriptor.
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-    if (record.idle && record.idle->touched) std::erase(touched_, record.idle.get());
+    if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
     record.unlink_all();
-    spare_.emplace_back(&record);
+    spare_.push_front(record);
 }
 
 void loop::note_touched(idle_state& idle) noexcept {
-    idle.touched = true;
     timers.attend();
-    touched_.push_back(&idle);
+    touched_.push_back(idle);
 }
 
 void loop::pause_accepting(io_record& listener) noexcept {
@@ -493,7 +496,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
 void loop::tear_down() noexcept {
     if (!driver_) return;
     dump_signal_.disarm();
-    enter_thread();
+    claim_thread();
     {
         const active here_now{*this};
         begin_teardown();
