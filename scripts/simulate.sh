@@ -32,15 +32,16 @@ if (($# > 0)); then shift; fi
 ((${#numbers[@]} <= 2)) || { usage >&2; exit 2; }
 
 directory=$root/build/simulate
+log=$directory/simulate.log
+mkdir -p "$directory"
 launcher=()
 if have ccache; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 # Debug, so that there are seams and every check of the library; and optimised all the same.
 cmake -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O2 -g1" \
-    -DSIMPLENET_SEAMS=ON -DSIMPLENET_BUILD_EXAMPLES=OFF "${launcher[@]}" >"$directory.log" 2>&1 ||
-    { cat "$directory.log" >&2; die "CMake could not configure the simulator."; }
-cmake --build "$directory" --target simplenet_simulate --parallel "$(default_jobs)" >"$directory.log" 2>&1 ||
-    { cat "$directory.log" >&2; die "the simulator does not build."; }
-rm -f "$directory.log"
+    -DSIMPLENET_SEAMS=ON -DSIMPLENET_BUILD_EXAMPLES=OFF "${launcher[@]}" >"$log" 2>&1 ||
+    { cat "$log" >&2; die "CMake could not configure the simulator."; }
+cmake --build "$directory" --target simplenet_simulate --parallel "$(default_jobs)" >"$log" 2>&1 ||
+    { cat "$log" >&2; die "the simulator does not build."; }
 
 exec "$directory/tests/simulation/simplenet_simulate" \
     --seeds "${numbers[0]:-1000}" --first "${numbers[1]:-1}" "$@"

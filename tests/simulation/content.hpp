@@ -79,10 +79,12 @@ limited_or_not(Operation what, std::optional<std::chrono::nanoseconds> limit) {
     co_return co_await std::move(what);
 }
 
-/// A read that a deadline ended left nothing unread.
+/// A read that a deadline ended left nothing unread, as far as the network was honest about what
+/// there was.
 template <class Stream>
 void expect_nothing_there(world& in, const Stream& from, std::error_code error) {
-    if (error != errc::deadline_exceeded || in.net.like().not_yet != 0) return;
+    const conditions& like = in.net.like();
+    if (error != errc::deadline_exceeded || like.not_yet != 0 || like.cut != 0) return;
     const int fd = from.native_handle();
     in.expect(fd < 0 || in.net.waiting_at(fd) == 0, "data that is there beats a deadline");
 }
