@@ -308,9 +308,6 @@ struct network::node {
 
     [[nodiscard]] bool is_stream() const noexcept { return type == SOCK_STREAM; }
     [[nodiscard]] bool is_local() const noexcept { return domain == AF_UNIX; }
-    [[nodiscard]] std::size_t room_to_send() const noexcept {
-        return send_room - std::min(send_room, sent.size());
-    }
     [[nodiscard]] std::size_t room_to_receive() const noexcept {
         return receive_room - std::min(receive_room, received.size());
     }
@@ -442,6 +439,16 @@ void network::happen(const event& what) {
     }
 }
 
+/// Bytes that a send would find room for. A local stream has one queue, which is its reader's.
+std::size_t network::room_to_send(const node& from) const noexcept {
+    if (from.is_local()) return nodes_[from.peer]->room_to_receive();
+    return from.send_room - std::min(from.send_room, from.sent.size());
+}
+
+std::size_t network::room_in_all(const node& from) const noexcept {
+    return from.is_local() ? nodes_[from.peer]->receive_room : from.send_room;
+}
+
 // --- readiness
 // --------------------------------------------------------------------------------------
 
@@ -462,7 +469,7 @@ unsigned network::readiness(const node& of) const noexcept {
     if (!of.connected) return is | EPOLLOUT | EPOLLHUP;
     if (!of.received.empty()) is |= EPOLLIN;
     if (of.end_received || of.reads_end) is |= EPOLLIN | EPOLLRDHUP;
-    if (of.no_more || of.room_to_send() * 3 >= of.send_room) is |= EPOLLOUT;
+    if (of.no_more || room_to_send(of) * 3 >= room_in_all(of)) is |= EPOLLOUT;
     if (of.no_more && (of.end_received || of.reads_end)) is |= EPOLLHUP;
     return is;
 }
@@ -622,7 +629,9 @@ void network::deliver(node& from) {
         return reset(from, from.is_local() || from.end_received ? EPIPE : ECONNRESET);
     }
     std::size_t count = std::min(from.sent.size(), to.room_to_receive());
-    if (count > 1 && random_.chance(like_.cut)) count = random_.size_up_to(count);
+    if (count > 1 && !from.is_local() && random_.chance(like_.cut)) {
+        count = random_.size_up_to(count);
+    }
     if (count != 0) {
         to.received.add(from.sent.data(), count);
         from.sent.drop(count);
@@ -659,7 +668,13 @@ void network::finish_sending(node& from) {
 
 /// `reader` took something: its window opens.
 void network::make_way(node& reader) {
-    if (reader.peer != 0) want_delivery(*nodes_[reader.peer]);
+    if (reader.peer == 0) return;
+    node& writer = *nodes_[reader.peer];
+    want_delivery(writer);
+    if (writer.is_local() && writer.wants_room && (readiness(writer) & EPOLLOUT) != 0) {
+        writer.wants_room = false;
+        tell(writer);
+    }
 }
 
 void network::reset(node& at, int error) {
@@ -1048,7 +1063,7 @@ ssize_t network::take_stream(node& from, std::span<const iovec> pieces, std::siz
     if (from.connecting) return -EAGAIN;
     if (!from.connected) return from.is_local() ? -ENOTCONN : -EPIPE;
     if (from.is_local() && nodes_[from.peer]->gone) return -EPIPE;
-    std::size_t count = std::min(most, from.room_to_send());
+    std::size_t count = std::min(most, room_to_send(from));
     if (most != 0 && (count == 0 || random_.chance(like_.not_yet))) {
         if (count != 0) schedule(now() + latency(), step::tell, from.number);
         from.wants_room = true;
@@ -1245,7 +1260,7 @@ ssize_t network::sendmsg(int fd, const msghdr& message, int flags) {
 }
 
 ssize_t network::sendfile(int to, int from, off_t offset, std::size_t size) {
-    std::vector<std::byte> bytes(std::min(size, of(to).room_to_send() + 1));
+    std::vector<std::byte> bytes(std::min(size, room_to_send(of(to)) + 1));
     const ssize_t count = ::pread(from, bytes.data(), bytes.size(), offset);
     if (count < 0) return -errno;
     if (count == 0) return 0;

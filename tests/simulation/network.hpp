@@ -183,7 +183,8 @@ private:
     void arrive(std::uint32_t flight);
     void put(node& into, datagram&& what);
     ssize_t send_datagram(node& from, const name& to, std::vector<std::byte>&& bytes);
-    ssize_t stream_room(node& from);
+    [[nodiscard]] std::size_t room_to_send(const node& from) const noexcept;
+    [[nodiscard]] std::size_t room_in_all(const node& from) const noexcept;
     ssize_t take_stream(node& from, std::span<const iovec> pieces, std::size_t most);
     ssize_t give_stream(node& to, std::span<const iovec> places, int flags);
     ssize_t give_datagram(node& to, msghdr& message, int flags);

