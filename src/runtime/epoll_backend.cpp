@@ -27,9 +27,10 @@ namespace {
 
 class epoll_backend final : public backend_driver, private receive_pool::listener {
 public:
-    explicit epoll_backend(loop& owner)
+    epoll_backend(loop& owner, backend kind)
         : loop_{owner}
-        , waits_{owner} {}
+        , waits_{owner}
+        , kind_{kind} {}
     ~epoll_backend() override {
         if (pool_ != nullptr) pool_->abandon();
     }
@@ -142,7 +143,7 @@ public:
     int native_handle() noexcept override { return epoll_.get(); }
     void announce() noexcept override { wake(); }
     bool busy() const noexcept override { return false; } // the kernel keeps no buffer of ours
-    backend kind() const noexcept override { return backend::epoll; }
+    backend kind() const noexcept override { return kind_; }
     receive_pool& pool() noexcept override { return *pool_; }
 
 private:
@@ -424,6 +425,7 @@ private:
 
     loop& loop_;
     epoll_waits waits_;
+    const backend kind_; // what the loop was asked for
     unique_fd epoll_;
     unique_fd wake_;
     receive_pool* pool_ = nullptr;
@@ -438,7 +440,13 @@ private:
 
 result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
                                                            const loop_options& options) {
-    auto made = std::make_unique<epoll_backend>(owner);
+#if SIMPLENET_SEAMS
+    const bool simulated = options.backend == simulated_backend;
+    auto made =
+        std::make_unique<epoll_backend>(owner, simulated ? simulated_backend : backend::epoll);
+#else
+    auto made = std::make_unique<epoll_backend>(owner, backend::epoll);
+#endif
     if (auto opened = made->open(options); !opened) return fail(opened);
     return made;
 }

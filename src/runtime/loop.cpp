@@ -194,6 +194,10 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
     // A slot of the wheel's last level begins further away: what is in it was never meant to come.
     constexpr nanoseconds never{std::int64_t{1} << 61};
     const auto next = timers.next();
+    if (time_->moved_by_poll_) {
+        const auto left = next ? std::max<nanoseconds>(*next - now(), no_wait) : forever;
+        return driver_->poll(std::min(limit, left));
+    }
     if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
 
     if (waits_for_io()) {
