@@ -602,12 +602,9 @@ private:
     /// Who dies, or hangs where no loop can notice, does so with the name of the run.
     static void announce(const std::string& where) {
         static bool handled = false;
-        std::snprintf(current_, sizeof current_, "
-in the run: %s
-", where.c_str());
+        std::snprintf(current_, sizeof current_, "\nin the run: %s\n", where.c_str());
         if (std::exchange(handled, true)) return;
-        std::signal(SIGALRM, [](int) {
-            std::abort(); });
+        std::signal(SIGALRM, [](int) { std::abort(); });
         std::signal(SIGABRT, [](int) {
             static_cast<void>(
                 !::write(STDERR_FILENO, current_, std::char_traits<char>::length(current_)));
