@@ -101,7 +101,7 @@ protected:
     void watch(testing::raw_connection<Stream> connection) {
         observations seen;
         loop_->spawn(play(connection.ours, connection.theirs, seen));
-        ASSERT_TRUE(loop_->run_for(testing::test_limit + quiet_time));
+        ASSERT_TRUE(loop_->run_for(testing::test_limit + 2 * quiet_time));
         EXPECT_EQ(seen, expected_of(GetParam()));
     }
 

@@ -30,7 +30,7 @@ protected:
     void make_tiny_loop() {
         remake_loop({.queue_depth = 8, .completion_depth = 16, .read_ahead = 1, .receive_pool = 1});
     }
-    const std::uint64_t enough_ = short_or_full<std::uint64_t>(10'000, 1'000'000);
+    const std::uint64_t enough_ = short_or_full<std::uint64_t>(10'000, 100'000);
     std::uint64_t operations_ = 0;
 
     template <class Stream>
