@@ -33,6 +33,12 @@ void io_object::expect_descriptors() noexcept {
     record_->reads_to_the_end = record_->never_ahead = true;
 }
 
+void io_object::expect_read_error(int error) noexcept {
+    if (error == 0) return;
+    record_->end = error;
+    record_->readable = true;
+}
+
 void io_object::abort_on_close(bool abort) noexcept {
     if (record_ != nullptr) record_->aborts = abort;
 }
