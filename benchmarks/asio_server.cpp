@@ -50,8 +50,13 @@ public:
 
     void enqueue(std::string bytes) {
         waiting_.push_back(std::move(bytes));
-        if (!sending_.empty()) return;
-        send();
+        if (!sending_.empty() || posted_) return;
+        // Later, so that what is queued in the same turn leaves with it.
+        posted_ = true;
+        asio::post(stream_->get_executor(), [self = shared_from_this()] {
+            self->posted_ = false;
+            if (!self->stopped_) self->send();
+        });
     }
     void stop() { stopped_ = true; }
 
@@ -74,6 +79,7 @@ private:
     std::vector<std::string> waiting_;
     std::vector<std::string> sending_;
     std::vector<asio::const_buffer> buffers_;
+    bool posted_ = false;
     bool stopped_ = false;
 };
 

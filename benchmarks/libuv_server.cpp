@@ -1,5 +1,5 @@
-// Echo with libuv: its callbacks, one loop, one buffer for each connection; the reply is tried with
-// uv_try_write() first, which is what those who look for speed do.
+// Echo, or a source of bytes, with libuv: its callbacks, one loop, one buffer for each connection;
+// the reply is tried with uv_try_write() first, which is what those who look for speed do.
 
 #include "server_options.hpp"
 
@@ -12,6 +12,7 @@
 namespace {
 
 std::size_t buffer_size = 4096;
+std::string block_bytes; // that a source writes; empty: this is an echo server
 
 struct connection {
     uv_tcp_t handle{};
@@ -57,6 +58,16 @@ void have_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* from) {
     });
 }
 
+/// Writes blocks for as long as anybody reads: the next one when the kernel has taken this one.
+void write_block(connection& which) {
+    uv_buf_t block = uv_buf_init(block_bytes.data(), static_cast<unsigned>(block_bytes.size()));
+    uv_write(&which.request, stream_of(which), &block, 1, [](uv_write_t* request, int error) {
+        connection& written = *static_cast<connection*>(request->data);
+        if (error != 0) return end(written);
+        write_block(written);
+    });
+}
+
 void accept_one(uv_stream_t* listener, int error) {
     if (error != 0) return;
     auto* const which = new connection;
@@ -64,6 +75,8 @@ void accept_one(uv_stream_t* listener, int error) {
     which->handle.data = which;
     if (uv_accept(listener, stream_of(*which)) != 0) return end(*which);
     uv_tcp_nodelay(&which->handle, 1);
+    which->request.data = which;
+    if (!block_bytes.empty()) return write_block(*which);
     uv_read_start(stream_of(*which), allocate, have_read);
 }
 
@@ -71,9 +84,10 @@ void accept_one(uv_stream_t* listener, int error) {
 
 int main(int argc, char** argv) {
     bench::arguments given{argc, argv};
-    const auto how = bench::server_options::read(given, "epoll", {"echo"});
+    const auto how = bench::server_options::read(given, "epoll", {"echo", "source"});
     given.done();
     buffer_size = how.buffer;
+    if (how.mode == "source") block_bytes.assign(how.block, 'x');
 
     uv_loop_t* const loop = uv_default_loop();
     uv_tcp_t listener;

@@ -99,7 +99,8 @@ struct connection {
     int fd = -1;
     std::uint64_t to_send = 0; // bytes of messages that were started
     std::uint64_t to_receive = 0;
-    std::int64_t started = 0; // of the oldest message on the way
+    std::uint64_t begun = 0; // messages; when is in client::started_
+    std::uint64_t answered = 0;
 };
 
 class client {
@@ -108,7 +109,8 @@ public:
         : how_{how}
         , message_(how.size, 'x')
         , into_(std::max<std::size_t>(how.size, 65536))
-        , connections_(connections) {
+        , connections_(connections)
+        , started_(connections * how.pipeline) {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         if (epoll_ < 0) fail("epoll_create1");
         open_all();
@@ -202,10 +204,16 @@ private:
     void start_message(connection& of) {
         if (left_to_start_ == 0) return;
         --left_to_start_;
-        if (of.to_receive == 0) of.started = now();
+        started(of, of.begun++) = now();
         of.to_send += how_.size;
         of.to_receive += how_.size * how_.copies;
         send(of);
+    }
+
+    /// When the message number `which` of a connection began; room for those on the way.
+    std::int64_t& started(const connection& of, std::uint64_t which) {
+        const auto index = static_cast<std::uint64_t>(&of - connections_.data());
+        return started_[index * how_.pipeline + which % how_.pipeline];
     }
 
     void send(connection& of) {
@@ -228,8 +236,7 @@ private:
         const std::uint64_t after = (of.to_receive + reply - 1) / reply;
         for (std::uint64_t done = after; done != before; ++done) {
             const std::int64_t at = now();
-            latencies.add(at - of.started);
-            of.started = at;
+            latencies.add(at - started(of, of.answered++));
             --left_to_finish_;
             if (how_.churn && !storming_) {
                 ::close(of.fd);
@@ -244,6 +251,7 @@ private:
     std::vector<char> message_;
     std::vector<char> into_;
     std::vector<connection> connections_;
+    std::vector<std::int64_t> started_; // of each connection as many as it may have on the way
     int epoll_ = -1;
     bool storming_ = false;
     std::uint64_t left_to_start_ = 0;

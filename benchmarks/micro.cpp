@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -29,7 +30,16 @@ using benchmark::State;
 
 namespace {
 
-constexpr std::size_t children = 100; // of when_all
+constexpr std::size_t children = 100;  // of when_all
+constexpr std::size_t outstanding = 8; // timers that are armed at a time by timer_outlives_turns
+
+/// When the pending timer number `at` of `count` is due: between 10 s and 60 s from now, in no
+/// order. None of them fires while it is measured, and the timer of 30 s that is measured is
+/// neither the first nor the last: being the first is the worst case of Asio's heap.
+std::chrono::milliseconds pending_delay(std::int64_t at, std::int64_t count) {
+    constexpr std::int64_t prime = 2'654'435'761;
+    return 10s + 50'000ms * (at * prime % count) / count;
+}
 
 namespace ours {
 
@@ -48,8 +58,8 @@ void on_loop(backend which, State& state, Body body) {
 task<int> child() {
     co_return 1;
 }
-task<> sleeper() {
-    static_cast<void>(co_await async_sleep(1h));
+task<> sleeper(std::chrono::milliseconds delay) {
+    static_cast<void>(co_await async_sleep(delay));
 }
 
 task<> coroutine_call(State& state) {
@@ -91,7 +101,7 @@ task<> channel_ping_pong(State& state) {
 }
 task<> with_pending_timers(State& state) {
     for (std::int64_t at = 0; at < state.range(0); ++at)
-        spawn(sleeper()).detach();
+        spawn(sleeper(pending_delay(at, state.range(0)))).detach();
     static_cast<void>(co_await async_sleep(1ms)); // all of them wait
     for (int at = 0; at < 10; ++at)
         co_await yield();
@@ -100,6 +110,18 @@ task<> timer_arm_cancel(State& state) {
     co_await with_pending_timers(state);
     for (auto _ : state)
         static_cast<void>(co_await with_timeout(yield(), 30s));
+}
+/// Each timer lives for eight turns of the loop, so it does not go before the loop has polled.
+task<> timer_outlives_turns(State& state) {
+    co_await with_pending_timers(state);
+    std::array<join_handle<>, outstanding> armed;
+    std::size_t at = 0;
+    for (auto _ : state) {
+        join_handle<>& oldest = armed[at % outstanding];
+        if (at++ >= outstanding) oldest.request_stop();
+        oldest = spawn(sleeper(30s));
+        co_await yield();
+    }
 }
 task<> timer_arm_expire(State& state) {
     co_await with_pending_timers(state);
@@ -129,7 +151,7 @@ void post_across_threads(State& state, backend which) {
     // The thread that runs a loop makes and destroys it.
     std::thread runner{[&] {
         auto loop = or_throw(event_loop::create({.backend = which}));
-        loop.spawn(sleeper()).detach();
+        loop.spawn(sleeper(1h)).detach();
         made = &loop;
         loop.run();
     }};
@@ -231,7 +253,7 @@ awaitable<timers> pending_timers(State& state) {
     timers all;
     all.reserve(static_cast<std::size_t>(state.range(0)));
     for (std::int64_t at = 0; at < state.range(0); ++at) {
-        all.emplace_back(executor, 1h);
+        all.emplace_back(executor, pending_delay(at, state.range(0)));
         all.back().async_wait([](boost::system::error_code) {});
     }
     co_return all;
@@ -246,6 +268,20 @@ awaitable<void> timer_arm_cancel(State& state) {
         timer.cancel();
     }
 }
+awaitable<void> timer_outlives_turns(State& state) {
+    const timers pending = co_await pending_timers(state);
+    const auto executor = co_await asio::this_coro::executor;
+    timers armed;
+    for (std::size_t at = 0; at < outstanding; ++at)
+        armed.emplace_back(executor);
+    std::size_t at = 0;
+    for (auto _ : state) {
+        asio::steady_timer& oldest = armed[at++ % outstanding];
+        oldest.expires_after(30s); // cancels what it waited for
+        oldest.async_wait([](boost::system::error_code) {});
+        co_await asio::post(use_awaitable);
+    }
+}
 awaitable<void> timer_arm_expire(State& state) {
     const timers pending = co_await pending_timers(state);
     asio::steady_timer timer{co_await asio::this_coro::executor};
@@ -256,8 +292,12 @@ awaitable<void> timer_arm_expire(State& state) {
 }
 awaitable<void> resolve_numeric(State& state) {
     asio::ip::tcp::resolver resolver{co_await asio::this_coro::executor};
+    // Ours takes the port as a number; these flags spare Asio the search in /etc/services.
+    const auto numeric =
+        asio::ip::tcp::resolver::numeric_host | asio::ip::tcp::resolver::numeric_service;
     for (auto _ : state)
-        benchmark::DoNotOptimize(co_await resolver.async_resolve("127.0.0.1", "80", use_awaitable));
+        benchmark::DoNotOptimize(
+            co_await resolver.async_resolve("127.0.0.1", "80", numeric, use_awaitable));
 }
 
 awaitable<void> post_same_thread(State& state) {
@@ -295,17 +335,28 @@ void post_across_threads(State& state) {
 
 using benchmark_function = std::function<void(State&)>;
 
+/// Whose processor time counts: Asio resolves on a thread of its own.
+enum class spent_by : std::uint8_t { main_thread, process, process_over_time };
+
 void add(const std::string& subject, const std::string& operation, const benchmark_function& run,
-         const std::vector<std::int64_t>& counts = {}, bool threads = false) {
+         const std::vector<std::int64_t>& counts = {}, spent_by whom = spent_by::main_thread) {
     const std::string name = subject + '/' + operation;
     auto* const made =
         benchmark::RegisterBenchmark(name.c_str(), [run](State& state) { run(state); });
     for (const std::int64_t each : counts)
         made->Arg(each);
-    if (threads) made->MeasureProcessCPUTime()->UseRealTime();
+    if (whom != spent_by::main_thread) made->MeasureProcessCPUTime();
+    if (whom == spent_by::process_over_time) made->UseRealTime();
 }
 
 const std::vector<std::int64_t> pending{1, 1000, 100'000, 1'000'000};
+
+// Asio chooses its backend when it is compiled, so there is a program for each.
+#ifdef BOOST_ASIO_HAS_IO_URING_AS_DEFAULT
+[[maybe_unused]] const char* const asio_subject = "asio_io_uring";
+#else
+[[maybe_unused]] const char* const asio_subject = "asio";
+#endif
 
 } // namespace
 
@@ -314,10 +365,11 @@ int main(int argc, char** argv) {
         if (!probe_backend(which)) return;
         const std::string subject = std::string{"ours_"} + to_string(which);
         const auto coroutine = [&](const char* operation, task<> (*body)(State&),
-                                   const std::vector<std::int64_t>& counts = {}) {
+                                   const std::vector<std::int64_t>& counts = {},
+                                   spent_by whom = spent_by::main_thread) {
             add(
                 subject, operation, [=](State& state) { ours::on_loop(which, state, body); },
-                counts);
+                counts, whom);
         };
         coroutine("coroutine_call", ours::coroutine_call);
         coroutine("spawn_join", ours::spawn_join);
@@ -325,19 +377,24 @@ int main(int argc, char** argv) {
         coroutine("when_all_100", ours::when_all_100);
         coroutine("channel", ours::channel_ping_pong);
         coroutine("timer_arm_cancel", ours::timer_arm_cancel, pending);
+        coroutine("timer_outlives_turns", ours::timer_outlives_turns, pending);
         coroutine("timer_arm_expire", ours::timer_arm_expire, pending);
-        coroutine("resolve_numeric", ours::resolve_numeric);
+        coroutine("resolve_numeric", ours::resolve_numeric, {}, spent_by::process);
         coroutine("post_same_thread", ours::post_same_thread, {64});
         add(
             subject, "post_across_threads",
-            [=](State& state) { ours::post_across_threads(state, which); }, {1, 1000}, true);
+            [=](State& state) { ours::post_across_threads(state, which); }, {1, 1000},
+            spent_by::process_over_time);
     };
     add_ours(backend::epoll);
     add_ours(backend::io_uring);
 #ifdef HAS_ASIO
     const auto coroutine = [](const char* operation, theirs::awaitable<void> (*body)(State&),
-                              const std::vector<std::int64_t>& counts = {}) {
-        add("asio", operation, [=](State& state) { theirs::on_context(state, body); }, counts);
+                              const std::vector<std::int64_t>& counts = {},
+                              spent_by whom = spent_by::main_thread) {
+        add(
+            asio_subject, operation, [=](State& state) { theirs::on_context(state, body); }, counts,
+            whom);
     };
     coroutine("coroutine_call", theirs::coroutine_call);
     coroutine("spawn_join", theirs::spawn_join);
@@ -345,10 +402,12 @@ int main(int argc, char** argv) {
     coroutine("when_all_100", theirs::when_all_100);
     coroutine("channel", theirs::channel_ping_pong);
     coroutine("timer_arm_cancel", theirs::timer_arm_cancel, pending);
+    coroutine("timer_outlives_turns", theirs::timer_outlives_turns, pending);
     coroutine("timer_arm_expire", theirs::timer_arm_expire, pending);
-    coroutine("resolve_numeric", theirs::resolve_numeric);
+    coroutine("resolve_numeric", theirs::resolve_numeric, {}, spent_by::process);
     coroutine("post_same_thread", theirs::post_same_thread, {64});
-    add("asio", "post_across_threads", theirs::post_across_threads, {1, 1000}, true);
+    add(asio_subject, "post_across_threads", theirs::post_across_threads, {1, 1000},
+        spent_by::process_over_time);
 #endif
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

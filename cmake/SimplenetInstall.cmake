@@ -3,6 +3,11 @@
 
 include(CMakePackageConfigHelpers)
 
+if(SIMPLENET_SEAMS)
+  install(CODE "message(FATAL_ERROR
+    \"This build has the seams of the tests; configure with -DSIMPLENET_SEAMS=OFF to install it.\")")
+endif()
+
 install(TARGETS simplenet EXPORT libsimplenet-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -69,6 +74,9 @@ endif()
 # a shared one it stays out altogether: pkg-config would demand liburing's own .pc for --cflags.
 if(SIMPLENET_NEEDS_LIBURING)
   set(PC_REQUIRES "Requires: liburing >= 2.3\n")
+endif()
+if(SIMPLENET_EXPERIMENTAL_LIBRARY)
+  set(PC_EXPERIMENTAL_LIBRARY " -fexperimental-library")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/simplenet.pc.in ${generated}/simplenet.pc @ONLY)
 install(FILES ${generated}/simplenet.pc DESTINATION ${pc_dir})

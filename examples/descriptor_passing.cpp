@@ -13,21 +13,28 @@
 #include <string>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace simplenet;
 
 //! [send]
+// A regular file in the directory: no path or link leads out of it, and a descriptor of a directory
+// would let its owner open whatever lies around it. A FIFO must not hold up the loop.
+unique_fd open_in(int directory, const std::string& name) {
+    if (name.find('/') != std::string::npos) return {};
+    unique_fd file{
+        ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+    struct stat about{};
+    if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
+    return file;
+}
+
 // One request is one line with a name. The answer is a line, with a descriptor if there is one.
 task<> hand_out(local_stream peer, int directory) {
-    std::array<char, 256> name;
-    while (const auto count = co_await peer.read_some(name)) {
-        std::string wanted{name.data(), *count};
-        if (wanted.ends_with('\n')) wanted.pop_back();
-        // Not out of the directory: neither by a path nor by a link.
-        const bool fine = wanted.find('/') == std::string::npos && wanted != "..";
-        const unique_fd file{
-            fine ? ::openat(directory, wanted.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1};
+    buffered_reader reader{peer};
+    while (const auto name = co_await reader.read_line(255)) {
+        const unique_fd file = open_in(directory, std::string{*name});
         const auto sent = file ? co_await peer.send_descriptors("here it is\n", file.get())
                                : co_await async_write_all(peer, "no such file\n");
         if (!sent) co_return;
@@ -37,12 +44,13 @@ task<> hand_out(local_stream peer, int directory) {
 
 task<result<>> serve(local_listener listener, int directory) {
     std::cout << "listening" << std::endl; // flushed: somebody may wait for it
-    task_group clients;
-    for (;;) {
-        auto peer = co_await listener.accept();
-        if (!peer) co_return fail(peer);
-        clients.spawn(hand_out(*std::move(peer), directory));
-    }
+    co_return co_await with_group([&](task_group& clients) -> task<result<>> {
+        for (;;) {
+            auto peer = co_await listener.accept();
+            if (!peer) co_return fail(peer);
+            clients.spawn(hand_out(*std::move(peer), directory));
+        }
+    });
 }
 
 task<result<>> fetch(simplenet::local_endpoint server, std::string name) {

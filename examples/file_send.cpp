@@ -59,12 +59,13 @@ task<> serve_one(tcp_stream peer, int file) {
 
 task<result<>> serve(tcp_listener listener, int file) {
     example::announce(listener);
-    task_group clients;
-    for (;;) {
-        auto peer = co_await listener.accept();
-        if (!peer) co_return fail(peer);
-        clients.spawn(serve_one(*std::move(peer), file));
-    }
+    co_return co_await with_group([&](task_group& clients) -> task<result<>> {
+        for (;;) {
+            auto peer = co_await listener.accept();
+            if (!peer) co_return fail(peer);
+            clients.spawn(serve_one(*std::move(peer), file));
+        }
+    });
 }
 
 int main(int argc, char** argv) {

@@ -8,6 +8,8 @@ Every block of C++ in README.md and docs/usage/*.md has a comment before it,
 and says, but for its indentation, what stands between the two lines `//! [compare]` of that file.
 A table after <!-- cells: FILE --> has in its last column code that stands in FILE, whatever its
 line breaks.
+A table after <!-- tests --> names tests of GoogleTest in its last column, as suite.test, or whole
+suites: they exist.
 Links to files of this tree lead somewhere. With --fix the blocks are rewritten from the files.
 """
 
@@ -18,11 +20,14 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md")),
+         ROOT / "docs" / "development" / "promises.md"]
 
 BLOCK = re.compile(r"(?:^<!-- snippet: (?P<file>\S+) (?P<name>.+?) -->\n+)?"
                    r"^```cpp\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 CELLS = re.compile(r"^<!-- cells: (?P<file>\S+) -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
+TESTS = re.compile(r"^<!-- tests -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
+TEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)", re.MULTILINE)
 CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 MARK = re.compile(r"^\s*//! \[.+\]\n", re.MULTILINE)
@@ -36,6 +41,15 @@ def region(file, name):
     if len(parts) != 3:
         return None
     return textwrap.dedent(MARK.sub("", parts[1])).strip("\n") + "\n"
+
+
+def known_tests():
+    """The names of all tests, and of their suites."""
+    names = set()
+    for file in (ROOT / "tests").rglob("*.cpp"):
+        for suite, test in TEST.findall(file.read_text()):
+            names |= {suite, f"{suite}.{test}"}
+    return names
 
 
 def check(page, fix):
@@ -71,6 +85,13 @@ def check(page, fix):
                 cells += 1
                 if code not in compiled:
                     problems.append(f"{where(match)}: `{code}` is not in {match['file']}")
+    for match in TESTS.finditer(text):
+        known = known_tests()
+        for row in match["rows"].splitlines()[2:]:
+            for name in CODE.findall(row.rstrip("| ").rsplit(" | ", 1)[-1]):
+                cells += 1
+                if name not in known:
+                    problems.append(f"{where(match)}: there is no test {name}")
     for match in LINK.finditer(text):
         if not (page.parent / match[1]).exists():
             problems.append(f"{where(match)}: the link to {match[1]} leads nowhere")
@@ -91,7 +112,7 @@ def main():
         blocks += count
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(PAGES)} pages, {blocks} pieces of C++, {len(problems)} problems")
+    print(f"{len(PAGES)} pages, {blocks} pieces of C++ and names of tests, {len(problems)} problems")
     return 1 if problems else 0
 
 

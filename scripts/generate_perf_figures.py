@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
-"""Draws the figures of the README from what scripts/run_perf_suite.sh wrote.
+"""Draws the figures of the README, and prints its tables, from what scripts/run_perf_suite.sh wrote.
 
-    python3 scripts/generate_perf_figures.py [--data docs/development/perf-data/DATE] [--out docs/figures]
+    python3 scripts/generate_perf_figures.py                      # docs/figures/*.svg, and the tables
+    python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
+    python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
 
-Without --data it takes the latest date. Needs matplotlib (Debian, Ubuntu: python3-matplotlib). The same
-data give the same bytes.
+Takes the latest complete run in docs/development/perf-data; --data DIR takes that one. Needs matplotlib
+(Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
 """
 
 import argparse
-import csv
-import json
 import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.path.join(ROOT, "docs", "development", "perf-data")
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+from perf import tables  # noqa: E402
+from perf.data import Data, newest  # noqa: E402
 
 OURS = {
     "ours_epoll_read_some": "libsimplenet, epoll, read_some",
@@ -23,6 +29,8 @@ OURS = {
     "ours_io_uring_receive": "libsimplenet, io_uring, receive",
     "ours_epoll": "libsimplenet, epoll",
     "ours_io_uring": "libsimplenet, io_uring",
+    "ours_epoll_read_some_busy_poll": "libsimplenet, epoll, read_some, busy polling",
+    "ours_io_uring_read_some_busy_poll": "libsimplenet, io_uring, read_some, busy polling",
 }
 OTHERS = {
     "asio": "Boost.Asio",
@@ -37,54 +45,41 @@ OTHERS = {
 }
 NAMES = {**OURS, **OTHERS}
 COLOURS = {
-    **dict(zip(OURS, ["#0b5fa5", "#3d8fd1", "#0f7a4d", "#45b583", "#0b5fa5", "#0f7a4d"])),
+    **dict(zip(OURS, ["#0b5fa5", "#3d8fd1", "#0f7a4d", "#45b583", "#0b5fa5", "#0f7a4d", "#7fb8e6", "#8fd4b5"])),
     **dict(
         zip(OTHERS, ["#c1440e", "#c1440e", "#e58a5c", "#8a5ba8", "#c9a227", "#a08a55", "#999999", "#444444", "#777777"])
     ),
 }
 
 
-def newest():
-    dates = sorted(os.listdir(DATA)) if os.path.isdir(DATA) else []
-    dates = [each for each in dates if os.path.exists(os.path.join(DATA, each, "medians.csv"))]
-    if not dates:
-        sys.exit("no data yet: run scripts/run_perf_suite.sh")
-    return os.path.join(DATA, dates[-1])
-
-
-def read(directory):
-    """{(scenario, case, measure): {subject: value}}, and what the figures depend on."""
-    medians = {}
-    with open(os.path.join(directory, "medians.csv"), newline="") as file:
-        for row in csv.DictReader(file):
-            key = row["scenario"], row["case"], row["measure"]
-            medians.setdefault(key, {})[row["subject"]] = float(row["value"])
-    with open(os.path.join(directory, "summary.json")) as file:
-        return medians, json.load(file)["meta"]
-
-
-def relative(medians, keys, base):
-    """For each key the values as parts of that of `base`; keys without it are left out."""
-    found = []
-    for label, key in keys:
-        values = medians.get(key, {})
-        if values.get(base):
-            found.append((label, {name: value / values[base] for name, value in values.items()}))
-    return found
+PALE = 0.35
 
 
 def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
-    """Groups of bars: [(label, {subject: value})]; draws nothing when there is nothing."""
+    """Groups of bars: [(label, {subject: (value, low, high, pale)})]; draws nothing when there is nothing."""
     subjects = [name for name in NAMES if any(name in values for _, values in groups)]
     if not groups or not subjects:
-        print(f"{os.path.basename(file)}: no data")
+        print(f"{os.path.basename(file)}: no data", file=sys.stderr)
         return
     figure, axes = plot.subplots(figsize=(max(6.5, 0.16 * len(groups) * len(subjects) + 3), 4))
     width = 0.84 / len(subjects)
     for at, name in enumerate(subjects):
-        places = [group + (at + 0.5) * width - 0.42 for group in range(len(groups))]
-        heights = [values.get(name, float("nan")) for _, values in groups]
-        axes.bar(places, heights, width * 0.92, label=NAMES[name], color=COLOURS[name])
+        first = True
+        for group, (_, values) in enumerate(groups):
+            if name not in values:
+                continue
+            value, low, high, pale = values[name]
+            axes.bar(
+                group + (at + 0.5) * width - 0.42,
+                value,
+                width * 0.92,
+                label=NAMES[name] if first else None,
+                color=COLOURS[name],
+                alpha=PALE if pale else 1.0,
+                yerr=[[max(value - low, 0.0)], [max(high - value, 0.0)]],
+                error_kw={"elinewidth": 0.7, "ecolor": "#333333"},
+            )
+            first = False
     axes.set_xticks(range(len(groups)), [label for label, _ in groups])
     axes.set_ylabel(axis)
     axes.set_title(title, loc="left", fontsize=11)
@@ -93,55 +88,58 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     if logarithmic:
         axes.set_yscale("log")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1))
+    legend = axes.legend(fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1))
+    for handle in legend.legend_handles:
+        handle.set_alpha(1.0)
     figure.savefig(file, bbox_inches="tight", metadata={} if file.endswith("png") else {"Date": None})
     plot.close(figure)
-    print(os.path.relpath(file))
+    print(os.path.relpath(file), file=sys.stderr)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a directory that the suite wrote (default: the latest date)")
-    parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
-    parser.add_argument("--format", choices=["svg", "png"], default="svg")
-    given = parser.parse_args()
-    try:
-        import matplotlib
-    except ImportError:
-        sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
-    matplotlib.use("agg" if given.format == "png" else "svg")
+def relative(data, keys):
+    """Paired costs; a cost of ours that is a tie is pale."""
+    found = []
+    for label, key in keys:
+        costs = data.costs(key)
+        if costs:
+            found.append((label, {name: (*three, data.unclear(key, name)) for name, three in costs.items()}))
+    return found
+
+
+def absolute(data, keys):
+    return [
+        (label, {name: (*three, False) for name, three in data.absolutes(key).items()})
+        for label, key in keys
+        if key in data.medians
+    ]
+
+
+def draw(data, out, format_name):
+    import matplotlib  # pylint: disable=import-outside-toplevel
+
+    matplotlib.use("agg" if format_name == "png" else "svg")
     matplotlib.rcParams["svg.hashsalt"] = "libsimplenet"
-    from matplotlib import pyplot
+    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
 
-    medians, meta = read(given.data or newest())
-    os.makedirs(given.out, exist_ok=True)
-    where = f"{meta['processor']}, Linux {meta['kernel']}, {meta['date']}"
+    os.makedirs(out, exist_ok=True)
+    meta = data.meta
+    where = f"{meta['processor']}, Linux {meta['kernel']}, {meta['date']}, {meta['commit']}"
+    paired = f"{where}\nmedians within a round, and what the rounds allow; pale: a tie"
 
-    def out(name):
-        return os.path.join(given.out, f"{name}.{given.format}")
+    def file(name):
+        return os.path.join(out, f"{name}.{format_name}")
 
     for size in (64, 1024, 16384):
         keys = [
             (f"{count} connection{'s' if count > 1 else ''}", ("async_tcp_echo", f"{size}B_{count}", "server_cpu_ns"))
             for count in (1, 8, 10, 100, 1000)
         ]
-        bars(
-            pyplot,
-            f"Echo of {size} bytes: processor time of the server, one processor\n{where}",
-            relative(medians, keys, "asio_epoll"),
-            "for a round trip, Boost.Asio on epoll = 1",
-            out(f"echo_{size}"),
-            1.0,
-        )
+        title = f"Echo of {size} bytes: processor time of the server, one processor\n{paired}"
+        axis = "for a round trip, Boost.Asio on epoll = 1"
+        bars(pyplot, title, relative(data, keys), axis, file(f"echo_{size}"), 1.0)
     keys = [(f"{count} at once", ("connection_churn", str(count), "server_cpu_ns")) for count in (16, 32, 64)]
-    bars(
-        pyplot,
-        f"Connect, one round trip, reset: processor time of the server\n{where}",
-        relative(medians, keys, "asio_epoll"),
-        "Boost.Asio on epoll = 1",
-        out("churn"),
-        1.0,
-    )
+    title = f"Connect, one round trip, reset: processor time of the server\n{paired}"
+    bars(pyplot, title, relative(data, keys), "Boost.Asio on epoll = 1", file("churn"), 1.0)
     pieces = [
         ("await", "coroutine_call"),
         ("spawn, join", "spawn_join"),
@@ -149,18 +147,56 @@ def main():
         ("when_all\nof 100", "when_all_100"),
         ("channel", "channel"),
         ("timer,\n100 000", "timer_arm_cancel_100000"),
+        ("timer, 8 turns,\n100 000", "timer_outlives_turns_100000"),
         ("post,\n64 of them", "post_same_thread_64"),
         ("resolve", "resolve_numeric"),
     ]
-    found = [(label, medians[key]) for label, name in pieces if (key := ("micro", name, "cpu_ns")) in medians]
-    bars(pyplot, f"Pieces of a loop\n{where}", found, "nanoseconds", out("micro"), logarithmic=True)
+    keys = [(label, ("micro", name, "cpu_ns")) for label, name in pieces]
+    bars(pyplot, f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", file("micro"), logarithmic=True)
     for scenario, measure, title, axis in (
         ("memory_per_connection", "bytes_per_connection", "Memory of an idle connection", "bytes"),
         ("instructions", "instructions", "Instructions in user space for a round trip", "instructions"),
         ("ab_matrix", "requests_per_s", "Echo under ab -k", "requests a second"),
+        ("two_cores", "p50_ns", "Latency, a processor each: median", "nanoseconds"),
     ):
-        found = [(case, values) for (name, case, of), values in medians.items() if (name, of) == (scenario, measure)]
-        bars(pyplot, f"{title}\n{where}", found, axis, out(scenario))
+        keys = [(key[1], key) for key in data.medians if (key[0], key[2]) == (scenario, measure)]
+        bars(pyplot, f"{title}\n{where}", absolute(data, keys), axis, file(scenario))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="a directory that the suite wrote (default: the latest complete one)")
+    parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
+    parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
+    given = parser.parse_args()
+
+    directory = given.data or newest(DATA)
+    if not directory:
+        sys.exit("no complete run yet: run scripts/run_perf_suite.sh (--data takes another one)")
+    try:
+        data = Data(os.path.abspath(directory))
+    except (OSError, ValueError, KeyError) as wrong:
+        sys.exit(f"{directory} was not written by the suite: {wrong}")
+    text = tables.markdown(data, ROOT)
+    print(text, end="")
+    if given.update:
+        with open(given.update) as file:
+            before = file.read()
+        try:
+            after = tables.update(before, text)
+        except ValueError as wrong:
+            sys.exit(f"{given.update} {wrong}")
+        with open(given.update, "w") as file:
+            file.write(after)
+    if not given.tables:
+        try:
+            draw(data, given.out, given.format)
+        except ImportError:
+            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
 
 
 if __name__ == "__main__":

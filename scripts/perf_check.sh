@@ -15,11 +15,14 @@ Usage: scripts/perf_check.sh instructions [OPTIONS]
 
   compare        builds two commits (NEW: the work tree as it is) and sets their echo servers against
                  each other: paired runs, and instructions on epoll. Fails if NEW is slower beyond the
-                 noise of the run, or needs 1 % more instructions. PERF_REPEATS, PERF_SECONDS and
-                 PERF_CONNECTIONS as for run_perf_suite.sh.
+                 noise of the run and by more than 1 %, twice in a row, or needs 1 % more
+                 instructions. PERF_REPEATS, PERF_SECONDS, PERF_SIZES, PERF_CONNECTIONS and
+                 PERF_CHURN_CONNECTIONS as for run_perf_suite.sh.
 
   --build DIR       a Release build with SIMPLENET_BUILD_BENCHMARKS=ON (default: build/perf, which is
-                    made if it is not there)
+                    made if it is not there; otherwise what has changed is built)
+  --no-build        take what is built there
+  --cpu N           on which processor both ends run (default: the first that may be used)
   --server PROGRAM  count this one instead of DIR's echo_server; it takes the same options
   --case REGEX      only cases whose name matches
   --method NAME     callgrind or step, for every case
@@ -33,6 +36,8 @@ server=
 only=.
 method=
 profile=
+build_first=1
+cpu=
 command=${1:-}
 if (($# > 0)); then shift; fi
 
@@ -72,7 +77,12 @@ fi
 
 while (($# > 0)); do
     case $1 in
+    --build | --server | --case | --method | --profile | --cpu)
+        (($# > 1)) || { warn "$1 needs a value" && exit 2; }
+        ;;&
     --build) build=$2 && shift ;;
+    --no-build) build_first=0 ;;
+    --cpu) cpu=$2 && shift ;;
     --server) server=$2 && shift ;;
     --case) only=$2 && shift ;;
     --method) method=$2 && shift ;;
@@ -88,13 +98,23 @@ instructions) ;;
 *) usage >&2 && exit 2 ;;
 esac
 
-if [[ -z $build ]]; then
-    build=$root/build/perf
-    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSIMPLENET_BUILD_BENCHMARKS=ON \
-        -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=OFF >/dev/null
+if [[ -z $cpu ]]; then
+    cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')
 fi
-cmake --build "$build" --target simplenet_bench_echo_server simplenet_bench_load_client \
-    simplenet_bench_count_instructions >/dev/null
+if ((build_first)); then
+    if [[ -z $build ]]; then
+        build=$root/build/perf
+        # Only a new build chooses its generator; CMake refuses another one for a build that is there.
+        generator=()
+        if have ninja && [[ ! -e $build/CMakeCache.txt ]]; then generator=(-G Ninja); fi
+        cmake -S "$root" -B "$build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release \
+            -DSIMPLENET_BUILD_BENCHMARKS=ON -DSIMPLENET_BUILD_TESTS=OFF \
+            -DSIMPLENET_BUILD_EXAMPLES=OFF >/dev/null
+    fi
+    cmake --build "$build" --target simplenet_bench_echo_server simplenet_bench_load_client \
+        simplenet_bench_count_instructions >/dev/null
+fi
+build=${build:-$root/build/perf}
 tools=$build/benchmarks
 server=${server:-$tools/echo_server}
 
@@ -110,7 +130,7 @@ run_once() {
     shift
     : >"$work/port"
     # Both on one processor: how many connections are ready in a turn would be a matter of chance.
-    taskset -c 0 "$@" >"$work/port" 2>"$work/log" &
+    taskset -c "$cpu" "$@" >"$work/port" 2>"$work/log" &
     server_pid=$!
     for _ in {1..600}; do
         if port=$(head -n 1 "$work/port") && [[ -n $port ]]; then break; fi
@@ -121,7 +141,7 @@ run_once() {
     local traced
     traced=$(pgrep -P "$server_pid" || echo "$server_pid")
     # shellcheck disable=SC2086 # options are words
-    taskset -c 0 "$tools/load_client" --port "$port" --size 64 --peer "$traced" $client >/dev/null
+    taskset -c "$cpu" "$tools/load_client" --port "$port" --size 64 --peer "$traced" $client >/dev/null
     wait "$server_pid" || die "the server failed: $(cat "$work/log")"
     server_pid=
 }

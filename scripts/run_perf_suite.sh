@@ -10,10 +10,12 @@ usage() {
 Usage: scripts/run_perf_suite.sh [--quick | --full] [OPTIONS]
 
   --quick           about two minutes: does it work, and is anything far off
-  --full            the default; about an hour, and writes docs/development/perf-data/DATE
+  --full            the default; about three quarters of an hour
   --scenario REGEX  only scenarios whose whole name matches
   --list            names the scenarios and their cases
-  --save DIR        writes CSV and JSON there; --no-save writes nothing
+  --save DIR        writes CSV and JSON there. Full mode with all scenarios and subjects does so in
+                    docs/development/perf-data/DATE-COMMIT-N by itself; --no-save writes nothing.
+                    A run that is stopped leaves what it has in a directory beside, with -partial
   --build DIR       where to build (default: build/perf)
   --no-build        take what is built there
   --install         install with apt what is missing to measure against; otherwise nothing is
@@ -31,16 +33,26 @@ install=0
 rest=()
 while (($# > 0)); do
     case $1 in
-    --build) build=$2 && shift ;;
+    --build)
+        (($# > 1)) || { warn "--build needs a directory" && exit 2; }
+        build=$2 && shift
+        ;;
     --no-build) build_first=0 ;;
     --install) install=1 ;;
-    --parameters) rest=(--help) ;;
+    --parameters) rest+=(--help) ;;
+    --list) rest+=(--list) && build_first=0 ;;
     --help | -h) usage && exit 0 ;;
     *) rest+=("$1") ;;
     esac
     shift
 done
 have python3 || die "python3 is missing"
+
+suite=(env PYTHONPATH="$root/scripts" PYTHONDONTWRITEBYTECODE=1 python3 -m perf.suite
+    --build "$build" --root "$root" ${rest[@]+"${rest[@]}"})
+# What is wrong with the command line is said before a build of minutes, and --help needs none.
+"${suite[@]}" --check
+case " ${rest[*]-} " in *" --help "*) exit 0 ;; esac
 
 if ((install)); then
     # The newest Boost that the system has: Debian 12 has 1.81 beside 1.74.
@@ -74,7 +86,8 @@ if ((build_first)); then
         cargo build --release --locked --quiet --manifest-path "$root/benchmarks/tokio/Cargo.toml" \
             --target-dir "$build/tokio" >"$log" 2>&1 || warn "no tokio: $(tail -n 3 "$log")"
     fi
+    rm -f "$log" # exec keeps no trap
+    trap - EXIT
 fi
 
-PYTHONPATH=$root/scripts PYTHONDONTWRITEBYTECODE=1 exec python3 -m perf.suite \
-    --build "$build" --root "$root" "${rest[@]}"
+exec "${suite[@]}"

@@ -34,10 +34,9 @@ private:
 
 //! [semaphore]
 task<result<std::string>> fetch_politely(async_semaphore& at_once, std::string name) {
-    if (auto mine = co_await at_once.acquire(); !mine) co_return fail(mine);
-    auto text = co_await fetch(std::move(name));
-    at_once.release();
-    co_return text;
+    auto mine = co_await at_once.acquire_permit();
+    if (!mine) co_return fail(mine);
+    co_return co_await fetch(std::move(name));
 }
 //! [semaphore]
 

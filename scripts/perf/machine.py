@@ -5,6 +5,9 @@ import os
 import platform
 import re
 import subprocess
+import time
+
+from .settings import Wrong
 
 
 def said(*command, directory=None):
@@ -28,11 +31,41 @@ def package(name):
     return said("pkg-config", "--modversion", name) or "none"
 
 
+def check_build(meta):
+    """Figures of a build that nobody ships would be read as ours."""
+    if meta["build_type"] != "Release":
+        raise Wrong(f"the build is of type {meta['build_type']}; only Release is measured")
+    if "-fsanitize" in meta["flags"]:
+        raise Wrong(f"the build has a sanitizer: {meta['flags']}")
+
+
+def processor_ticks():
+    """(spent, left idle), of all processors together; what a hypervisor took away is spent."""
+    with open("/proc/stat") as file:
+        user, nice, system, idle, waiting, *others = map(int, file.readline().split()[1:9])
+    return user + nice + system + sum(others), idle + waiting
+
+
+def busy(seconds=0.25):
+    """How many processors others use at the moment, while nothing of ours runs."""
+    try:
+        spent, idle = processor_ticks()
+        time.sleep(seconds)
+        spent_now, idle_now = processor_ticks()
+    except (OSError, ValueError):
+        return 0.0
+    spent, idle = spent_now - spent, idle_now - idle
+    return (os.cpu_count() or 1) * spent / max(spent + idle, 1)
+
+
 def describe(root, build):
+    began = datetime.datetime.now().astimezone()
     cache = os.path.join(build, "CMakeCache.txt")
     compiler = first_match(cache, r"^CMAKE_CXX_COMPILER:\w+=(.*)$")
+    build_type = first_match(cache, r"^CMAKE_BUILD_TYPE:\w+=(.*)$") or "none"
     flags = " ".join(
-        first_match(cache, rf"^{name}:\w+=(.*)$") for name in ("CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_RELEASE")
+        first_match(cache, rf"^{name}:\w+=(.*)$")
+        for name in ("CMAKE_CXX_FLAGS", f"CMAKE_CXX_FLAGS_{build_type.upper()}")
     ).strip()
     commit = said("git", "rev-parse", "--short=12", "HEAD", directory=root)
     if commit and said("git", "status", "--porcelain", "-uno", directory=root):
@@ -42,7 +75,8 @@ def describe(root, build):
         os.path.join(root, "benchmarks", "tokio", "Cargo.lock"), r'name = "tokio"\nversion = "(.*)"'
     )
     return {
-        "date": datetime.date.today().isoformat(),
+        "date": began.date().isoformat(),
+        "began": began.isoformat(timespec="seconds"),
         "commit": commit or "unknown",
         "processor": first_match("/proc/cpuinfo", r"^model name\s*:\s*(.*)$") or platform.machine(),
         "processors": os.cpu_count(),
@@ -51,6 +85,7 @@ def describe(root, build):
         "load": f"{os.getloadavg()[0]:.2f}",
         "kernel": platform.release(),
         "compiler": (said(compiler, "--version").splitlines() or ["unknown"])[0],
+        "build_type": build_type,
         "flags": flags,
         "boost": boost.replace("_", ".") or "none",
         "libuv": package("libuv"),

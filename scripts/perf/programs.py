@@ -1,8 +1,10 @@
 """Starting servers and load clients, each on its processor, and reading what they say."""
 
+import ctypes
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -13,11 +15,25 @@ class Failed(Exception):
     """A run that gave no figure; the text says why."""
 
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+
+
 def pinned(cpu):
-    """For preexec_fn: the child runs on this processor only. None leaves it free."""
-    if cpu is None:
-        return None
-    return lambda: os.sched_setaffinity(0, {cpu})
+    """For preexec_fn: the child runs on this processor only (None leaves it free), and ends with us.
+
+    SIGTERM even when we are killed: a server that went on would be what disturbs the next run.
+    """
+    parent = os.getpid()
+
+    def prepare():
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # too late for the line above
+            os.kill(os.getpid(), signal.SIGKILL)
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
+
+    return prepare
 
 
 class Server:
@@ -142,14 +158,18 @@ class HeldLoad:
             stderr=subprocess.PIPE,
             preexec_fn=pinned(self.cpu),
         )
-        readable, _, _ = select.select([self.process.stdout], [], [], self.timeout)
-        line = self.process.stdout.readline() if readable else b""
-        if not line:
+        try:
+            readable, _, _ = select.select([self.process.stdout], [], [], self.timeout)
+            line = self.process.stdout.readline() if readable else b""
+            if not line:
+                self.process.kill()
+                said = self.process.stderr.read().decode(errors="replace").strip()
+                raise Failed(f"load_client: {said[-200:] or 'nothing came'}")
+            return lines.numbers(line.decode())
+        except BaseException:
             self.process.kill()
-            said = self.process.stderr.read().decode(errors="replace").strip()
             self.__exit__()
-            raise Failed(f"load_client: {said[-200:] or 'nothing came'}")
-        return lines.numbers(line.decode())
+            raise
 
     def __exit__(self, *_):
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

@@ -41,6 +41,10 @@ class Progress:
         self.last = what
         self.stream.flush()
 
+    def drop(self, estimate):
+        """So much of the work will not be done."""
+        self.total = max(self.total - estimate, self.done, 0.001)
+
     def clear(self):
         if self.terminal:
             self.stream.write("\r" + " " * 100 + "\r")

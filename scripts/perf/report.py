@@ -7,7 +7,12 @@ import os
 
 from . import goals, lines, paired
 from .scenarios import MORE_IS_BETTER, UNITS
-from .subjects import CONTROL
+from .settings import Wrong
+
+# What is counted differs less from run to run than a few rounds can show, but it does differ: as much
+# was seen between a program and itself. How many connections are ready in a turn is not fixed, nor is
+# how the pools of malloc(3) grow. `adds` is the difference of two counts that are larger.
+FLOORS = {"instructions": 0.005, "adds": 0.03, "bytes_per_connection": 0.01}
 
 
 class Runs:
@@ -30,7 +35,7 @@ def medians(case, runs, subjects):
             continue
         for subject in subjects:
             if subject in by_subject:
-                values = by_subject[subject].values()
+                values = list(by_subject[subject].values())
                 found.append(
                     {
                         "scenario": scenario,
@@ -40,84 +45,149 @@ def medians(case, runs, subjects):
                         "value": paired.median(values),
                         "unit": UNITS.get(measure, ""),
                         "n": len(values),
+                        "noise": paired.noise_of_values(values, FLOORS.get(measure, 0.0)),
                     }
                 )
     return found
 
 
-def comparisons(case, runs, ours, others):
-    """(pairs, noises): each of ours against each other one, and the control of each measure."""
+def comparisons(case, runs, subjects):
+    """(pairs, noises): each of ours against each other one, and the controls of each measure.
+
+    The noise of a pair is that of the control of its backend: the two backends differ in it.
+    """
+    ours = [each for each in subjects if each.ours]
+    others = [each.name for each in subjects if not each.ours and not each.twin]
+    controls = [each for each in subjects if each.twin]
     pairs, noises = [], []
     for measure in case.main:
         by_subject = runs.values.get((case.scenario, case.name, measure))
         if not by_subject:
             continue
         more = measure in MORE_IS_BETTER
-        noise = 0.0 if case.repeatable else None
-        again = [each for each in ours if each in by_subject][:1]
-        if again and CONTROL in by_subject:
-            ratios = paired.paired_ratios(by_subject[again[0]], by_subject[CONTROL], more)
-            noise = paired.noise_of(ratios)
-            if noise is not None:
-                noises.append(
-                    {
-                        "scenario": case.scenario,
-                        "case": case.name,
-                        "measure": measure,
-                        "subject": again[0],
-                        "ratio": paired.median(ratios),
-                        "noise": noise,
-                        "n": len(ratios),
-                    }
-                )
+        floor = FLOORS.get(measure, 0.0)
+        noise_of = {}  # by backend
+        for control in controls:
+            if control.name not in by_subject or control.twin not in by_subject:
+                continue
+            ratios = paired.paired_ratios(by_subject[control.twin], by_subject[control.name], more)
+            noise = paired.noise_of(ratios, floor)
+            if noise is None:
+                continue
+            noise_of[control.backend] = noise
+            noises.append(
+                {
+                    "scenario": case.scenario,
+                    "case": case.name,
+                    "measure": measure,
+                    "subject": control.twin,
+                    "ratio": paired.median(ratios),
+                    "noise": noise,
+                    "n": len(ratios),
+                }
+            )
         for our in ours:
             for other in others:
-                if our not in by_subject or other not in by_subject:
+                if our.name not in by_subject or other not in by_subject:
                     continue
-                ratios = paired.paired_ratios(by_subject[our], by_subject[other], more)
+                ratios = paired.paired_ratios(by_subject[our.name], by_subject[other], more)
                 if not ratios:
                     continue
-                ratio = paired.median(ratios)
+                noise = floor if case.repeatable else noise_of.get(our.backend)
+                low, high = paired.interval(ratios)
                 pairs.append(
                     {
                         "scenario": case.scenario,
                         "case": case.name,
                         "measure": measure,
-                        "ours": our,
+                        "ours": our.name,
                         "other": other,
-                        "ratio": ratio,
-                        "low": min(ratios),
-                        "high": max(ratios),
+                        "ratio": paired.median(ratios),
+                        "low": low,
+                        "high": high,
                         "n": len(ratios),
                         "noise": noise,
-                        "verdict": paired.verdict(ratio, noise),
+                        "verdict": paired.verdict(ratios, noise),
                     }
                 )
     return pairs, noises
 
 
+def free_place(parent, name):
+    """The first of name-1, name-2 and so on that nothing is called in any state."""
+    taken = os.listdir(parent) if os.path.isdir(parent) else []
+    number = 1
+    while any(each == f"{name}-{number}" or each.startswith(f"{name}-{number}-partial") for each in taken):
+        number += 1
+    return os.path.join(parent, f"{name}-{number}")
+
+
+def check_place(directory):
+    if os.path.exists(directory) and not (os.path.isdir(directory) and not os.listdir(directory)):
+        raise Wrong(f"{directory} is there already, and would be lost")
+
+
+class Saved:
+    """Where a run is written: beside its place until it is complete, so that no run is ever lost.
+
+    Written after each case. Whatever ends the run, DIRECTORY-partial has all cases until then.
+    """
+
+    def __init__(self, directory):
+        directory = os.path.normpath(directory)
+        check_place(directory)
+        self.directory = directory
+        self.partial = f"{directory}-partial"
+        number = 2
+        while os.path.exists(self.partial):
+            self.partial = f"{directory}-partial-{number}"
+            number += 1
+        try:
+            os.makedirs(self.partial)
+        except OSError as error:
+            raise Wrong(f"{self.partial}: {error.strerror}") from None
+
+    def write(self, *what):
+        write(self.partial, *what)
+
+    def finish(self):
+        """Gives it its name."""
+        os.rename(self.partial, self.directory)
+        return self.directory
+
+
 def write(directory, meta, settings, runs, results, text):
-    """runs.csv, medians.csv, pairs.csv, summary.json and output.txt."""
+    """runs.csv, medians.csv, pairs.csv, summary.json and output.txt, each whole or as it was."""
     os.makedirs(directory, exist_ok=True)
-    with open(os.path.join(directory, "runs.csv"), "w", newline="") as file:
+
+    def put(name, fill):
+        place = os.path.join(directory, name)
+        with open(place + ".new", "w", newline="") as file:
+            fill(file)
+        os.replace(place + ".new", place)
+
+    def put_runs(file):
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["scenario", "case", "subject", "round", "measure", "value"])
         out.writerows(row[:5] + [lines.show(row[5])] for row in runs.rows)
+
+    put("runs.csv", put_runs)
     for name in ("medians", "pairs"):
         if not results[name]:
             continue
-        with open(os.path.join(directory, f"{name}.csv"), "w", newline="") as file:
+
+        def put_records(file, name=name):
             out = csv.DictWriter(file, list(results[name][0]), lineterminator="\n")
             out.writeheader()
             out.writerows(
                 {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
                 for row in results[name]
             )
-    with open(os.path.join(directory, "summary.json"), "w") as file:
-        json.dump({"meta": meta, "settings": settings.as_dict(), **results}, file, indent=1)
-        file.write("\n")
-    with open(os.path.join(directory, "output.txt"), "w") as file:
-        file.write("\n".join(text) + "\n")
+
+        put(f"{name}.csv", put_records)
+    summary = {"meta": meta, "settings": settings.as_dict(), **results}
+    put("summary.json", lambda file: file.write(json.dumps(summary, indent=1) + "\n"))
+    put("output.txt", lambda file: file.write("\n".join(text) + "\n"))
 
 
 def judge_goals(results):

@@ -1,29 +1,127 @@
 """What a run of the suite does, from its mode, and from the environment where that says otherwise."""
 
+import math
 import os
+import re
 
 from . import paired
 
-# name: (quick, full, what it is)
+
+class Wrong(SystemExit):
+    """A parameter that cannot be; the text names it."""
+
+
+def allowed_processors():
+    return sorted(os.sched_getaffinity(0))
+
+
+# --- kinds of values: text to value, ValueError with what would be right ------------------------------
+
+
+def whole(least, most=10**9):
+    def parse(text):
+        value = int(text) if re.fullmatch(r"[+-]?\d+", text) else None
+        if value is None or not least <= value <= most:
+            raise ValueError(f"is not a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+def real(least, most):
+    def parse(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:  # not a number is in no range
+            raise ValueError(f"is not a number from {least} to {most}")
+        return value
+
+    return parse
+
+
+def whole_list(least, most=10**9):
+    """Text with commas stays text: it is shown, written and read like that."""
+    each = whole(least, most)
+
+    def parse(text):
+        try:
+            values = [each(part) for part in text.split(",")]
+        except ValueError:
+            raise ValueError(f"is not a list like 1,10 of whole numbers from {least} to {most}") from None
+        if len(set(values)) != len(values):
+            raise ValueError("names a number twice")
+        return ",".join(map(str, values))
+
+    return parse
+
+
+def pattern(text):
+    try:
+        re.compile(text)
+    except re.error as wrong:
+        raise ValueError(f"is not a regular expression: {wrong}") from None
+    return text
+
+
+def even(text):
+    try:
+        return paired.check_repeats(int(text))
+    except ValueError as wrong:
+        raise ValueError(f"is wrong: {wrong}") from None
+
+
+def processor(text):
+    allowed = allowed_processors()
+    if not text.isdigit() or int(text) not in allowed:
+        raise ValueError(f"is not a processor that this process may use: {','.join(map(str, allowed))}")
+    return int(text)
+
+
+CONNECTIONS = whole_list(1, 50_000)
+
+# name: (quick, full, kind, what it is)
 PARAMETERS = {
-    "REPEATS": (4, 6, "rounds in which each subject runs once; even"),
-    "SECONDS": (0.15, 1.0, "about how long one run measures"),
-    "ROUND_TRIPS": (0, 0, "instead of SECONDS: so many in each run"),
-    "SIZES": ("64", "64,1024,16384", "bytes of a message"),
-    "CONNECTIONS": ("1,100", "1,8,10,100,1000", "of async_tcp_echo"),
-    "CHURN_CONNECTIONS": ("16", "16,32,64", "at once, of connection_churn"),
-    "IDLE_CONNECTIONS": (1000, 10000, "of memory_per_connection"),
-    "PIPELINE": (16, 16, "messages on the way on each connection, of pipelined_echo"),
-    "STREAM_MIB": (64, 1024, "that a run of streaming moves"),
-    "AB_REQUESTS": (10000, 200000, "of a run of ab"),
-    "AB_CONNECTIONS": (1000, 1000, "of ab"),
-    "BUSY_POLL_US": (50, 50, "of two_cores, with busy polling"),
-    "SERVER_CPU": (0, 0, "on which servers run"),
-    "CLIENT_CPU": (1, 1, "on which clients run where the scenario is for two"),
-    "BENCHMARK_MIN_TIME": (0.02, 0.5, "seconds, of Google Benchmark"),
-    "SUBJECTS": ("", "", "only subjects whose name matches this regular expression"),
-    "TIMEOUT": (120, 120, "seconds after which a run is given up"),
+    "REPEATS": (4, 6, even, "rounds in which each subject runs once; even"),
+    "SECONDS": (0.15, 0.5, real(0.001, 60), "about how long one run measures"),
+    "PING_PONG_SECONDS": (0.15, 0.25, real(0.001, 60), "the same, of ping_pong_matrix"),
+    "ROUND_TRIPS": (0, 0, whole(0), "instead of SECONDS: so many in each run"),
+    "WARM_UP": (0.25, 0.25, real(0, 10), "before a run, as a part of it"),
+    "SIZES": ("64", "64,1024,16384", whole_list(1, 2**20), "bytes of a message"),
+    "CONNECTIONS": ("1,100", "1,8,10,100,1000", CONNECTIONS, "of async_tcp_echo"),
+    "CHURN_CONNECTIONS": ("16", "16,32,64", CONNECTIONS, "at once, of connection_churn"),
+    "STORM_CONNECTIONS": ("100", "1000", CONNECTIONS, "at once, of accept_storm"),
+    "PIPELINE": (16, 16, whole(1, 1000), "messages on the way on each connection, of pipelined_echo"),
+    "PIPELINE_CONNECTIONS": ("100", "1,100", CONNECTIONS, "of pipelined_echo"),
+    "TWO_CORES_CONNECTIONS": ("1", "1,100", CONNECTIONS, "of two_cores"),
+    "BUSY_POLL_US": (50, 50, whole(1), "of two_cores, with busy polling"),
+    "PING_PONG_SIZES": ("4096", "1024,4096,16384", whole_list(1, 2**20), "of ping_pong_matrix"),
+    "PING_PONG_CONNECTIONS": ("10", "1,10,100", CONNECTIONS, "of ping_pong_matrix"),
+    "STREAM_MIB": (64, 1024, whole(1), "that a run of streaming moves"),
+    "STREAM_WARM_UP_MIB": (8, 8, whole(0), "before that"),
+    "STREAM_BLOCK": (65536, 65536, whole(1, 2**24), "bytes that the server of streaming writes at a time"),
+    "STREAM_CONNECTIONS": ("1", "1,8", CONNECTIONS, "of streaming"),
+    "COPIES": (16, 16, whole(1, 1000), "that queued_writer sends back"),
+    "QUEUE_CONNECTIONS": ("100", "1,100", CONNECTIONS, "of queued_writer"),
+    "IDLE_CONNECTIONS": (1000, 10000, whole(1, 500_000), "of memory_per_connection"),
+    "IDLE_WAITS": (500, 5000, whole(1), "of a run of idle_wait"),
+    "UDP_IN_FLIGHT": (64, 64, whole(1, 64), "datagrams at a time, of udp"),
+    "AB_REQUESTS": (10000, 50000, whole(1), "of a run of ab"),
+    "AB_CONNECTIONS": (1000, 1000, whole(1, 20000), "of ab"),
+    "BENCHMARK_MIN_TIME": (0.02, 0.2, real(0.001, 60), "seconds, of Google Benchmark"),
+    "MICRO": ("", "", pattern, "only pieces of micro whose name matches this regular expression"),
+    "ALLOCATION_ROUND_TRIPS": (4000, 20000, whole(1), "of a run of allocations"),
+    "CALLGRIND_ROUND_TRIPS": (5000, 5000, whole(1), "of the short run of instructions; the long one has three times"),
+    "SERVER_CPU": (None, None, processor, "on which servers run (the first this process may use)"),
+    "CLIENT_CPU": (None, None, processor, "on which clients run where the scenario is for two (the second)"),
+    "SCENARIOS": ("", "", pattern, "only scenarios whose whole name matches; --scenario wins"),
+    "SUBJECTS": ("", "", pattern, "only subjects whose name matches this regular expression"),
+    "TIMEOUT": (120, 120, whole(1), "seconds after which a run is given up"),
 }
+
+# Read by Linux's perf(1), which is not ours.
+FOREIGN = {"PERF_CONFIG", "PERF_PAGER", "PERF_EXEC_PATH", "PERF_BUILDID_DIR"}
 
 
 class Settings:
@@ -32,20 +130,28 @@ class Settings:
     def __init__(self, mode, environment=os.environ):
         self.mode = mode
         self.changed = {}
-        for name, (quick, full, _) in PARAMETERS.items():
+        for name in sorted(environment):
+            if name.startswith("PERF_") and name not in FOREIGN and name[5:] not in PARAMETERS:
+                raise Wrong(f"{name} is no parameter of the suite; --parameters shows those")
+        for name, (quick, full, parse, _) in PARAMETERS.items():
             value = quick if mode == "quick" else full
             given = environment.get(f"PERF_{name}")
             if given is not None:
                 try:
-                    value = type(value)(given)
-                except ValueError:
-                    raise SystemExit(f"PERF_{name}={given} is not a number") from None
+                    value = parse(given)
+                except ValueError as wrong:
+                    raise Wrong(f"PERF_{name}={given} {wrong}") from None
                 self.changed[name] = value
             setattr(self, name.lower(), value)
-        try:
-            paired.check_repeats(self.repeats)
-        except ValueError as wrong:
-            raise SystemExit(f"PERF_REPEATS: {wrong}") from None
+        allowed = allowed_processors()
+        if self.server_cpu is None:
+            self.server_cpu = allowed[0]
+        if self.client_cpu is None:
+            self.client_cpu = next((each for each in allowed if each != self.server_cpu), self.server_cpu)
+
+    @property
+    def one_processor(self):
+        return self.client_cpu == self.server_cpu
 
     def numbers(self, name):
         return [int(each) for each in getattr(self, name).split(",")]
@@ -55,7 +161,10 @@ class Settings:
 
 
 def describe():
-    rows = ["  variable                 quick      full              what"]
-    for name, (quick, full, what) in PARAMETERS.items():
-        rows.append(f"  PERF_{name:<20}{str(quick) or '-':<11}{str(full) or '-':<18}{what}")
+    def show(value):
+        return "-" if value in ("", None) else str(value)
+
+    rows = ["  variable                      quick    full             what"]
+    for name, (quick, full, _, what) in PARAMETERS.items():
+        rows.append(f"  PERF_{name:<25}{show(quick):<9}{show(full):<17}{what}")
     return "\n".join(rows)

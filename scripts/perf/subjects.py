@@ -17,6 +17,7 @@ class Subject:
     missing: str = ""  # why it cannot run
     backend: str = "epoll"
     environment: dict = None
+    twin: str = ""  # of a control: the subject that it is once more
 
 
 class Tools:
@@ -27,7 +28,7 @@ class Tools:
         self.programs = os.path.join(build, "benchmarks")
         self.root = root
         self.settings = settings
-        self.pattern = re.compile(settings.subjects or ".")
+        self.pattern = re.compile(settings.subjects)
         self.client = self.path("load_client")
 
     def path(self, program):
@@ -39,10 +40,25 @@ class Tools:
         command = [path, *map(str, arguments)]
         found = Subject(name, command, ours, backend=backend)
         if not os.access(path, os.X_OK):
-            found.missing = f"{os.path.basename(program)} was not built: install {needs}"
+            found.missing = f"{os.path.basename(program)} was not built"
+            if needs:
+                found.missing += f": install {needs}"
         elif backend == "io_uring" and not self.has_io_uring():
             found.missing = "this kernel or sandbox refuses io_uring"
         return found
+
+    def asio(self, name, program, *arguments, backend="epoll", needs=()):
+        """Asio's side of a program of ours, which has it where Boost was there when it was built."""
+        found = self.subject(name, program, *arguments, backend=backend, needs=" and ".join(needs))
+        twin = "asio_uring_server" if backend == "io_uring" else "asio_server"
+        if not found.missing and not os.access(self.path(twin), os.X_OK):
+            found.missing = f"{program} has no Boost.Asio" + (" on io_uring" if backend == "io_uring" else "")
+            found.missing += ": install libboost-dev 1.81" + (" and liburing-dev" if backend == "io_uring" else "")
+        return found
+
+    def without(self, **reasons):
+        """Those that a scenario cannot have, by name, with the reason."""
+        return [Subject(name, [], missing=reason) for name, reason in reasons.items()]
 
     def has_io_uring(self):
         try:
@@ -62,11 +78,15 @@ class Tools:
         ]
 
     def chosen(self, subjects, quick=None):
-        """What kept() leaves, with the A/A control: our first one again, at the other end."""
+        """What kept() leaves, with the A/A controls: of each backend our first one again, at the other end."""
         kept = self.kept(subjects, quick)
-        first = next((each for each in kept if each.ours and not each.missing), None)
-        if first is not None:
-            kept.append(dataclasses.replace(first, name=CONTROL, ours=False))
+        firsts = {}
+        for each in kept:
+            if each.ours and not each.missing:
+                firsts.setdefault(each.backend, each)
+        for first in firsts.values():
+            name = f"{CONTROL}_{first.name.removeprefix('ours_')}"
+            kept.append(dataclasses.replace(first, name=name, ours=False, twin=first.name))
         return kept
 
     # --- servers ---------------------------------------------------------------------------------
@@ -117,8 +137,8 @@ class Tools:
             )
         return found
 
-    def stream(self, mode, *arguments, tokio=False):
-        """Ours against Boost.Asio, for the modes that are not echo."""
+    def stream(self, mode, *arguments, more=False):
+        """Ours against Boost.Asio, for the modes that are not echo; `more` has the others too."""
         common = ["--port", 0, "--stay", 1, "--mode", mode, *arguments]
         found = [
             self.subject(
@@ -142,6 +162,11 @@ class Tools:
                 needs="libboost-dev and liburing-dev",
             ),
         ]
-        if tokio:
+        if more:
             found.append(self.tokio(common))
+            found.append(self.subject("libuv", "libuv_server", *common, needs="libuv1-dev"))
+            found.append(self.subject("libevent", "libevent_server", *common, needs="libevent-dev"))
+        else:
+            reason = "it queues what is written by itself: no queue is to be written by hand"
+            found += self.without(libuv=reason, libevent=reason, tokio="its program here has no write queue")
         return found

@@ -4,24 +4,50 @@ import argparse
 import os
 import re
 import resource
+import signal
 import sys
 import time
 
-from . import lines, machine, paired, programs, report, scenarios
+from . import goals, lines, machine, paired, programs, report, scenarios
 from .programs import Failed
 from .progress import Progress, show_seconds
-from .settings import Settings, describe
-from .subjects import CONTROL, Tools
+from .settings import Settings, Wrong, describe, pattern
+from .subjects import Tools
+
+
+class Stopped(BaseException):
+    """A signal asked for the end. No Exception: whoever handles failures of a run lets it pass."""
+
+    def __init__(self, which):
+        super().__init__(signal.Signals(which).name)
+        self.status = 128 + which
+
+
+def stop_on_signals():
+    """Turned into an exception, so that what runs is ended on the way out."""
+
+    def stop(which, _):
+        raise Stopped(which)
+
+    for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # What was ignored for us stays so: nohup, and a shell's jobs in the background.
+        if signal.getsignal(which) != signal.SIG_IGN:
+            signal.signal(which, stop)
 
 
 class Suite:
-    def __init__(self, tools, settings, out=sys.stdout):
+    """`save` is called with everything after each case; `look` tells how busy others are."""
+
+    def __init__(self, tools, settings, out=sys.stdout, save=None, look=machine.busy):
         self.tools = tools
         self.settings = settings
         self.out = out
+        self.save = save
+        self.look = look
         self.text = []
         self.runs = report.Runs()
         self.results = {"medians": [], "pairs": [], "noise": [], "skips": [], "goals": []}
+        self.disturbed = []  # cases before which others were busy
 
     def say(self, kind, **fields):
         line = lines.format_line(kind, **fields)
@@ -36,14 +62,22 @@ class Suite:
 
     def choose(self, wanted):
         chosen = []
+        for name, made in self.scenarios(wanted):
+            if isinstance(made, Failed):
+                self.skip(str(made), scenario=name)
+            else:
+                chosen += self.runnable(made)
+        return chosen
+
+    def scenarios(self, wanted):
+        """(name, cases) of each scenario that is wanted; in place of the cases why there are none."""
         for name, make in scenarios.SCENARIOS.items():
-            if not re.fullmatch(wanted, name):
+            if wanted and not re.fullmatch(wanted, name):
                 continue
             try:
-                chosen += self.runnable(make(self.tools))
+                yield name, list(make(self.tools))
             except Failed as failed:
-                self.skip(str(failed), scenario=name)
-        return chosen
+                yield name, failed
 
     def runnable(self, made):
         """The cases without the subjects that cannot run; each of those is reported once."""
@@ -68,53 +102,73 @@ class Suite:
 
     def run(self, cases):
         progress = Progress(self.estimate(cases))
-        for case in cases:
-            self.run_case(case, progress)
-        progress.clear()
+        try:
+            for case in cases:
+                self.run_case(case, progress)
+                if self.save:
+                    self.save()
+        finally:
+            progress.clear()
+
+    def amount_for(self, case):
+        """How much of the case everybody does; Failed when nobody can say."""
+        # By a subject that is not ours where there is one; then it is the same for everybody.
+        order = [each for each in case.subjects if not each.ours and not each.twin]
+        order += [each for each in case.subjects if each.ours]
+        reasons = []
+        for reference in order:
+            try:
+                return case.calibrate(reference)
+            except (Failed, OSError) as failed:
+                reasons.append(f"{reference.name}: {failed}")
+        raise Failed("calibration by " + "; ".join(reasons))
 
     def run_case(self, case, progress):
         where = {"scenario": case.scenario, "case": case.name}
         live = list(case.subjects)
+        rounds = self.repeats_of(case)
+        busy = self.look()
+        if busy > goals.BUSY_CAP:
+            self.disturbed.append(f"{case.scenario} {case.name}")
         amount = None
         if case.calibrate:
-            # By a subject that is not ours where there is one; then it is the same for everybody.
-            reference = next((each for each in live if not each.ours and each.name != CONTROL), live[0])
             try:
-                amount = case.calibrate(reference)
+                amount = self.amount_for(case)
             except Failed as failed:
-                self.skip(f"calibration by {reference.name}: {failed}", **where)
+                progress.drop(case.seconds * rounds * len(live))
+                self.skip(str(failed), **where)
                 return
-        for which in range(self.repeats_of(case)):
+        for which in range(rounds):
             for subject in paired.round_order(live, which):
                 if subject not in live:
                     continue
                 programs.settle()
                 try:
                     figures = case.measure(subject, amount)
-                except (Failed, OSError) as failed:
+                except Exception as failed:  # pylint: disable=broad-except
+                    # Whatever it is, it is a matter of this subject, and the night's run goes on.
                     live.remove(subject)
-                    self.skip(str(failed), **where, subject=subject.name)
+                    progress.drop(case.seconds * (rounds - which - 1))
+                    known = isinstance(failed, (Failed, OSError))
+                    self.skip(str(failed) if known else repr(failed), **where, subject=subject.name)
                     continue
                 finally:
                     progress.step(case.seconds, f"{case.scenario} {case.name}")
                 self.runs.add(case, subject.name, which, figures)
                 progress.clear()
                 self.say("PERF_RUN", **where, subject=subject.name, round=which, amount=amount or 0, **figures)
-        self.summarise(case, live)
+        self.summarise(case, live, busy)
 
-    def summarise(self, case, live):
-        names = [each.name for each in live]
-        ours = [each.name for each in live if each.ours]
-        others = [each.name for each in live if not each.ours and each.name != CONTROL]
-        for each in report.medians(case, self.runs, names):
-            self.results["medians"].append(each)
+    def summarise(self, case, live, busy=0.0):
+        for each in report.medians(case, self.runs, [each.name for each in live]):
+            self.results["medians"].append({**each, "busy": busy})
             self.say("PERF_MEDIAN", **each)
-        pairs, noises = report.comparisons(case, self.runs, ours, others)
+        pairs, noises = report.comparisons(case, self.runs, live)
         for each in noises:
-            self.results["noise"].append(each)
-            self.say("PERF_NOISE", **each)
+            self.results["noise"].append({**each, "busy": busy})
+            self.say("PERF_NOISE", **each, busy=busy)
         for each in pairs:
-            self.results["pairs"].append(each)
+            self.results["pairs"].append({**each, "busy": busy})
             self.say("PERF_PAIRED_MEDIAN", **{k: "unknown" if v is None else v for k, v in each.items()})
 
     def judge(self):
@@ -134,12 +188,15 @@ class Suite:
         for each in self.results["pairs"]:
             count[each["verdict"]] = count.get(each["verdict"], 0) + 1
         print("comparisons: " + ", ".join(f"{n} {what}" for what, n in count.items() if n), file=self.out)
-        met = [each["verdict"] for each in self.results["goals"]]
-        print(
-            f"goals: {met.count('met')} met, {met.count('missed')} missed, "
-            f"{met.count('missed_within_noise')} missed within noise, {met.count('unmeasured')} unmeasured",
-            file=self.out,
-        )
+        said = [each["verdict"] for each in self.results["goals"]]
+        counts = (f"{said.count(each)} {each}" for each in (*reversed(goals.VERDICTS), "unmeasured"))
+        print("goals: " + ", ".join(counts), file=self.out)
+        if self.disturbed:
+            print(
+                f"BUSY: others ran before {len(self.disturbed)} cases, the first of them "
+                f"{self.disturbed[0]}; what a clock measured there decides no goal",
+                file=self.out,
+            )
 
 
 def raise_descriptor_limit():
@@ -150,43 +207,94 @@ def raise_descriptor_limit():
 
 
 def arguments(given):
+    def regular_expression(text):
+        try:
+            return pattern(text)
+        except ValueError as wrong:
+            raise argparse.ArgumentTypeError(f"{text} {wrong}") from None
+
     parser = argparse.ArgumentParser(
         prog="scripts/run_perf_suite.sh",
         description="Measures the library beside Boost.Asio, libuv, libevent, tokio and bare system calls.",
         epilog="Parameters, from the environment:\n\n" + describe() + "\n\n"
         "Read the figures with docs/development/performance.md.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", dest="mode", action="store_const", const="quick", default="full",
                       help="about two minutes: does it work, and is anything far off")
     mode.add_argument("--full", dest="mode", action="store_const", const="full", help="the default")
-    parser.add_argument("--scenario", default=os.environ.get("PERF_SCENARIOS", ".*"),
+    parser.add_argument("--scenario", default=None, type=regular_expression,
                         metavar="REGEX", help="only scenarios whose whole name matches")
     parser.add_argument("--list", action="store_true", help="names the scenarios and their cases")
-    parser.add_argument("--save", metavar="DIR",
-                        help="writes CSV and JSON there (full mode does: docs/development/perf-data/DATE)")
-    parser.add_argument("--no-save", action="store_true", help="writes nothing, in full mode either")
+    saving = parser.add_mutually_exclusive_group()
+    saving.add_argument("--save", metavar="DIR",
+                        help="writes CSV and JSON there; what is complete, all scenarios of full mode, goes "
+                        "to docs/development/perf-data/DATE-COMMIT-N without being asked")
+    saving.add_argument("--no-save", action="store_true", help="writes nothing, in full mode either")
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
     return parser.parse_args(given)
 
 
+def list_cases(suite, wanted):
+    cases = []
+    for name, made in suite.scenarios(wanted):
+        if isinstance(made, Failed):
+            print(f"{name}: {made}")
+            continue
+        for case in made:
+            names = (f"({each.name})" if each.missing else each.name for each in case.subjects)
+            print(f"{case.scenario} {case.name}: {' '.join(names)}")
+            case.subjects = [each for each in case.subjects if not each.missing] or case.subjects
+            cases.append(case)
+    runs = sum(suite.repeats_of(case) * len(case.subjects) for case in cases)
+    print(f"{len(cases)} cases, {runs} runs, about {show_seconds(suite.estimate(cases))}; (who) is not built")
+
+
 def main(given=None):
     options = arguments(given)
-    settings = Settings(options.mode)
+    try:
+        settings = Settings(options.mode)
+        wanted = settings.scenarios if options.scenario is None else options.scenario
+        if wanted and not any(re.fullmatch(wanted, name) for name in scenarios.SCENARIOS):
+            raise Wrong(f"no scenario is called {wanted}; --list shows them")
+        if options.save:
+            report.check_place(options.save)
+        if options.check:
+            return 0
+        return run(options, settings, wanted)
+    except Wrong as wrong:
+        print(f"run_perf_suite.sh: {wrong}", file=sys.stderr)
+        return 2
+
+
+def place_to_save(options, settings, wanted, meta):
+    """None where nothing is kept; by itself only what has everything is."""
+    if options.no_save:
+        return None
+    if options.save:
+        return options.save
+    if options.mode != "full" or wanted or settings.subjects or settings.micro:
+        return None
+    name = f"{meta['date']}-{meta['commit'].replace('+', '-')}"
+    return report.free_place(os.path.join(options.root, "docs", "development", "perf-data"), name)
+
+
+def run(options, settings, wanted):
     raise_descriptor_limit()
     tools = Tools(options.build, options.root, settings)
     suite = Suite(tools, settings)
-    meta = machine.describe(options.root, options.build)
-    began = time.monotonic()
-
     if options.list:
-        cases = suite.choose(options.scenario)
-        for case in cases:
-            print(f"{case.scenario} {case.name}: {' '.join(each.name for each in case.subjects)}")
-        print(f"{len(cases)} cases, about {show_seconds(suite.estimate(cases))}")
+        list_cases(suite, wanted)
         return 0
+    meta = machine.describe(options.root, options.build)
+    machine.check_build(meta)
+    meta["busy"] = round(machine.busy(2.0), 3)
+    meta["complete"] = False
+    began = time.monotonic()
     suite.say("PERF", suite="libsimplenet", mode=options.mode, repeats=settings.repeats,
               date=meta["date"], commit=meta["commit"])
     for name, value in meta.items():
@@ -196,28 +304,40 @@ def main(given=None):
     suite.say("PERF_META_ASYNC", sizes=settings.sizes, connections=settings.connections,
               seconds=settings.seconds, server_cpu=settings.server_cpu, client_cpu=settings.server_cpu,
               load="benchmarks/load_client.cpp", cost="processor time of the server's process")
-    cases = suite.choose(options.scenario)
+    if meta["busy"] > goals.BUSY_CAP:
+        print(f"\n*** THE MACHINE IS BUSY: others use {meta['busy']:.2f} processors. What a clock measures now\n"
+              "*** decides no goal. Close everything else and begin again.\n", file=sys.stderr)
+    cases = suite.choose(wanted)
     if not cases:
-        print("no such scenario, or nothing of it can run here", file=sys.stderr)
+        print("nothing of it can run here", file=sys.stderr)
         return 1
+    directory = place_to_save(options, settings, wanted, meta)
+    saved = report.Saved(directory) if directory else None
+
+    def save():
+        saved.write(meta, settings, suite.runs, suite.results, suite.text)
+
+    if saved:
+        suite.save = save
+        save()
+    status = 0
+    stop_on_signals()
     try:
         suite.run(cases)
-    except KeyboardInterrupt:
-        print("\nstopped; what was measured so far:", file=sys.stderr)
-        options.no_save = True
+    except Stopped as stopped:
+        print(f"\nstopped by {stopped}; what was measured so far:", file=sys.stderr)
+        status = stopped.status
     suite.judge()
     suite.summary()
     print(f"took {show_seconds(time.monotonic() - began)}")
-
-    directory = options.save or (
-        os.path.join(options.root, "docs", "development", "perf-data", meta["date"])
-        if options.mode == "full"
-        else None
-    )
-    if directory and not options.no_save:
-        report.write(directory, meta, settings, suite.runs, suite.results, suite.text)
-        print(f"written to {directory}")
-    return 0
+    if not suite.runs.rows:
+        print("nothing was measured: see the PERF_SKIP lines", file=sys.stderr)
+        status = status or 1
+    if saved:
+        meta["complete"] = status == 0
+        save()
+        print(f"written to {saved.finish() if status == 0 else saved.partial}")
+    return status
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import gdb
 import gdb.printing
 
 FRAME_PROMISE_OFFSET = 16  # the pointers to resume and to destroy come first
+ABI = "simplenet::v0::"  # as in scripts/check_abi_namespace.py
 
 
 def lookup(name):
@@ -20,7 +21,7 @@ def lookup(name):
 
 
 def short(name):
-    for prefix in ("simplenet::runtime::", "simplenet::detail::", "simplenet::"):
+    for prefix in (ABI + "runtime::", ABI + "detail::", ABI, "simplenet::"):
         name = name.replace(prefix, "")
     return name
 
@@ -35,7 +36,7 @@ def address_of(handle):
 
 def promise_of(frame):
     return gdb.Value(frame + FRAME_PROMISE_OFFSET).cast(
-        gdb.lookup_type("simplenet::detail::promise_base").pointer()).dereference()
+        gdb.lookup_type(ABI + "detail::promise_base").pointer()).dereference()
 
 
 def site_of(promise):
@@ -64,7 +65,7 @@ def loops():
     """(thread, loop) for each loop that runs."""
     found = []
     selected = gdb.selected_thread()
-    loop_type = lookup("simplenet::detail::loop")
+    loop_type = lookup(ABI + "detail::loop")
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         loop = loop_of_thread(loop_type)
@@ -77,7 +78,7 @@ def loops():
 
 def loop_of_thread(loop_type):
     try:
-        current = gdb.parse_and_eval("simplenet::detail::run_queue::current_")
+        current = gdb.parse_and_eval(ABI + "detail::run_queue::current_")
         if int(current) == 0:
             return None
         return current.cast(loop_type.pointer()).dereference()
@@ -86,7 +87,7 @@ def loop_of_thread(loop_type):
     frame = gdb.newest_frame()
     while frame is not None:
         name = frame.name() or ""
-        if name.startswith("simplenet::detail::loop::"):
+        if name.startswith(ABI + "detail::loop::"):
             try:
                 return frame.read_var("this").dereference()
             except (gdb.error, ValueError):
@@ -100,7 +101,7 @@ def innermost_suspension(scope):
     found = None
     while int(scope["current"]) != 0:
         found = most_derived(scope["current"].dereference())
-        if not derives_from(found.type.strip_typedefs(), "simplenet::detail::scope_entry"):
+        if not derives_from(found.type.strip_typedefs(), ABI + "detail::scope_entry"):
             break
         scope = found["inner_"]
     return found
@@ -117,7 +118,7 @@ def derives_from(kind, name):
 def describe(suspension):
     kind = suspension.type.unqualified().strip_typedefs()
     text = short(kind.name)
-    if derives_from(kind, "simplenet::detail::operation"):
+    if derives_from(kind, ABI + "detail::operation"):
         record = suspension["record"]
         if int(record) != 0:
             text += " on fd %d" % int(record.dereference()["fd"])
@@ -131,7 +132,7 @@ class Tasks(gdb.Command):
         super().__init__("simplenet tasks", gdb.COMMAND_STACK)
 
     def invoke(self, argument, from_tty):
-        if lookup("simplenet::detail::loop") is None:
+        if lookup(ABI + "detail::loop") is None:
             raise gdb.GdbError("no debug information of libsimplenet in this program")
         every = loops()
         if not every:
@@ -143,7 +144,7 @@ class Tasks(gdb.Command):
 
     @staticmethod
     def print_chains(loop):
-        chain_type = gdb.lookup_type("simplenet::detail::chain")
+        chain_type = gdb.lookup_type(ABI + "detail::chain")
         for chain in elements(loop["chains_"]["head_"], chain_type):
             if bool(chain["over"]):
                 continue
@@ -239,10 +240,10 @@ class ExpectedPrinter:
 
 def register():
     printers = gdb.printing.RegexpCollectionPrettyPrinter("libsimplenet")
-    printers.add_printer("task", r"^simplenet::runtime::task<.*>$", TaskPrinter)
-    printers.add_printer("join_handle", r"^simplenet::runtime::join_handle<.*>$",
+    printers.add_printer("task", f"^{ABI}runtime::task<.*>$", TaskPrinter)
+    printers.add_printer("join_handle", f"^{ABI}runtime::join_handle<.*>$",
                          JoinHandlePrinter)
-    printers.add_printer("event_loop", r"^simplenet::runtime::event_loop$", LoopPrinter)
+    printers.add_printer("event_loop", f"^{ABI}runtime::event_loop$", LoopPrinter)
     printers.add_printer("expected", r"^std::expected<.*>$", ExpectedPrinter)
     gdb.printing.register_pretty_printer(gdb.current_objfile(), printers, replace=True)
     gdb.Command("simplenet", gdb.COMMAND_STACK, gdb.COMPLETE_NONE, True)

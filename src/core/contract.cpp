@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void contract_violation(const char* file, int line, const char* expression,
                         const char* message) noexcept {
@@ -13,4 +13,4 @@ void contract_violation(const char* file, int line, const char* expression,
     std::abort();
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
 /// The bytes a frame really has: its class's, so that any frame of the class fits.
 constexpr std::size_t rounded(std::size_t bytes) noexcept {
     const std::size_t index = frame_cache::index_of(bytes);
-    return index < frame_cache::class_count ? (index + 1) * frame_cache::granule_bytes : bytes;
+    return index < frame_cache::class_count ? frame_cache::bytes_of(index) : bytes;
 }
 
 /// Empties the thread's cache when the thread ends.
@@ -31,9 +31,9 @@ public:
 [[maybe_unused]] void open_cache() noexcept {
     static thread_local cache_closer closer;
     this_thread_frames.current = frame_cache::state::open;
-    std::size_t bytes = 0;
+    std::size_t index = 0;
     for (auto& each : this_thread_frames.classes) {
-        bytes += frame_cache::granule_bytes;
+        const std::size_t bytes = frame_cache::bytes_of(index++);
         each.room = static_cast<std::uint32_t>(frame_cache::class_limit_bytes / bytes);
     }
 }
@@ -57,4 +57,4 @@ void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept {
     ::operator delete(memory);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

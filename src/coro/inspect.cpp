@@ -12,7 +12,7 @@
 
 #include <cxxabi.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 void suspension::describe(std::string& text) {
@@ -150,4 +150,4 @@ void this_task::set_name(std::string_view name) {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

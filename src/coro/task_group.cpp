@@ -1,6 +1,6 @@
 #include <simplenet/coro/task_group.hpp>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 group_child_base::group_child_base(group_core& group) noexcept
@@ -196,4 +196,4 @@ task_group::task_group() noexcept
     : core_{*detail::run_queue::require_current().here, {}} {}
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop;
 class operation;
@@ -75,4 +75,4 @@ make_uring_backend(loop& owner, const loop_options& options);
 /// process.
 [[nodiscard]] result<> probe_uring() noexcept;
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -5,6 +5,7 @@
 #include "socket/setup.hpp"
 #include "sys/calls.hpp"
 
+#include <simplenet/coro/refusal.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/socket/socket_options.hpp>
@@ -13,7 +14,7 @@
 #include <chrono>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -26,7 +27,7 @@ public:
 
     using io_object::give_away;
 
-    class [[nodiscard]] connect_operation final : public awaitable_operation<false> {
+    class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
     public:
         connect_operation(io_record* of, native_address& to) noexcept
             : awaitable_operation{of, request::connect} {
@@ -120,6 +121,7 @@ task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
 
 task<result<local_stream>> async_connect(local_endpoint to) {
     using namespace std::chrono_literals;
+    if (auto refused = co_await detail::refusal{}; !refused) co_return fail(refused);
     std::chrono::milliseconds pause = 1ms;
     for (;;) {
         auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);
@@ -134,4 +136,4 @@ task<result<local_stream>> async_connect(local_endpoint to) {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -239,4 +239,4 @@ task<result<tcp_stream>> async_connect(std::string_view host, std::uint16_t port
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -2,7 +2,7 @@
 
 #include "runtime/loop.hpp"
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 bool cross_lock::push(run_queue& queue, posted& item) noexcept {
     return static_cast<loop&>(queue).post_asleep(item);
@@ -12,4 +12,4 @@ void cross_lock::wake(run_queue& queue) noexcept {
     static_cast<loop&>(queue).wake_for_post();
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -11,7 +11,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -148,4 +148,4 @@ datagram_object::datagram_object(unique_fd socket)
     record()->connectionless = true;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -104,4 +104,4 @@ void dump_signal::run() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 void dump_tasks(std::ostream& to) {
@@ -32,7 +32,7 @@ void detail::print_to_standard_error(std::string_view text) noexcept {
     }
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 void simplenet_dump_tasks() noexcept {
     std::string text;

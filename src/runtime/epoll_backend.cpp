@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -46,7 +46,7 @@ public:
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
         if (added < 0) return fail(sys::error_from(added));
-        auto pool = receive_pool::create(options.receive_pool, this);
+        auto pool = receive_pool::create(options.receive_pool, nullptr);
         if (!pool) return fail(pool);
         pool_ = *pool;
         return {};
@@ -123,12 +123,19 @@ public:
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
-        const int count = timeout == forever     ? wait_in_ms(-1)
-                          : timeout.count() == 0 ? wait_in_ms(0)
-                                                 : wait(timeout);
-        if (count <= 0) [[unlikely]]
-            return no_events(count);
-        return dispatch(events_.data(), events_.data() + count);
+        int count = timeout == forever     ? wait_in_ms(-1)
+                    : timeout.count() == 0 ? wait_in_ms(0)
+                    : timeout >= long_wait ? wait_in_ms(whole_ms(timeout))
+                                           : wait(timeout);
+        if (count <= 0) [[unlikely]] {
+            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
+            if (count <= 0) return no_events(count);
+        }
+        dispatch(events_.data(), events_.data() + count);
+        if (static_cast<std::size_t>(count) == events_.size()) [[unlikely]]
+            return poll_the_rest();
+        return static_cast<std::size_t>(count);
     }
 
     void wake() noexcept override { sys::signal_eventfd(wake_.get()); }
@@ -196,6 +203,13 @@ private:
     int wait_in_ms(int timeout_ms) noexcept {
         return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
     }
+    // What is left of a long wait is waited for once more: a multiplication is cheaper than a
+    // conversion to seconds and nanoseconds, and long waits are rarely waited to their end.
+    static constexpr std::chrono::nanoseconds long_wait = std::chrono::seconds{1};
+    static int whole_ms(std::chrono::nanoseconds timeout) noexcept {
+        return static_cast<int>(
+            std::min<std::int64_t>(timeout / std::chrono::milliseconds{1}, INT_MAX));
+    }
     // Apart, as poll() would save registers for it.
     [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
         if (nanosecond_waits_) {
@@ -240,28 +254,26 @@ private:
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
     }
 
+    // Of a socket that has something to read and, as nearly always, room for a write.
     static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
 
-    // Only notes and queues: nothing is resumed, closed or freed while events are walked. Returns
-    // how many events there were, with those that did not fit into the first batch.
-    std::size_t dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
+    void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
-            io_record* const record = record_of(*event);
+            const watched& slot = slots_.data()[static_cast<std::uint32_t>(event->data.u64)];
             // Leaves for good, so that the loop of the usual events calls nothing.
-            if ((event->events & ~usual_events) != 0 || record == nullptr) [[unlikely]]
+            if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
+                [[unlikely]]
                 return dispatch_any(event, end);
-            note(*record, event->events);
+            io_record& record = *slot.record;
+            record.readable = record.writable = true;
+            notify_reader(record);
+            notify_writer(record);
         }
-        const auto total = static_cast<std::size_t>(end - events_.data());
-        if (total == events_.size()) [[unlikely]]
-            return poll_the_rest();
-        return total;
     }
-    [[gnu::noinline, gnu::cold]] std::size_t dispatch_any(const epoll_event* event,
-                                                          const epoll_event* end) noexcept {
+    [[gnu::noinline]] void dispatch_any(const epoll_event* event, const epoll_event* end) noexcept {
         for (; event != end; ++event)
             note_any(*event);
-        return dispatch(end, end);
     }
     void note_any(const epoll_event& event) noexcept {
         if (event.data.u64 == foreign) return waits_.collect();
@@ -332,14 +344,14 @@ private:
         const std::uint32_t buffer = pool_->claim();
         if (buffer == receive_pool::none) {
             if (!place.linked()) starved_.push_back(record);
+            pool_->tell(this);
             return false;
         }
         place.unlink();
         const ssize_t count =
             receive_directly(record, pool_->memory(buffer), receive_pool::buffer_size);
         if (count <= 0) {
-            pool_->give_back(buffer);
-            buffer_returned();
+            pool_->return_unused(buffer);
             return receive_failed(op, count);
         }
         op.lease = buffer;
@@ -356,6 +368,7 @@ private:
             // One whose receive has ended meanwhile passes its turn on.
             if (reader != nullptr && reader->kind == request::receive) return notify_reader(next);
         }
+        pool_->tell(nullptr);
     }
 
     bool attempt_accept(operation& op) noexcept {
@@ -434,4 +447,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <deque>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
 /// may at the same time be registered with the backend as a socket, or become one later.
@@ -135,4 +135,4 @@ private:
     std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

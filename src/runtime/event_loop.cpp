@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -76,6 +76,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
     auto driver = make_driver(*made, options);
     if (!driver) return fail(driver);
     made->driver_ = *std::move(driver);
+    made->pool_ = &made->driver_->pool();
     made->reads_directly_ = made->driver_->kind() == backend::epoll;
     if (options.dump_signal != 0) {
         if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) {
@@ -132,6 +133,11 @@ event_loop& event_loop::operator=(event_loop&& other) noexcept {
 
 event_loop::~event_loop() {
     if (!inner_) return;
+    if (inner_->is_inherited()) {
+        // To end it would end the parent's: it is only forgotten, with all that is in it.
+        static_cast<void>(inner_.release());
+        return;
+    }
     inner_->facade = this;
     inner_->tear_down();
 }
@@ -193,4 +199,4 @@ void event_loop::post_item(detail::posted& item) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

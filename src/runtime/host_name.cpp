@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -51,8 +51,9 @@ result<host_name> read_host(std::string_view text) {
 
     std::string_view name = text;
     if (name.ends_with('.')) name.remove_suffix(1); // the root: not a part of the name
+    // A lone `*` is no host at all to glibc's getaddrinfo(3), which then answers with this machine.
     const auto in_no_name = [](char c) {
-        return is_blank_or_control(c) || std::string_view{":/[]@"}.contains(c);
+        return is_blank_or_control(c) || std::string_view{":/[]@*"}.contains(c);
     };
     if (text.find('\0') == std::string_view::npos) {
         if (const auto scoped = read_scoped(text)) {
@@ -69,7 +70,8 @@ result<host_name> read_host(std::string_view text) {
 
 result<std::optional<std::uint16_t>> read_service(std::string_view text) noexcept {
     constexpr std::size_t longest_service = 255;
-    if (text.empty() || text.size() > longest_service ||
+    // A lone `*` is no service to glibc, which then answers with port 0.
+    if (text.empty() || text == "*" || text.size() > longest_service ||
         std::ranges::any_of(text, is_blank_or_control)) {
         return fail(std::errc::invalid_argument);
     }
@@ -83,4 +85,4 @@ result<std::optional<std::uint16_t>> read_service(std::string_view text) noexcep
     return std::nullopt;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -2,7 +2,7 @@
 
 #include "runtime/loop.hpp"
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 io_object::io_object(unique_fd socket)
     : record_{&loop::new_record(socket.get())} {
@@ -119,4 +119,4 @@ void accept_state::expired() noexcept {
     record.home->resume_accepting(record);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

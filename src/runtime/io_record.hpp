@@ -12,13 +12,12 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class backend_driver;
 class loop;
 
-struct starved_tag; // streams that wait for a receive buffer
-struct parked_tag;  // listeners that wait for a descriptor
+struct starved_tag; // streams that wait for a receive buffer, listeners that wait for a descriptor
 
 /// Accepting: what a listener needs and a stream does not.
 struct accept_state final : timer_node {
@@ -52,7 +51,7 @@ struct idle_state final : timer_node {
 /// the kernel has forgotten it.
 ///
 /// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
-struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_tag> {
+struct io_record final : list_hook<>, list_hook<starved_tag> {
     explicit io_record(int descriptor) noexcept
         : fd{descriptor} {}
 
@@ -113,7 +112,6 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
     void unlink_all() noexcept {
         static_cast<list_hook<>&>(*this).unlink();
         static_cast<list_hook<starved_tag>&>(*this).unlink();
-        static_cast<list_hook<parked_tag>&>(*this).unlink();
     }
 
     [[nodiscard]] operation*& slot_of(const operation& op) noexcept {
@@ -124,4 +122,4 @@ struct io_record final : list_hook<>, list_hook<starved_tag>, list_hook<parked_t
 /// `error` of an operation at the end of the stream.
 inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -4,18 +4,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include <sys/socket.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
 constexpr std::chrono::nanoseconds no_wait{0};
+constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the timer wheel
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
+constexpr std::chrono::milliseconds noticed_absence{10};
 
 /// For a loop around memory that others write: less power, and more room for the other thread of
 /// the core.
@@ -36,28 +39,77 @@ loop::~loop() {
 // --- running
 // --------------------------------------------------------------------------------------
 
+/// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
+/// timers are late by that. A limit around several operations would refuse the next one of them,
+/// whatever has come meanwhile: so that is looked at first, and those it is for run.
+bool loop::was_away(clock::time_point present) const noexcept {
+    return time_ == nullptr && timers.soonest() < present - noticed_absence;
+}
+
+/// Fires what is due, and counts it; how long the loop may wait then, `limit` at most.
+inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired) noexcept {
+    if (forked_) [[unlikely]]
+        complain_of_fork();
+    const std::int64_t before = clock_ns;
+    const auto present = note_clock(now());
+    if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
+        [[unlikely]] {
+        const std::size_t events = driver_->poll(no_wait);
+        fired += events;
+        if (events != 0) return no_wait;
+    }
+    const bool touched = !touched_.empty();
+    if (touched) [[unlikely]]
+        settle_touched(present);
+    timers.settle(present);
+    if (timers.soonest() <= present || touched) [[unlikely]] {
+        fired += timers.fire(present);
+        if (has_ready()) return no_wait;
+        if (touched_.empty()) timers.calm_down();
+        if (timers.soonest() == clock::time_point::max()) return limit;
+    }
+    const nanoseconds left = std::min(limit, nanoseconds{timers.soonest() - present});
+    if (left > shortest_sleep) [[likely]] {
+        return left;
+    }
+    // Falling asleep and waking up takes longer, and the kernel's timers are late by 50 us
+    // (PR_SET_TIMERSLACK in prctl(2)). Virtual time would not move by itself.
+    return time_ == nullptr ? no_wait : std::max(left, no_wait);
+}
+
+/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
+/// resumptions cost less than the system call. Returns how many there were, beside `count` already.
+inline std::size_t loop::run_on(std::size_t count) noexcept {
+    if (busy_turns_ != busy_turns_polled) {
+        ++busy_turns_;
+        return 0;
+    }
+    std::size_t more = 0;
+    while (has_ready() && !stop_requested_.load(std::memory_order_relaxed) &&
+           unpolled_ + count + more < resumptions_per_poll) {
+        if (!inbox_.empty()) more += take_posted();
+        more += run_ready_and_count(); // an operation costs a system call as well
+    }
+    return more;
+}
+
 // Straight-line for the turn of a busy server without timers; inline in run(), which is where
 // servers are.
-inline std::size_t loop::make_turn(nanoseconds limit) {
+[[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit) {
     pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
     if (has_ready()) {
-        if (puts_off_poll(count, limit)) return count;
-        limit = no_wait;
+        if (limit != no_wait) count += run_on(count);
+        if (has_ready()) limit = no_wait;
     }
     unpolled_ = 0;
-    inline_seen_ = inline_taken();
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
     const bool timed = !timers.quiet();
-    if (timed) {
-        const tended tended = tend_timers(limit);
-        count += tended.fired;
-        wait = tended.wait;
-    }
+    if (timed) wait = tend_timers(limit, count);
     if (!has_work()) wait = no_wait;
 
     std::size_t events = 0;
@@ -87,20 +139,23 @@ std::size_t loop::turn(nanoseconds limit) {
 
 inline std::size_t loop::sleep(nanoseconds limit) noexcept {
     // stop() publishes its wish before it looks whether we are parked: ask after parking.
-    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
-    const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
+    if (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)) [[unlikely]]
+        limit = nanoseconds{0};
+    const std::size_t events = driver_->poll(limit);
     inbox_.unpark();
     return events;
 }
 
 /// Looks again and again for as long as loop_options::busy_poll says before it sleeps, if at least
-/// half of the last eight waits were not longer than that.
+/// half of the last eight waits were short: not longer than that, or than twice that where it slept
+/// at once, since waking up is a part of it.
 // The loop is not parked meanwhile, so that a post makes no system call.
 std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     const auto start = clock::now();
     nanoseconds passed = no_wait;
     std::size_t events = 0;
-    if (std::popcount(short_waits_) >= 4) {
+    const bool spins = std::popcount(short_waits_) >= 4;
+    if (spins) {
         const nanoseconds most = std::min(options_.busy_poll, limit);
         pulse.active.store(false, std::memory_order_relaxed); // or the watchdog took it for a stall
         do {
@@ -117,36 +172,9 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
         events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
         passed = clock::now() - start;
     }
-    short_waits_ = static_cast<std::uint8_t>(short_waits_ << 1U | (passed <= options_.busy_poll));
+    const bool short_wait = (spins ? passed : passed / 2) <= options_.busy_poll;
+    short_waits_ = static_cast<std::uint8_t>(short_waits_ << 1U | short_wait);
     return events;
-}
-
-/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a turn
-/// of a few resumptions costs less than the system call.
-bool loop::puts_off_poll(std::size_t count, nanoseconds limit) noexcept {
-    unpolled_ += count;
-    // An operation costs a system call as well.
-    if (unpolled_ + (inline_taken() - inline_seen_) >= resumptions_per_poll || limit == no_wait) {
-        return false;
-    }
-    if (busy_turns_ == busy_turns_polled) return true;
-    ++busy_turns_;
-    return false;
-}
-
-/// Fires what is due; how long the loop may wait then, `limit` at most.
-loop::tended loop::tend_timers(nanoseconds limit) noexcept {
-    const auto present = note_clock(now());
-    if (!touched_.empty()) settle_touched(present);
-    timers.settle(present);
-    const std::size_t fired = timers.fire(present);
-    if (has_ready()) return {no_wait, fired};
-    if (touched_.empty()) timers.calm_down();
-    const auto next = timers.soonest();
-    if (next != clock::time_point::max()) {
-        limit = std::min(limit, next > present ? nanoseconds{next - present} : no_wait);
-    }
-    return {limit, fired};
 }
 
 std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
@@ -212,7 +240,15 @@ bool loop::consume_stop() noexcept {
            stop_requested_.exchange(false, std::memory_order_acquire);
 }
 
+void loop::complain_of_fork() noexcept {
+    SIMPLENET_EXPECTS(false,
+                      "an event loop that was made before the fork() is the parent's: in the "
+                      "child exec, _exit, or make another one outside of it");
+    std::abort();
+}
+
 void loop::enter_thread() noexcept {
+    if (is_inherited()) complain_of_fork();
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
@@ -317,6 +353,7 @@ loop_metrics loop::metrics() const {
     now.turns = pulse.turns.load(std::memory_order_relaxed);
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
+    now.accept_pauses = accept_pauses_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
@@ -366,6 +403,11 @@ void loop::close(io_record& record) noexcept {
     record.closing = true;
     record.open_on = nullptr;
     record.reads_directly = false;
+    if (is_inherited()) [[unlikely]] {
+        // The parent goes on with the connection: its peer is told nothing.
+        close_descriptor(std::exchange(record.fd, -1));
+        return;
+    }
     ++closing_;
     // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
     // nothing until then.
@@ -428,10 +470,11 @@ void loop::note_touched(idle_state& idle) noexcept {
 }
 
 void loop::pause_accepting(io_record& listener) noexcept {
+    ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
     accepting.pausing = true;
-    static_cast<list_hook<parked_tag>&>(listener).unlink();
+    static_cast<list_hook<starved_tag>&>(listener).unlink();
     paused_.push_back(listener);
     accepting.cancel();
     timers.insert_after(accepting, accepting.pause);
@@ -441,7 +484,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
     accepting.pausing = false;
     accepting.cancel();
-    static_cast<list_hook<parked_tag>&>(listener).unlink();
+    static_cast<list_hook<starved_tag>&>(listener).unlink();
     listener.readable = true;
     if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
         attempt_later(*listener.reader);
@@ -514,4 +557,4 @@ void loop::orphan_records() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -3,6 +3,7 @@
 
 #include "runtime/backend_driver.hpp"
 #include "runtime/dump_signal.hpp"
+#include "runtime/forks.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/io_record.hpp"
 #include "runtime/watchdog.hpp"
@@ -19,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop final : public timed_queue {
 public:
@@ -41,6 +42,14 @@ public:
     /// owner is whole meanwhile, as tasks may use it.
     void tear_down() noexcept;
 
+    /// A parent process made it: the kernel's side of it, and its connections, are the parent's.
+    [[nodiscard]] bool is_inherited() const noexcept { return born_in_ != fork_generation(); }
+    /// This is a child, in the middle of a turn: it is not to get to the next poll.
+    void forked() noexcept {
+        forked_ = true;
+        timers.attend(); // so that it is looked at; a turn without timers pays for no check
+    }
+
     void run();
     bool run_for(nanoseconds limit);
     std::size_t poll();
@@ -55,6 +64,7 @@ public:
     /// Appends what dump_tasks() prints.
     void describe(std::string& text);
     [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
+    [[nodiscard]] receive_pool& pool() const noexcept { return *pool_; }
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
     event_loop* facade = nullptr; // the owner, while it runs
@@ -83,6 +93,14 @@ public:
 
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
+    /// The same for a read that has what it asked for, of a socket that is not being closed.
+    void read_ended(operation& op) noexcept {
+        io_record& of = *op.record;
+        of.reader = nullptr;
+        op.phase = operation::state::finished;
+        touch(of);
+        push(op);
+    }
     /// There may be something for a waiting `op`: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept {
         op.phase = operation::state::queued;
@@ -141,12 +159,9 @@ private:
 
     std::size_t make_turn(nanoseconds limit);
     std::size_t turn(nanoseconds limit);
-    bool puts_off_poll(std::size_t count, nanoseconds limit) noexcept;
-    struct tended {
-        nanoseconds wait;
-        std::size_t fired;
-    };
-    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    std::size_t run_on(std::size_t count) noexcept;
+    [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
+    [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
@@ -162,6 +177,7 @@ private:
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void enter_thread() noexcept;
+    [[noreturn]] static void complain_of_fork() noexcept;
     void begin_watch();
 
     /// For the watchdog: the loop turns, or should.
@@ -190,11 +206,14 @@ private:
 
     loop_options options_;
     std::unique_ptr<backend_driver> driver_;
+    receive_pool* pool_ = nullptr; // the driver's
     inbox inbox_;
     std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
     std::atomic<bool> stop_requested_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
-    std::thread::id thread_;      // of the first run
+    std::thread::id thread_; // of the first run
+    unsigned born_in_ = fork_generation();
+    bool forked_ = false;         // in this turn
     bool embedded_ = false;       // native_handle() was asked for
     bool watched_ = false;        // by the watchdog
     bool reads_directly_ = false; // see io_record
@@ -203,13 +222,13 @@ private:
     static constexpr std::size_t resumptions_per_poll = 61;
     static constexpr std::size_t busy_turns_polled = 64;
 
-    std::size_t unpolled_ = 0;    // resumptions since the last poll
-    std::size_t inline_seen_ = 0; // inline_taken() at the last poll
-    std::size_t busy_turns_ = 0;  // since the loop slept, up to busy_turns_polled
+    std::size_t unpolled_ = 0;   // what counts as so many resumptions since the last poll
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
     // Neither busy_poll nor virtual time.
     const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
+    std::uint64_t accept_pauses_ = 0;
     std::size_t closing_ = 0;      // records whose close is under way
     std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
     std::size_t live_lookups_ = 0; // of names, by other threads
@@ -217,7 +236,7 @@ private:
     intrusive_list<io_record> records_;             // bound to this loop
     std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
     std::vector<idle_state*> touched_;              // get their clock reading before the poll
-    intrusive_list<io_record, parked_tag> paused_;  // listeners without descriptors
+    intrusive_list<io_record, starved_tag> paused_; // listeners without descriptors
 };
 
 void print_to_standard_error(std::string_view text) noexcept;
@@ -227,4 +246,4 @@ void print_to_standard_error(std::string_view text) noexcept;
     return static_cast<loop&>(run_queue::require_current());
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

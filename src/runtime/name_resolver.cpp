@@ -1,6 +1,7 @@
 #include "runtime/name_resolver.hpp"
 
 #include "runtime/signals_blocked.hpp"
+#include "sys/threads.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -11,7 +12,7 @@
 
 #include <pthread.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -99,10 +100,10 @@ std::size_t name_resolver::questions() const {
 /// @pre The mutex is held.
 void name_resolver::start_thread() {
     const signals_blocked inherited;
-    std::thread{[this] {
+    sys::start_thread([this] {
         static_cast<void>(pthread_setname_np(pthread_self(), "sn-resolver"));
         work();
-    }}.detach();
+    }).detach();
     ++threads_;
 }
 
@@ -193,4 +194,4 @@ void lookup_operation::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

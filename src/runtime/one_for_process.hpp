@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// What such an object knows of its process: a base of `Object`.
 ///
@@ -40,4 +40,4 @@ private:
     Object* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -2,13 +2,15 @@
 
 #include "runtime/loop.hpp"
 #include "runtime/perform.hpp"
+#include "runtime/receive_pool.hpp"
 
+#include <simplenet/runtime/stream_operations.hpp>
 #include <simplenet/socket/socket_names.hpp>
 
 #include <cerrno>
 #include <string>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 std::error_code operation::code() const noexcept {
     if (error < 0) return make_error_code(static_cast<errc>(-error));
@@ -159,11 +161,11 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
     return true;
 }
 
-bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexcept {
+bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
     SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
     io_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
-        buffers != nullptr || !is_send(kind) || size == 0 || !within.queue->take_inline_turn()) {
+        of.idle || buffers != nullptr || size == 0 || !within.queue->take_inline_turn()) {
         return start_any_write(caller, within);
     }
     caller_ = caller;
@@ -172,13 +174,12 @@ bool operation::start_write(std::coroutine_handle<> caller, scope& within) noexc
     const ssize_t count = sys::send_once(of.fd, data, size);
     if (static_cast<std::size_t>(count) != size) [[unlikely]]
         return go_on_writing(count);
-    moved = size;
-    if (of.idle) [[unlikely]]
-        of.home->touch(of);
+    moved = static_cast<std::size_t>(count);
     return false;
 }
 
 bool operation::go_on_writing(ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
     io_record& of = *record;
     moved = count > 0 ? static_cast<std::size_t>(count) : 0;
     if (!go_on_sending(*this, count)) return wait_for_room(of);
@@ -187,11 +188,13 @@ bool operation::go_on_writing(ssize_t count) noexcept {
 }
 
 bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
+    SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
     io_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
     moved = 0;
+    skip = 0;
     if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
@@ -310,18 +313,29 @@ void operation::run() noexcept {
     if (phase != state::queued) return resume();
     io_record& of = *record;
     const std::size_t before = moved;
-    if (kind == request::read_some && of.reads_directly) [[likely]] { // not after close()
-        if (!receive_some(*this)) [[unlikely]]
-            return attempted(of, false, before);
-    } else if (!is_read(kind) || of.closing) [[unlikely]] {
+    if (!is_read(kind) || of.closing) [[unlikely]]
         return attempted(of, of.closing || attempt_write(of), before);
-    } else if (!of.driver->attempt_read(*this)) [[unlikely]] {
+    if (!attempt_read(of)) [[unlikely]]
         return attempted(of, false, before);
-    }
+    finish_read(of);
+}
+
+/// A queued read has its outcome.
+inline void operation::finish_read(io_record& of) noexcept {
     of.home->touch(of);
     of.reader = nullptr;
     phase = state::finished;
     resume();
+}
+
+// What is above, for the operation that most of them are.
+void read_some_operation::run() noexcept {
+    io_record& of = *record;
+    if (phase != state::queued || !of.reads_directly) [[unlikely]] // not after close()
+        return operation::run();
+    if (!receive_some(*this)) [[unlikely]]
+        return attempted(of, false, moved);
+    finish_read(of);
 }
 
 /// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
@@ -347,6 +361,29 @@ void operation::attempted(io_record& of, bool over, std::size_t before) noexcept
     phase = state::finished;
     of.home->settle(of);
     resume();
+}
+
+void receive_operation::run() noexcept {
+    io_record& of = *record;
+    // One that waits for a buffer has its place in a line, which the backend knows.
+    if (phase != state::queued || !of.reads_directly || of.waits_for_buffer()) [[unlikely]]
+        return operation::run();
+    receive_pool& pool = of.home->pool();
+    const std::uint32_t buffer = pool.claim();
+    if (buffer == receive_pool::none) [[unlikely]]
+        return operation::run();
+    data = pool.memory(buffer);
+    const ssize_t count = sys::recv_once(of.fd, data, receive_pool::buffer_size);
+    if (count <= 0) [[unlikely]] {
+        const ssize_t outcome = count < 0 ? sys::failure() : 0;
+        pool.return_unused(buffer);
+        if (outcome == -EINTR) return operation::run();
+        return attempted(of, receive_failed(*this, outcome), moved);
+    }
+    lease = buffer;
+    moved = static_cast<std::size_t>(count);
+    if (moved != receive_pool::buffer_size && !of.reads_to_the_end) of.readable = false;
+    finish_read(of);
 }
 
 void operation::on_stop(stop_reason reason) noexcept {
@@ -380,4 +417,4 @@ void loop::complete(operation& op, int error) noexcept {
     settle(of);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

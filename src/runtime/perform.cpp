@@ -9,7 +9,7 @@
 #include <array>
 #include <span>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 bool advance_write(operation& op, std::size_t count) noexcept {
     op.moved += count;
@@ -65,6 +65,7 @@ bool send_failed(operation& op, ssize_t count) noexcept {
 }
 
 bool receive_nothing(operation& op, ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
     if (count == -EINTR) count = receive_directly(*op.record, op.data, op.size);
     if (count <= 0) return receive_failed(op, count);
     op.moved = static_cast<std::size_t>(count);
@@ -169,4 +170,4 @@ bool attempt_send_vector(operation& op) noexcept {
     return false;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// System calls in one attempt at a transfer of everything: a fast peer must not hold the loop. An
 /// attempt that stops for this leaves the socket marked as ready, and is repeated in the next turn.
@@ -26,7 +26,8 @@ inline constexpr int most_tries = 16;
 /// Of a negative outcome of a send: whether it ends the operation.
 [[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
 
-/// A write of one buffer after its first send(2), which took less than all: `count` is its outcome.
+/// A write of one buffer after its first send(2), which took less than all: `count` is its outcome,
+/// as of sys::send().
 [[nodiscard]] bool go_on_sending(operation& op, ssize_t count) noexcept;
 
 /// A vectored write, as far as the socket takes it. True: it is over.
@@ -39,11 +40,12 @@ inline constexpr int most_tries = 16;
     if (op.buffers != nullptr) return attempt_send_vector(op);
     if (op.moved == op.size) return true;
     const ssize_t count = sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved);
-    if (count >= 0) [[likely]]
-        op.moved += static_cast<std::size_t>(count);
-    if (op.moved == op.size) [[likely]] {
+    if (static_cast<std::size_t>(count) == op.size - op.moved) [[likely]] {
+        op.moved = op.size;
         return true;
     }
+    if (count < 0) return go_on_sending(op, sys::failure());
+    op.moved += static_cast<std::size_t>(count);
     return go_on_sending(op, count);
 }
 
@@ -61,7 +63,7 @@ inline constexpr int most_tries = 16;
 /// Of a count that is not positive: whether it ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
 
-/// The rest of receive_some() after recv(2) brought no bytes.
+/// The rest of receive_some() after recv(2) brought no bytes but `count`, as it returned it.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;
 
 /// A read_some by recv(2). True: it is over.
@@ -85,4 +87,4 @@ inline constexpr int most_tries = 16;
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

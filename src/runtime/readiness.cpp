@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -91,4 +91,4 @@ void loop::give_up(readiness_operation& op) noexcept {
     push(op);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

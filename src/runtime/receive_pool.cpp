@@ -10,7 +10,7 @@
 
 #include <sys/mman.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
@@ -53,8 +53,7 @@ void receive_pool::release(std::uint32_t buffer) noexcept {
         if (leases_ == 0) delete this;
         return;
     }
-    give_back(buffer);
-    if (listener_ != nullptr) listener_->buffer_returned();
+    return_unused(buffer);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
@@ -30,6 +30,8 @@ public:
 
     /// @param bytes  What it may grow to.
     [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told);
+    /// Who is told from here on; null: nobody.
+    void tell(listener* told) noexcept { listener_ = told; }
     /// The loop lets go; leases may remain.
     void abandon() noexcept;
 
@@ -46,6 +48,11 @@ public:
     void give_back(std::uint32_t buffer) noexcept {
         slots_[buffer].next = free_;
         free_ = buffer;
+    }
+    /// The same, and tells.
+    void return_unused(std::uint32_t buffer) noexcept {
+        give_back(buffer);
+        if (listener_ != nullptr) listener_->buffer_returned();
     }
     /// A held buffer leaves the loop's books for a lease.
     void lend() noexcept { ++leases_; }
@@ -78,4 +85,4 @@ private:
     std::vector<slot> slots_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

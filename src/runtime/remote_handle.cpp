@@ -2,7 +2,7 @@
 
 #include <simplenet/runtime/remote_handle.hpp>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void remote_state_base::complete() noexcept {
     const std::lock_guard lock{guard_};
@@ -44,4 +44,4 @@ bool remote_state_base::done() const noexcept {
     return done_;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

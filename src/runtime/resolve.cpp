@@ -4,14 +4,13 @@
 #include "runtime/lookup.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/coro/refusal.hpp>
 
 #include <chrono>
 #include <string>
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 using namespace std::chrono_literals;
@@ -72,9 +71,7 @@ task<result<std::vector<endpoint>>> resolve(std::string host, std::string servic
         if (!is_of(*given->address, options.family)) co_return fail(errc::name_not_found);
         if (port) {
             // Nothing is waited for, but who was stopped is refused here as everywhere.
-            if (co_await this_task::stop_requested()) {
-                if (auto refused = co_await async_sleep(0ns); !refused) co_return fail(refused);
-            }
+            if (auto refused = co_await refusal{}; !refused) co_return fail(refused);
             co_return std::vector{endpoint{*given->address, *port}};
         }
         question.host = given->address->to_string();
@@ -116,4 +113,4 @@ task<result<std::vector<endpoint>>> async_resolve(std::string_view host, std::st
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

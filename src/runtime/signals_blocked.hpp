@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 /// Blocks signals on the calling thread while it lives: a thread that is started meanwhile inherits
 /// that, and keeps it.
@@ -29,4 +29,4 @@ private:
     sigset_t before_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

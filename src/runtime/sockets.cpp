@@ -13,13 +13,13 @@
 
 #include <utility>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
-received take_lease(const operation& op) noexcept {
-    receive_pool& pool = op.record->home->driver().pool();
+receive_pool& lend(const operation& op) noexcept {
+    receive_pool& pool = op.record->home->pool();
     pool.lend();
-    return received{pool, op.lease, op.data, op.moved};
+    return pool;
 }
 
 result<> shutdown_write(const io_object& socket) noexcept {
@@ -166,4 +166,4 @@ result<std::pair<local_datagram, local_datagram>> local_datagram::pair() {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

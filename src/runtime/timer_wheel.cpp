@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -20,22 +20,16 @@ constexpr std::int64_t ns_of(timer_wheel::time_point at) noexcept {
 
 timer_wheel::timer_wheel(time_point origin) noexcept
     : elapsed_{from_epoch(ns_of(origin)) >> tick_bits}
-    , latest_ns_{static_cast<std::int64_t>(from_epoch(ns_of(origin)))} {}
+    , latest_ns_{static_cast<std::int64_t>(from_epoch(ns_of(origin)))} {
+    for (std::size_t at = 0; at != batches_.size(); ++at)
+        batches_[at].next = &batches_[(at + 1) % batches_.size()];
+}
 
-void timer_wheel::begin_batch(time_point now) noexcept {
-    // Before `latest_ns_` moves: what is due then has to find its place among the others first.
-    if (now.time_since_epoch().count() >= soonest_ns_) pour_all();
-    newest_ = newest_ == &batches_.back() ? &batches_.front() : newest_ + 1;
-    pour(*newest_);
-    see(now);
-    newest_->since_ns = latest_ns_;
-    if (!has_fresh()) return;
-    newest_->delays.splice_back(fresh_);
-    const std::int64_t shortest = std::max(shortest_fresh_ns_, std::int64_t{0});
-    note(shortest > never - latest_ns_ ? never : rounded_up_ns(latest_ns_ + shortest));
+/// A delay in the batch that was settled just now makes something due sooner.
+void timer_wheel::note_delay(std::int64_t shortest_ns) noexcept {
+    note(shortest_ns > never - latest_ns_ ? never : rounded_up_ns(latest_ns_ + shortest_ns));
     // Due at once, although its tick has begun already.
-    if (shortest == 0) note(latest_ns_);
-    shortest_fresh_ns_ = never;
+    if (shortest_ns == 0) note(latest_ns_);
 }
 
 void timer_wheel::pour(batch& from) const noexcept {
@@ -50,16 +44,15 @@ void timer_wheel::pour(batch& from) const noexcept {
         arm(from.points.pop_front());
 }
 
-void timer_wheel::pour_all() const noexcept {
-    // Oldest first.
-    const auto newest = static_cast<std::size_t>(newest_ - batches_.data());
-    for (std::size_t at = 1; at <= batches_.size(); ++at)
-        pour(batches_[(newest + at) % batches_.size()]);
+void timer_wheel::pour_settled() const noexcept {
+    // Oldest first; the open one is not settled.
+    for (batch* at = open_->next; at != open_; at = at->next)
+        pour(*at);
 }
 
 std::optional<timer_wheel::time_point> timer_wheel::next() const noexcept {
     if (has_fresh()) return time_point{clock::duration{latest_ns_}};
-    pour_all();
+    pour_settled();
     const auto first = first_ns();
     if (!first) return std::nullopt;
     return time_point{clock::duration{*first}};
@@ -82,7 +75,7 @@ std::optional<std::int64_t> timer_wheel::first_ns() const noexcept {
 }
 
 void timer_wheel::expire(time_point now, timer_list& due) noexcept {
-    pour_all();
+    pour_settled();
     see(now);
     // At the end of time even the tick that starts after it is reached.
     const std::uint64_t reached =
@@ -125,15 +118,15 @@ std::size_t timer_wheel::fire_due(time_point now) noexcept {
 }
 
 bool timer_wheel::empty() const noexcept {
-    pour_all();
+    pour_settled();
     return !has_fresh() && first_occupied().level == level_count;
 }
 
 std::size_t timer_wheel::size() const noexcept {
     std::size_t count = 0;
     const auto add = [&count](const timer_node&) { ++count; };
-    fresh_.for_each(add);
-    pour_all();
+    open_->delays.for_each(add);
+    pour_settled();
     for (timer_list& slot : slots_)
         slot.for_each(add);
     return count;
@@ -163,10 +156,6 @@ void timer_wheel::arm(timer_node& node) const noexcept {
     place(node, past ? elapsed_ : rounded_up(node.when_ns_));
 }
 
-void timer_wheel::see(time_point now) noexcept {
-    latest_ns_ = std::max(latest_ns_, ns_of(now));
-}
-
 timer_wheel::position timer_wheel::first_occupied() const noexcept {
     for (; levels_ != 0; levels_ &= levels_ - 1) {
         const auto level = static_cast<unsigned>(std::countr_zero(levels_));
@@ -184,4 +173,4 @@ std::uint64_t timer_wheel::start_of(position at) const noexcept {
     return (round | at.slot) << shift;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -3,16 +3,20 @@
 #include "runtime/perform.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 result<> uring_backend::open(const loop_options& options) {
     const unsigned entries = std::clamp(options.queue_depth, 8U, 4096U);
+    // The kernel wants at least as many as entries, which it rounds up.
+    const unsigned completions =
+        std::max(std::bit_ceil(entries), std::clamp(options.completion_depth, 16U, 65536U));
     // Disabled: the thread that makes the loop need not be the one that runs it.
-    if (const int outcome = ring_.open(entries, completion_entries, IORING_SETUP_R_DISABLED);
+    if (const int outcome = ring_.open(entries, completions, IORING_SETUP_R_DISABLED);
         outcome != 0) {
         return fail(sys::error_from(outcome));
     }
@@ -118,13 +122,13 @@ inline void uring_backend::dispatch(const uring::completion& seen) noexcept {
     case subject::operation:
         return operation_completed(*static_cast<operation*>(pointer), seen);
     case subject::operation_cancel:
-        return released(*static_cast<operation*>(pointer));
+        return cancel_completed(*static_cast<operation*>(pointer), seen.res);
     case subject::receive:
         return receive_completed(*static_cast<io_record*>(pointer), seen);
     case subject::accept:
         return accept_completed(*static_cast<io_record*>(pointer), seen);
     case subject::record_cancel:
-        return released(*static_cast<io_record*>(pointer));
+        return disarm_completed(*static_cast<io_record*>(pointer), seen.res);
     case subject::edges:
         return edge_completed(*static_cast<io_record*>(pointer), seen);
     case subject::wait:
@@ -167,8 +171,12 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     }
     total += reap();
     // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that
-    // timers and posts get their turn.
-    for (int round = 1; round < most_rounds && ring_.kernel_has_more(); ++round) {
+    // timers and posts get their turn; and those who were received for, before the kernel needs
+    // more buffers than there are: theirs come back, and are warm.
+    for (int round = 1; round < most_rounds &&
+                        (lacked_buffers_ || (posted_ >= few_buffers && ring_.kernel_has_more()));
+         ++round) {
+        lacked_buffers_ = false;
         buffers_.publish();
         enter(0, nullptr);
         total += reap();
@@ -211,4 +219,4 @@ result<std::unique_ptr<backend_driver>> make_uring_backend(loop& owner,
     return made;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -20,7 +20,7 @@
 #include <cstring>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -68,11 +68,11 @@ public:
     receive_pool& pool() noexcept override { return *pool_; }
 
 private:
-    static constexpr unsigned completion_entries = 8192; // a backlog of connections must fit
     static constexpr std::uint32_t first_buffers = 64;
     static constexpr std::uint32_t more_buffers = 64;
     static constexpr std::uint16_t receive_group = 0;
     static constexpr int most_rounds = 64;
+    static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
     static constexpr std::size_t most_ahead_connections = 64;
 
@@ -136,6 +136,7 @@ private:
     void watch_edges(io_record& record) noexcept;
     void edge_completed(io_record& record, const uring::completion& seen) noexcept;
     void submit_cancel(operation& op) noexcept;
+    void cancel_completed(operation& op, int outcome) noexcept;
     void operation_completed(operation& op, const uring::completion& seen) noexcept;
 
     /// One entry less names `op`. When none does, the kernel has forgotten it and its buffer.
@@ -154,6 +155,7 @@ private:
     /// Stops what the kernel does for `record` by itself.
     void disarm(io_record& record) noexcept;
     void submit_record_cancel(io_record& record, subject about) noexcept;
+    void disarm_completed(io_record& record, int outcome) noexcept;
 
     void receive_completed(io_record& record, const uring::completion& seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
@@ -161,12 +163,33 @@ private:
             return unusual_receive_completed(record, seen);
         }
         --posted_;
-        push_ahead(record, seen.flags >> IORING_CQE_BUFFER_SHIFT,
-                   static_cast<std::uint32_t>(seen.res));
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        const auto length = static_cast<std::uint32_t>(seen.res);
+        if (record.ahead_buffers == 0 && is_waiting(record.reader) &&
+            hand_over(*record.reader, buffer, length)) {
+            return;
+        }
+        push_ahead(record, buffer, length);
         record.readable = true;
         notify(record);
         if (is_far_ahead(record)) [[unlikely]]
             disarm(record);
+    }
+    /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
+    /// they are not all that it takes, or more than it does.
+    bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
+        if (reader.kind == request::read_some && length <= reader.size) {
+            std::memcpy(reader.data, pool_->memory(buffer), length);
+            give_back(buffer);
+        } else if (reader.kind == request::receive) {
+            reader.lease = buffer;
+            reader.data = pool_->memory(buffer);
+        } else {
+            return false;
+        }
+        reader.moved = length;
+        loop_.read_ended(reader);
+        return true;
     }
     [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
         return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
@@ -178,6 +201,7 @@ private:
     /// Every buffer is held: waits for one to come back, unless the reader brought memory.
     void starve(io_record& record) noexcept;
     static void unstarve(io_record& record) noexcept {
+        if (!record.starved) return; // a listener's place may be in another list
         record.starved = false;
         static_cast<list_hook<starved_tag>&>(record).unlink();
     }
@@ -297,10 +321,13 @@ private:
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
+    // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
+    // beat a deadline as others do.
+    bool lacked_buffers_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
     intrusive_list<io_record, starved_tag> starved_; // first come first served
     std::vector<uring::completion> aside_;           // reaped where they could not be dispatched
     std::size_t aside_next_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::want_accept(io_record& record) noexcept {
     if (record.armed || record.accepting->pausing || record.closing || loop_.dying) return;
@@ -69,4 +69,4 @@ void uring_backend::drop_connections(io_record& record) noexcept {
     accepting.next = 0;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -67,7 +67,7 @@ void uring_backend::submit(operation& op) noexcept {
 }
 
 void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
-    unstarve(*op.record);
+    if (is_read(op.kind)) unstarve(*op.record);
     if (op.kernel_references != 0) {
         submit_cancel(op);
     } else if (reason == stop_reason::deadline) {
@@ -91,7 +91,9 @@ void uring_backend::unwatch(readiness_operation& op) noexcept {
 }
 
 void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcept {
-    if (outcome != 0 && outcome != -ENOENT && outcome != -EALREADY) op.outcome = outcome;
+    const bool unheard = outcome == -ENOENT || outcome == -EALREADY; // see cancel_completed()
+    if (unheard && op.kernel_references > 1) unwatch(op);
+    if (outcome != 0 && !unheard) op.outcome = outcome;
     --references_;
     if (--op.kernel_references != 0) return;
     if (op.outcome > 0) return loop_.complete(op, 0);
@@ -169,6 +171,14 @@ void uring_backend::submit_cancel(operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_cancel64(&entry, tagged(&op, subject::operation), 0);
     entry.user_data = tagged(&op, subject::operation_cancel);
+}
+
+// The kernel does not find what is on its way from one attempt to the next (ENOENT), or is with a
+// worker thread (EALREADY), and then goes on to wait with it as if nobody had asked. So it is asked
+// again, until the operation's own completion is there.
+void uring_backend::cancel_completed(operation& op, int outcome) noexcept {
+    if (outcome < 0 && op.kernel_references > 1) submit_cancel(op);
+    released(op);
 }
 
 void uring_backend::operation_completed(operation& op, const uring::completion& seen) noexcept {
@@ -279,4 +289,4 @@ int uring_backend::connected(io_record& record) noexcept {
     return outcome ? 0 : outcome.error().value();
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
     while (record.ahead_buffers != 0) {
@@ -55,6 +55,15 @@ void uring_backend::submit_record_cancel(io_record& record, subject about) noexc
     hold(record);
 }
 
+/// As cancel_completed().
+void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
+    if (outcome < 0 && (record.disarming || record.edges_canceled)) {
+        record.disarming = record.edges_canceled = false;
+        disarm(record);
+    }
+    released(record);
+}
+
 void uring_backend::unusual_receive_completed(io_record& record,
                                               const uring::completion& seen) noexcept {
     if ((seen.flags & IORING_CQE_F_MORE) == 0)
@@ -82,7 +91,9 @@ void uring_backend::unusual_receive_completed(io_record& record,
         if (record.readable) {
             notify(record);
         } else if (!record.armed && is_waiting(record.reader)) {
-            if (starves && !post_buffers(more_buffers)) {
+            lacked_buffers_ = lacked_buffers_ || starves;
+            // Many may be refused at once: a buffer for each of them, beside some to spare.
+            if (starves && !post_buffers(posted_ == 0 ? more_buffers : 1) && posted_ == 0) {
                 starve(record);
             } else {
                 want_receive(record);
@@ -177,4 +188,4 @@ bool uring_backend::post_buffers(std::uint32_t count) noexcept {
     return true;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cerrno>
 
-namespace simplenet::detail::uring {
+namespace simplenet::inline v0::detail::uring {
 
 namespace {
 
@@ -44,6 +44,26 @@ void ring_begins() noexcept {}
 void ring_ends() noexcept {}
 #endif
 
+// liburing returns the negated errno; seen as system calls, they are those of the others.
+
+int set_up(unsigned entries, io_uring& into, io_uring_params& params) noexcept {
+    constexpr auto call = [](unsigned count, io_uring* ring, io_uring_params* how) noexcept {
+        const int outcome = io_uring_queue_init_params(count, ring, how);
+        if (outcome < 0) errno = -outcome;
+        return outcome < 0 ? -1 : outcome;
+    };
+    return sys::made<sys::call::uring_setup>(call, entries, &into, &params) < 0 ? -errno : 0;
+}
+
+int give_buffers(io_uring& ring, io_uring_buf_reg& buffers) noexcept {
+    constexpr auto call = [](io_uring* to, io_uring_buf_reg* what) noexcept {
+        const int outcome = io_uring_register_buf_ring(to, what, 0);
+        if (outcome < 0) errno = -outcome;
+        return outcome < 0 ? -1 : outcome;
+    };
+    return sys::made<sys::call::uring_register>(call, &ring, &buffers) < 0 ? -errno : 0;
+}
+
 } // namespace
 
 ring::~ring() {
@@ -60,7 +80,7 @@ int ring::open(unsigned entries, unsigned completions, unsigned flags) noexcept 
                        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                        IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | flags;
         params.cq_entries = completions;
-        const int outcome = io_uring_queue_init_params(entries, &ring_, &params);
+        const int outcome = set_up(entries, ring_, params);
         if (outcome == 0) {
             ring_begins();
             no_iowait_ = (params.features & feature_no_iowait) != 0 ? enter_no_iowait : 0;
@@ -105,9 +125,9 @@ int buffer_ring::open(ring& owner, std::uint32_t buffers, std::uint16_t group) n
     registration.ring_addr = reinterpret_cast<std::uintptr_t>(memory);
     registration.ring_entries = entries_;
     registration.bgid = group;
-    const int outcome = io_uring_register_buf_ring(owner.get(), &registration, 0);
+    const int outcome = give_buffers(*owner.get(), registration);
     if (outcome == 0) io_uring_buf_ring_init(memory_);
     return outcome;
 }
 
-} // namespace simplenet::detail::uring
+} // namespace simplenet::inline v0::detail::uring

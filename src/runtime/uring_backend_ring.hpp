@@ -2,6 +2,9 @@
 // The rings of the io_uring backend: entries and completions, and the receive buffers that the
 // kernel takes. Layer runtime, private. Knows nothing of operations.
 
+#if SIMPLENET_SEAMS
+#include "runtime/uring_backend_seam.hpp"
+#endif
 #include "sys/uring_calls.hpp"
 
 #include <chrono>
@@ -11,7 +14,7 @@
 #include <csignal>
 #include <liburing.h>
 
-namespace simplenet::detail::uring {
+namespace simplenet::inline v0::detail::uring {
 
 /// A copy of an io_uring_cqe, whose place in the ring is given back before it is looked at.
 struct completion {
@@ -37,6 +40,9 @@ public:
     /// Submits what is queued and waits until `wait_for` completions are there, or the time is
     /// over.
     [[nodiscard]] int enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
+#if SIMPLENET_SEAMS
+        seam_.show_entries();
+#endif
         const unsigned to_submit = flush();
         give_back();
         unsigned flags = IORING_ENTER_GETEVENTS;
@@ -68,6 +74,14 @@ public:
     /// Takes the oldest completion. False: there is none. Its place goes back to the kernel with
     /// the next give_back() or enter(): one store for all that were taken.
     [[nodiscard]] bool next_completion(completion& seen) noexcept {
+#if SIMPLENET_SEAMS
+        return seam_.next(seen);
+#else
+        return next_in_queue(seen);
+#endif
+    }
+    /// The same, with nobody between us and the kernel.
+    [[nodiscard]] bool next_in_queue(completion& seen) noexcept {
         const io_uring_cq& queue = ring_.cq;
         if (taken_ == known_) {
             known_ = io_uring_smp_load_acquire(queue.ktail);
@@ -80,6 +94,9 @@ public:
     }
     void give_back() noexcept { io_uring_smp_store_release(ring_.cq.khead, taken_); }
     [[nodiscard]] bool has_completions() const noexcept {
+#if SIMPLENET_SEAMS
+        if (seam_.holds()) return true;
+#endif
         return taken_ != io_uring_smp_load_acquire(ring_.cq.ktail);
     }
 
@@ -108,6 +125,9 @@ private:
     unsigned no_iowait_ = 0;
     unsigned taken_ = 0; // completions taken; where the next one is
     unsigned known_ = 0; // completions that are there, when last looked
+#if SIMPLENET_SEAMS
+    ring_seam seam_{*this};
+#endif
 };
 
 /// The ring through which the kernel takes receive buffers.
@@ -130,6 +150,9 @@ public:
     /// Shows the kernel what was added. One store, once an enter.
     void publish() noexcept {
         if (added_ == 0) return;
+#if SIMPLENET_SEAMS
+        if (!sys::intercept_buffers()) return;
+#endif
         io_uring_buf_ring_advance(memory_, static_cast<int>(added_));
         added_ = 0;
     }
@@ -141,4 +164,4 @@ private:
     std::uint32_t added_ = 0; // since publish()
 };
 
-} // namespace simplenet::detail::uring
+} // namespace simplenet::inline v0::detail::uring

@@ -3,6 +3,7 @@
 #include "runtime/loop.hpp"
 #include "runtime/one_for_process.hpp"
 #include "runtime/signals_blocked.hpp"
+#include "sys/threads.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/stall_report.hpp>
@@ -37,7 +38,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -348,15 +349,18 @@ public:
 
     void add(loop& watched) {
         const std::lock_guard lock{guard_};
-        handlers_.install(watched.options().stall_signal);
-        loops_.push_back({.which = &watched, .thread = ::gettid(), .since = clock::now()});
+        // All that can fail comes first: a loop that is not watched is not on the list.
+        loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
             // The thread of the process that forked this one may have been asking.
             asked.phase = snapshot::state::nothing;
             answered.reset();
             const signals_blocked inherited;
-            thread_ = std::thread{[this, mine = ++generation_] { watch(mine); }};
+            thread_ = sys::start_thread([this, mine = generation_ + 1] { watch(mine); });
+            ++generation_;
         }
+        handlers_.install(watched.options().stall_signal);
+        loops_.push_back({.which = &watched, .thread = ::gettid(), .since = clock::now()});
         changed_.notify_all();
     }
 
@@ -452,4 +456,4 @@ void unwatch(loop& watched) noexcept {
     watchdog::of_process().remove(watched);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 class loop;
 
@@ -22,4 +22,4 @@ void watch(loop& watched);
 /// Waits while a report about it is being made.
 void unwatch(loop& watched) noexcept;
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -2,7 +2,7 @@
 
 #include <simplenet/runtime/with_stop.hpp>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -21,4 +21,4 @@ void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why
     static_cast<loop*>(target->queue)->post(*new posted_call<decltype(later)>{std::move(later)});
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -15,7 +15,7 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
-namespace simplenet::detail::datagrams {
+namespace simplenet::inline v0::detail::datagrams {
 
 namespace {
 
@@ -527,4 +527,4 @@ result<udp_error> take_error(int fd) noexcept {
     return about;
 }
 
-} // namespace simplenet::detail::datagrams
+} // namespace simplenet::inline v0::detail::datagrams

@@ -13,7 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -290,4 +290,4 @@ result<unique_fd> connect_local_datagram(const local_endpoint& peer, sys::mode w
     return fd;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 using clock = std::chrono::steady_clock;
 
@@ -106,4 +106,4 @@ enum class socket_kind {
 [[nodiscard]] result<unique_fd> connect_local_datagram(const local_endpoint& peer,
                                                        sys::mode waiting) noexcept;
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 namespace {
 
@@ -47,4 +47,4 @@ copy_pipe::~copy_pipe() {
     spare_pipe.out = std::move(out_);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

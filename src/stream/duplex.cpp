@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
@@ -315,4 +315,4 @@ std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes) {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -2,10 +2,10 @@
 
 #include "sys/calls.hpp"
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 result<std::size_t> read_file(int fd, std::uint64_t offset, mutable_buffer into) noexcept {
     return sys::to_count(sys::pread(fd, into.data(), into.size(), static_cast<off_t>(offset)));
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

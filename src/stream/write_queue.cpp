@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 
 struct write_queue::piece {
     enum class kind : std::uint8_t { chunk, string, vector };
@@ -102,7 +102,8 @@ void write_queue::adopt(std::vector<std::byte>& bytes) {
 template <class Container>
 void write_queue::adopt_any(Container& bytes) {
     const std::size_t count = bytes.size();
-    if (count < smallest_adopted || bytes.capacity() / 2 > count) {
+    // What it holds beyond its bytes is counted by no limit: an eighth of them at most.
+    if (count < smallest_adopted || bytes.capacity() - count > count / 8) {
         append(bytes);
         bytes = Container{};
         return;
@@ -180,4 +181,4 @@ void write_queue::pop_front() noexcept {
     }
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

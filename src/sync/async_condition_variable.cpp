@@ -1,6 +1,6 @@
 #include <simplenet/sync/async_condition_variable.hpp>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace detail {
 
 bool condition_waiter::start(std::coroutine_handle<> caller, scope& within) {
@@ -100,4 +100,4 @@ async_condition_variable::~async_condition_variable() {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0

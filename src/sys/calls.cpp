@@ -1,6 +1,7 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/core/contract.hpp>
+#include <simplenet/core/unique_fd.hpp>
 
 #include <cstdint>
 #include <ctime>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 namespace {
 
@@ -23,6 +24,10 @@ template <class Call>
 auto once(Call call) noexcept -> decltype(call()) {
     const auto outcome = call();
     return outcome >= 0 ? outcome : static_cast<decltype(call())>(-errno);
+}
+
+int control(int fd, int command, int value) noexcept {
+    return ::fcntl(fd, command, value);
 }
 
 constexpr int flags_of(mode waiting) noexcept {
@@ -79,36 +84,43 @@ ssize_t without_sigpipe(Call call) noexcept {
 } // namespace
 
 ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
-    return without_sigpipe([&] { return ::sendfile(to, from, &offset, size); });
+    return without_sigpipe(
+        [&] { return made<call::sendfile>(::sendfile, to, from, &offset, size); });
 }
 
 ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept {
     return uninterrupted([&] {
-        return ::splice(from, nullptr, pipe, nullptr, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        return made<call::splice>(::splice, from, nullptr, pipe, nullptr, size,
+                                  SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     });
 }
 
 ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept {
     return without_sigpipe([&] {
-        return ::splice(pipe, nullptr, to, nullptr, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        return made<call::splice>(::splice, pipe, nullptr, to, nullptr, size,
+                                  SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     });
 }
 
 int pipe(int (&ends)[2], std::size_t bytes) noexcept {
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
-    return ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(bytes)) < 0 ? -errno : 0;
+    if (made<call::pipe>(::pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
+    return made<call::fcntl>(control, ends[1], F_SETPIPE_SZ, static_cast<int>(bytes)) < 0 ? -errno
+                                                                                          : 0;
 }
 
 ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept {
-    return uninterrupted([&] { return ::pread(fd, data, size, offset); });
+    return uninterrupted([&] { return made<call::pread>(::pread, fd, data, size, offset); });
 }
 
 int socket(int domain, int type, int protocol, mode waiting) noexcept {
-    return once([&] { return ::socket(domain, type | flags_of(waiting), protocol); });
+    return once(
+        [&] { return made<call::socket>(::socket, domain, type | flags_of(waiting), protocol); });
 }
 
 int socketpair(int type, mode waiting, int (&fds)[2]) noexcept {
-    return once([&] { return ::socketpair(AF_UNIX, type | flags_of(waiting), 0, fds); });
+    return once([&] {
+        return made<call::socketpair>(::socketpair, AF_UNIX, type | flags_of(waiting), 0, fds);
+    });
 }
 
 // EADDRINUSE: the port or path is taken. For a path that includes a file that a dead server left.
@@ -116,17 +128,18 @@ int socketpair(int type, mode waiting, int (&fds)[2]) noexcept {
 // EACCES: a port below 1024 without the privilege, or no write permission for the directory.
 // EINTR: AF_UNIX takes a lock that a signal interrupts; nothing is bound yet.
 int bind(int fd, const sockaddr* to, socklen_t size) noexcept {
-    return uninterrupted([&] { return ::bind(fd, to, size); });
+    return uninterrupted([&] { return made<call::bind>(::bind, fd, to, size); });
 }
 
 int listen(int fd, int backlog) noexcept {
-    return once([&] { return ::listen(fd, backlog); });
+    return once([&] { return made<call::listen>(::listen, fd, backlog); });
 }
 
 // EMFILE, ENFILE, ENOBUFS, ENOMEM: no room for the new socket. The connection stays in the queue.
 // EINTR: nothing was taken off the queue.
 int accept(int fd, mode waiting) noexcept {
-    return uninterrupted([&] { return ::accept4(fd, nullptr, nullptr, flags_of(waiting)); });
+    return uninterrupted(
+        [&] { return made<call::accept>(::accept4, fd, nullptr, nullptr, flags_of(waiting)); });
 }
 
 // accept(2), NOTES: Linux passes pending network errors on the new socket as errors of accept().
@@ -149,7 +162,7 @@ bool is_error_of_the_connection(int accept_outcome) noexcept {
 }
 
 int connect(int fd, const sockaddr* to, socklen_t size) noexcept {
-    return once([&] { return ::connect(fd, to, size); });
+    return once([&] { return made<call::connect>(::connect, fd, to, size); });
 }
 
 int disconnect(int fd) noexcept {
@@ -165,53 +178,54 @@ int pending_error(int fd) noexcept {
 }
 
 int shutdown(int fd, int how) noexcept {
-    return once([&] { return ::shutdown(fd, how); });
+    return once([&] { return made<call::shutdown>(::shutdown, fd, how); });
 }
 
 int close(int fd) noexcept {
-    return once([&] { return ::close(fd); });
+    return once([&] { return made<call::close>(::close, fd); });
 }
 
 int getsockname(int fd, sockaddr* name, socklen_t& size) noexcept {
-    return once([&] { return ::getsockname(fd, name, &size); });
+    return once([&] { return made<call::getsockname>(::getsockname, fd, name, &size); });
 }
 
 int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept {
-    return once([&] { return ::getpeername(fd, name, &size); });
+    return once([&] { return made<call::getpeername>(::getpeername, fd, name, &size); });
 }
 
 // ENOPROTOOPT, EOPNOTSUPP: not an option of this kind of socket. EDOM: out of its range.
 int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
-    return once([&] { return ::setsockopt(fd, level, name, value, size); });
+    return once([&] { return made<call::setsockopt>(::setsockopt, fd, level, name, value, size); });
 }
 
 // ENOTSOCK: an open descriptor of something else.
 int getsockopt(int fd, int level, int name, void* value, socklen_t& size) noexcept {
-    return once([&] { return ::getsockopt(fd, level, name, value, &size); });
+    return once(
+        [&] { return made<call::getsockopt>(::getsockopt, fd, level, name, value, &size); });
 }
 
 int set_mode(int fd, mode waiting) noexcept {
-    const int before = once([&] { return ::fcntl(fd, F_GETFL); });
+    const int before = once([&] { return made<call::fcntl>(control, fd, F_GETFL, 0); });
     if (before < 0) return before;
     const int after = waiting == mode::nonblocking ? before | O_NONBLOCK : before & ~O_NONBLOCK;
     if (after == before) return 0;
-    return once([&] { return ::fcntl(fd, F_SETFL, after); });
+    return once([&] { return made<call::fcntl>(control, fd, F_SETFL, after); });
 }
 
 int set_close_on_exec(int fd) noexcept {
-    return once([&] { return ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
+    return once([&] { return made<call::fcntl>(control, fd, F_SETFD, FD_CLOEXEC); });
 }
 
 int get_descriptor_flags(int fd) noexcept {
-    return once([&] { return ::fcntl(fd, F_GETFD); });
+    return once([&] { return made<call::fcntl>(control, fd, F_GETFD, 0); });
 }
 
 int unlink_socket(const char* path) noexcept {
     struct stat found{};
-    const int looked = once([&] { return ::lstat(path, &found); });
+    const int looked = once([&] { return made<call::lstat>(::lstat, path, &found); });
     if (looked < 0) return looked;
     if (!S_ISSOCK(found.st_mode)) return -ENOTSOCK;
-    return once([&] { return ::unlink(path); });
+    return once([&] { return made<call::unlink>(::unlink, path); });
 }
 
 int poll(int fd, short events,
@@ -223,8 +237,10 @@ int poll(int fd, short events,
         timespec left{};
         if (deadline) left = time_left(*deadline);
 
-        const int outcome =
-            once([&] { return ::ppoll(&waited, 1, deadline ? &left : nullptr, nullptr); });
+        const int outcome = once([&] {
+            return made<call::poll>(::ppoll, &waited, nfds_t{1}, deadline ? &left : nullptr,
+                                    nullptr);
+        });
         if (outcome > 0) return (waited.revents & POLLNVAL) != 0 ? -EBADF : waited.revents;
         // EINTR: a signal handler ran. What is left of the time is computed anew.
         if (outcome < 0 && outcome != -EINTR) return outcome;
@@ -233,41 +249,56 @@ int poll(int fd, short events,
 }
 
 int eventfd(unsigned count) noexcept {
-    return once([&] { return ::eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK); });
+    return once([&] { return made<call::eventfd>(::eventfd, count, EFD_CLOEXEC | EFD_NONBLOCK); });
 }
 
 void signal_eventfd(int fd) noexcept {
     const std::uint64_t one = 1;
     // Fails only if the counter is full, after 2^64 wake-ups.
-    static_cast<void>(!::write(fd, &one, sizeof one));
+    static_cast<void>(!made<call::write>(::write, fd, &one, sizeof one));
 }
 
 void drain_eventfd(int fd) noexcept {
     std::uint64_t count = 0;
-    static_cast<void>(!::read(fd, &count, sizeof count));
+    static_cast<void>(!made<call::read>(::read, fd, &count, sizeof count));
 }
 
 int signalfd(const sigset_t& signals) noexcept {
-    return once([&] { return ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC); });
+    return once(
+        [&] { return made<call::signalfd>(::signalfd, -1, &signals, SFD_NONBLOCK | SFD_CLOEXEC); });
 }
 
 int read_signal(int fd) noexcept {
     signalfd_siginfo info{};
-    const ssize_t size = uninterrupted([&] { return ::read(fd, &info, sizeof info); });
+    const ssize_t size =
+        uninterrupted([&] { return made<call::read>(::read, fd, &info, sizeof info); });
     if (size < 0) return static_cast<int>(size);
     return size == sizeof info ? static_cast<int>(info.ssi_signo) : -EAGAIN;
 }
 
 void* map_memory(std::size_t bytes, int flags, int& error) noexcept {
-    void* const memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-    if (memory != MAP_FAILED) return memory;
+    // As a number, MAP_FAILED is -1.
+    constexpr auto map = [](std::size_t size, int how) noexcept {
+        return reinterpret_cast<std::intptr_t>(
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, how, -1, 0));
+    };
+    const auto memory = made<call::mmap>(map, bytes, MAP_PRIVATE | MAP_ANONYMOUS | flags);
+    if (memory != -1) return reinterpret_cast<void*>(memory);
     error = errno;
     return nullptr;
 }
 
 void unmap_memory(void* memory, std::size_t bytes) noexcept {
-    ::munmap(memory, bytes);
+    static_cast<void>(made<call::munmap>(::munmap, memory, bytes));
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys
+
+namespace simplenet::inline v0::detail {
+
+// Of core, and here because here is who talks to the kernel.
+void close_descriptor(int fd) noexcept {
+    sys::close(fd);
+}
+
+} // namespace simplenet::inline v0::detail

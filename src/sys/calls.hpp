@@ -6,6 +6,8 @@
 // into its completions, so that both backends speak one language. EINTR is retried where nothing
 // has happened yet; close() and connect() say why they are different.
 
+#include "sys/seam.hpp"
+
 #include <simplenet/core/error.hpp>
 
 #include <cerrno>
@@ -20,7 +22,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// The error that a negative outcome stands for, in `std::system_category()`.
 ///
@@ -57,7 +59,7 @@ template <class Call>
 // EAGAIN: the socket is O_NONBLOCK (or has SO_RCVTIMEO) and has nothing to give.
 // ECONNRESET: the peer aborted. Reported once; after that the socket says end of stream.
 [[nodiscard]] inline ssize_t recv(int fd, void* data, std::size_t size, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::recv(fd, data, size, flags); });
+    return uninterrupted([&] { return made<call::recv>(::recv, fd, data, size, flags); });
 }
 
 /// send(2). Never raises SIGPIPE.
@@ -66,32 +68,35 @@ template <class Call>
 // ENOBUFS, ENOMEM: the kernel is short of memory; the bytes were not taken.
 [[nodiscard]] inline ssize_t send(int fd, const void* data, std::size_t size,
                                   int flags = 0) noexcept {
-    return uninterrupted([&] { return ::send(fd, data, size, flags | MSG_NOSIGNAL); });
+    return uninterrupted(
+        [&] { return made<call::send>(::send, fd, data, size, flags | MSG_NOSIGNAL); });
 }
 
 /// The outcome of a call that has just returned -1.
 [[gnu::cold]] ssize_t failure() noexcept;
 
-/// recv() and send(), once: -EINTR is left to the caller.
+/// recv() and send(), once and as they are: of -1, failure() is what the others return, EINTR
+/// included.
 // For the hottest places: a loop around the call keeps its arguments in registers that have to be
-// saved, a fifth of what starting a write costs.
+// saved, a fifth of what starting a write costs; and one comparison finds both failures and
+// counts that need more work.
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::recv(fd, data, size, 0);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::recv>(::recv, fd, data, size, 0);
 }
 [[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size) noexcept {
-    const ssize_t outcome = ::send(fd, data, size, MSG_NOSIGNAL);
-    return outcome >= 0 ? outcome : failure();
+    return made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
 }
 
 /// recvmsg(2). Descriptors that arrive are CLOEXEC.
 [[nodiscard]] inline ssize_t recvmsg(int fd, msghdr& message, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC); });
+    return uninterrupted(
+        [&] { return made<call::recvmsg>(::recvmsg, fd, &message, flags | MSG_CMSG_CLOEXEC); });
 }
 
 /// sendmsg(2). Never raises SIGPIPE.
 [[nodiscard]] inline ssize_t sendmsg(int fd, const msghdr& message, int flags = 0) noexcept {
-    return uninterrupted([&] { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
+    return uninterrupted(
+        [&] { return made<call::sendmsg>(::sendmsg, fd, &message, flags | MSG_NOSIGNAL); });
 }
 
 /// sendmsg(2) of `buffers` one after the other, at most IOV_MAX of them.
@@ -107,22 +112,25 @@ template <class Call>
 // on; nothing was received.
 [[nodiscard]] inline ssize_t recvfrom(int fd, void* data, std::size_t size, int flags,
                                       sockaddr* from, socklen_t& from_size) noexcept {
-    return uninterrupted([&] { return ::recvfrom(fd, data, size, flags, from, &from_size); });
+    return uninterrupted(
+        [&] { return made<call::recvfrom>(::recvfrom, fd, data, size, flags, from, &from_size); });
 }
 
 /// sendto(2). Never raises SIGPIPE.
 [[nodiscard]] inline ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
                                     const sockaddr* to, socklen_t to_size) noexcept {
-    return uninterrupted(
-        [&] { return ::sendto(fd, data, size, flags | MSG_NOSIGNAL, to, to_size); });
+    return uninterrupted([&] {
+        return made<call::sendto>(::sendto, fd, data, size, flags | MSG_NOSIGNAL, to, to_size);
+    });
 }
 
 /// recvmmsg(2): how many messages came. With MSG_WAITFORONE in `flags` a blocking socket waits for
 /// the first only. An error behind a message is kept for the next call.
 [[nodiscard]] inline int recvmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
-        return ::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                          flags | MSG_CMSG_CLOEXEC, nullptr);
+        return made<call::recvmmsg>(::recvmmsg, fd, messages.data(),
+                                    static_cast<unsigned>(messages.size()),
+                                    flags | MSG_CMSG_CLOEXEC, nullptr);
     });
 }
 
@@ -130,8 +138,8 @@ template <class Call>
 /// lost: sending the next one tells, if it lasts.
 [[nodiscard]] inline int sendmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
-        return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                          flags | MSG_NOSIGNAL);
+        return made<call::sendmmsg>(::sendmmsg, fd, messages.data(),
+                                    static_cast<unsigned>(messages.size()), flags | MSG_NOSIGNAL);
     });
 }
 
@@ -266,4 +274,4 @@ void drain_eventfd(int fd) noexcept;
 [[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

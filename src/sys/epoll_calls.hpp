@@ -2,13 +2,15 @@
 // The system calls of epoll(7). Layer sys, private: for the epoll backend. Outcomes as in
 // calls.hpp, except where a function says otherwise.
 
+#include "sys/seam.hpp"
+
 #include <cerrno>
 #include <ctime>
 #include <span>
 
 #include <sys/epoll.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// epoll_create1(2), CLOEXEC.
 [[nodiscard]] int epoll_create() noexcept;
@@ -21,14 +23,16 @@ namespace simplenet::detail::sys {
 // Inline and without the errno: a turn of the loop is little more than this call.
 [[nodiscard]] inline int epoll_wait(int epoll, std::span<epoll_event> events,
                                     int timeout_ms) noexcept {
-    return ::epoll_wait(epoll, events.data(), static_cast<int>(events.size()), timeout_ms);
+    return made<call::epoll_wait>(::epoll_wait, epoll, events.data(),
+                                  static_cast<int>(events.size()), timeout_ms);
 }
 
 /// The same by epoll_pwait2(2).
 // ENOSYS: Linux < 5.11, and valgrind.
 [[nodiscard]] inline int epoll_wait(int epoll, std::span<epoll_event> events,
                                     const timespec& timeout) noexcept {
-    return ::epoll_pwait2(epoll, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+    return made<call::epoll_pwait2>(::epoll_pwait2, epoll, events.data(),
+                                    static_cast<int>(events.size()), &timeout, nullptr);
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -1,6 +1,7 @@
 #include "sys/names.hpp"
 
 #include "ip/native.hpp"
+#include "sys/calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 
@@ -12,7 +13,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 namespace {
 
@@ -48,9 +49,18 @@ private:
 bool has_route(const endpoint& to) noexcept {
     // Port 0 is nobody's, and some kernels refuse it.
     const native_address address = to_native(endpoint{to.address(), 9});
-    const unique_fd socket{::socket(address.data()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    if (!socket) return errno != EAFNOSUPPORT; // no descriptor: not known
-    return ::connect(socket.get(), address.data(), address.size) == 0;
+    const int made = sys::socket(address.data()->sa_family, SOCK_DGRAM, 0, mode::blocking);
+    if (made < 0) return made != -EAFNOSUPPORT; // no descriptor: not known
+    const unique_fd socket{made};
+    return sys::connect(made, address.data(), address.size) == 0;
+}
+
+void free_answer(addrinfo* first) noexcept {
+    constexpr auto release = [](addrinfo* list) noexcept {
+        ::freeaddrinfo(list);
+        return 0;
+    };
+    static_cast<void>(made<call::freeaddrinfo>(release, first));
 }
 
 int native_family(address_family family) noexcept {
@@ -87,15 +97,22 @@ name_answer look_up(const name_question& question) {
     addrinfo* found = nullptr;
     const char* const service = question.service.empty() ? nullptr : question.service.c_str();
     errno = 0;
-    const int outcome = ::getaddrinfo(question.host.c_str(), service, &hints, &found);
+    // As a system call: -1 with an errno, or the negated EAI_.
+    constexpr auto ask = [](const char* host, const char* port, const addrinfo* wanted,
+                            addrinfo** into) noexcept {
+        const int outcome = ::getaddrinfo(host, port, wanted, into);
+        return outcome == EAI_SYSTEM ? -1 : -outcome;
+    };
+    const int outcome =
+        made<call::getaddrinfo>(ask, question.host.c_str(), service, &hints, &found);
     const int error_number = errno;
 
     name_answer answer;
     if (outcome != 0) {
-        answer.error = resolver_error(outcome, error_number);
+        answer.error = resolver_error(outcome < 0 ? EAI_SYSTEM : -outcome, error_number);
         return answer;
     }
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned{found, ::freeaddrinfo};
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned{found, free_answer};
     for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
         const auto at = endpoint_from_native(each->ai_addr, each->ai_addrlen);
         if (at && std::ranges::find(answer.endpoints, *at) == answer.endpoints.end()) {
@@ -111,9 +128,13 @@ name_answer look_up(const name_question& question) {
 }
 
 result<std::uint32_t> interface_index(const std::string& name) noexcept {
-    const unsigned index = ::if_nametoindex(name.c_str());
-    if (index == 0) return fail(std::error_code{errno, std::system_category()});
-    return index;
+    constexpr auto ask = [](const char* text) noexcept {
+        const unsigned index = ::if_nametoindex(text);
+        return index == 0 ? -1L : static_cast<long>(index);
+    };
+    const long index = made<call::if_nametoindex>(ask, name.c_str());
+    if (index < 0) return fail(std::error_code{errno, std::system_category()});
+    return static_cast<std::uint32_t>(index);
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

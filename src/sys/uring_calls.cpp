@@ -1,10 +1,13 @@
 #include "sys/uring_calls.hpp"
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 int uring_register(int ring, unsigned what, void* argument, unsigned count) noexcept {
-    const long outcome = ::syscall(__NR_io_uring_register, ring, what, argument, count);
+    constexpr auto call_register = [](int fd, unsigned opcode, void* with, unsigned size) noexcept {
+        return ::syscall(__NR_io_uring_register, fd, opcode, with, size);
+    };
+    const long outcome = made<call::uring_register>(call_register, ring, what, argument, count);
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -2,23 +2,29 @@
 // The system calls of io_uring(7) that liburing does not make for us, or not as we need them. Layer
 // sys, private: for the io_uring backend. Outcomes as in calls.hpp.
 
+#include "sys/seam.hpp"
+
 #include <cerrno>
 #include <cstddef>
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace simplenet::detail::sys {
+namespace simplenet::inline v0::detail::sys {
 
 /// io_uring_enter(2), once.
 [[nodiscard]] inline int uring_enter(int ring, unsigned to_submit, unsigned wait_for,
                                      unsigned flags, void* extra, std::size_t extra_size) noexcept {
+    constexpr auto enter = [](int fd, unsigned submitted, unsigned waited, unsigned how,
+                              void* argument, std::size_t size) noexcept {
+        return ::syscall(__NR_io_uring_enter, fd, submitted, waited, how, argument, size);
+    };
     const long outcome =
-        ::syscall(__NR_io_uring_enter, ring, to_submit, wait_for, flags, extra, extra_size);
+        made<call::uring_enter>(enter, ring, to_submit, wait_for, flags, extra, extra_size);
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
 /// io_uring_register(2).
 [[nodiscard]] int uring_register(int ring, unsigned what, void* argument, unsigned count) noexcept;
 
-} // namespace simplenet::detail::sys
+} // namespace simplenet::inline v0::detail::sys

@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -473,4 +473,4 @@ TEST(gather_test, reports_a_stop_from_around_it) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using testing::gate;
@@ -121,4 +121,4 @@ TEST(flat_stack_test, one_hundred_thousand_combinators_in_a_row_take_no_stack) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

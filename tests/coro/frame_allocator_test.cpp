@@ -39,7 +39,7 @@ constinit thread_local bool out_of_memory = false;
     ::operator delete(memory);
 }
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 namespace {
 
 using testing::UnorderedElementsAreArray;
@@ -71,29 +71,29 @@ TEST(frame_allocator_test, a_freed_frame_is_the_next_one_of_its_class) {
         void* const first = allocate_frame(200);
         deallocate_frame(first, 200);
 
-        void* const second = allocate_frame(193); // 193 to 256 bytes are one class
+        void* const second = allocate_frame(185); // 185 to 216 bytes are one class
 
         EXPECT_EQ(second, first);
-        deallocate_frame(second, 193);
+        deallocate_frame(second, 185);
     });
 }
 
-TEST(frame_allocator_test, classes_are_64_bytes_apart_and_do_not_mix) {
+TEST(frame_allocator_test, classes_are_32_bytes_apart_and_do_not_mix) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
-        void* const frame = allocate_frame(192);
-        deallocate_frame(frame, 192);
+        void* const frame = allocate_frame(184);
+        deallocate_frame(frame, 184);
 
-        void* const smaller = allocate_frame(128);
-        void* const larger = allocate_frame(193);
-        void* const same = allocate_frame(129);
+        void* const smaller = allocate_frame(152);
+        void* const larger = allocate_frame(185);
+        void* const same = allocate_frame(153);
 
         EXPECT_NE(smaller, frame);
         EXPECT_NE(larger, frame);
         EXPECT_EQ(same, frame);
-        deallocate_frame(smaller, 128);
-        deallocate_frame(larger, 193);
-        deallocate_frame(same, 129);
+        deallocate_frame(smaller, 152);
+        deallocate_frame(larger, 185);
+        deallocate_frame(same, 153);
     });
 }
 
@@ -154,7 +154,7 @@ TEST(frame_allocator_test, an_empty_frame_is_allowed) {
 TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
-        const std::size_t bytes = 1024;
+        const std::size_t bytes = 1016; // all of its class
         const std::size_t held = std::size_t{256} * 1024 / bytes;
         const auto before = system_blocks.load();
         {
@@ -169,7 +169,7 @@ TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
 TEST(frame_allocator_test, what_was_taken_from_the_cache_fits_into_it_again) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
-        const std::size_t bytes = 4096;
+        const std::size_t bytes = 4088; // all of its class
         const std::size_t held = std::size_t{256} * 1024 / bytes;
         const auto frames = allocate_frames(held, bytes);
         deallocate_frames(frames, bytes);
@@ -209,7 +209,7 @@ TEST(frame_allocator_test, a_thread_that_only_frees_does_not_hoard) {
         on_new_thread([&frames] {
             const auto before = system_blocks.load();
             deallocate_frames(frames, 4096);
-            EXPECT_EQ(before - system_blocks.load(), 1000 - 64);
+            EXPECT_EQ(before - system_blocks.load(), 1000 - 63);
         });
     });
 }
@@ -218,7 +218,7 @@ TEST(frame_allocator_test, the_end_of_a_thread_gives_its_frames_back) {
     const auto before = system_blocks.load();
 
     on_new_thread([] {
-        for (std::size_t bytes = 32; bytes <= 4096; bytes += 64)
+        for (std::size_t bytes = 24; bytes <= 4120; bytes += 32)
             deallocate_frames(allocate_frames(20, bytes), bytes);
     });
 
@@ -343,4 +343,4 @@ TEST(frame_allocator_test, recycled_objects_can_be_deleted_through_a_virtual_des
 }
 
 } // namespace
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using testing::gate;
@@ -320,4 +320,4 @@ TEST(set_name_death_test, needs_a_task) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

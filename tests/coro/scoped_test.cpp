@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(shield_test, destroyed_unstarted_destroys_what_it_holds) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -624,4 +624,4 @@ TEST(spawn_death_test, an_empty_handle_is_a_contract_violation) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -606,4 +606,4 @@ TEST(with_group_test, nests) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -331,4 +331,4 @@ TEST(task_test, goes_on_when_another_task_resumes_it_directly) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -42,11 +42,15 @@ class descriptor_passing_test(support.TestCase):
         server = subprocess.Popen(
             support.with_backend([support.program("descriptor_passing"), "serve", self.files,
                                   self.socket]), stdout=subprocess.PIPE, text=True)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait, support.WAIT)
-        self.addCleanup(server.send_signal, signal.SIGTERM)
+        self.addCleanup(self.end, server)
         self.assertEqual(server.stdout.readline(), "listening\n")
         return server
+
+    def end(self, server):
+        server.send_signal(signal.SIGTERM)
+        status = server.wait(support.WAIT)
+        server.stdout.close()
+        self.assertIn(status, (0, -signal.SIGTERM))
 
     def fetch(self, name):
         return support.run(support.with_backend(["descriptor_passing", "fetch", self.socket, name]))
@@ -66,12 +70,40 @@ class descriptor_passing_test(support.TestCase):
     def test_nothing_outside_of_the_directory_is_handed_out(self):
         self.serve()
         os.symlink("../secret", os.path.join(self.files, "link"))
+        os.mkdir(os.path.join(self.files, "folder"))
+        os.mkfifo(os.path.join(self.files, "fifo"))
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(support.WAIT)
             stream.connect(self.socket)
-            for name in (b"../secret", b"..", b"link", b"none", b"/etc/passwd"):
+            for name in (b"../secret", b"..", b".", b"", b"link", b"folder", b"fifo", b"none",
+                         b"/etc/passwd"):
                 stream.sendall(name + b"\n")
                 self.assertEqual(receive_descriptors(stream), (b"no such file\n", []))
+
+    def test_a_request_is_a_line_however_it_comes(self):
+        self.serve()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(support.WAIT)
+            stream.connect(self.socket)
+            stream.sendall(b"gree")
+            stream.sendall(b"ting\nnone\ngreeting\n")
+            got = b""
+            while got.count(b"\n") < 3:
+                text, descriptors = receive_descriptors(stream)
+                got += text
+                for each in descriptors:
+                    os.close(each)
+            self.assertEqual(got, b"here it is\nno such file\nhere it is\n")
+
+    def test_a_signal_ends_it_while_clients_are_there(self):
+        server = self.serve()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(support.WAIT)
+            stream.connect(self.socket)
+            stream.sendall(b"none\n")
+            receive_descriptors(stream)
+            server.send_signal(signal.SIGTERM)
+            self.assertIn(server.wait(support.WAIT), (0, -signal.SIGTERM))
 
     def test_a_client_that_sends_descriptors_costs_the_server_none(self):
         server = self.serve()

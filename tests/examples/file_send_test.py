@@ -55,6 +55,12 @@ class file_send_test(support.TestCase):
                 support.reset(stream)
             self.assertEqual(len(self.get(server)), 50_000_000)
 
+    def test_a_signal_ends_it_while_a_client_is_there(self):
+        with self.serve(bytes(50_000_000)) as server: # which checks how it ended
+            stream = server.connect()
+            stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            self.assertTrue(stream.recv(1000))
+
     @unittest.skipUnless(shutil.which("curl"), "curl is missing")
     def test_curl_gets_it(self):
         content = os.urandom(3_000_000)

@@ -129,9 +129,11 @@ class Server:
         return self
 
     def __exit__(self, kind, *_):
-        for each in self._clients:
-            each.close()
-        status = self._end()
+        try:
+            status = self._end() # while its clients are there: that must not hold it up
+        finally:
+            for each in self._clients:
+                each.close()
         # 0: a server that handles the signal. Anything else is a crash that nobody saw.
         if kind is None and status not in (0, -signal.SIGTERM):
             raise AssertionError(f"the server ended with status {status}")

@@ -42,7 +42,7 @@ void* counted(std::size_t size) {
     std::free(memory);
 }
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 constexpr int warm_up = 1'000;
@@ -139,4 +139,4 @@ TEST_P(allocation_test, waiting_for_a_foreign_descriptor_allocates_nothing) {
 INSTANTIATE_TEST_SUITE_P(backends, allocation_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -25,7 +25,7 @@
 #include <gmock/gmock.h>
 #include <netdb.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -498,4 +498,4 @@ TEST_P(connect_by_name_test, many_at_once_share_two_lookups) {
 INSTANTIATE_TEST_SUITE_P(backends, connect_by_name_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

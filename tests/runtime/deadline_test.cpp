@@ -1,6 +1,7 @@
 #include <simplenet/runtime/deadline.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
 #include "support/error_of.hpp"
 
 #include <simplenet/coro/combinators.hpp>
@@ -19,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -407,6 +408,32 @@ TEST_P(deadline_test, a_group_that_moved_out_is_stopped_from_there) {
     });
 }
 
+// --- pauses
+
+// What fired first used to refuse the second read, although all was there.
+TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_task) {
+    run([]() -> task<> {
+        auto [ours, theirs] = or_throw(local_stream::pair());
+        auto read_twice = [&ours = ours]() -> task<result<>> {
+            std::array<std::byte, 2> half;
+            for (int each = 0; each < 2; ++each) {
+                const auto count = co_await async_read_exact(ours, half);
+                if (!count) co_return fail(count);
+            }
+            co_return result<>{};
+        };
+        result<> outcome;
+        auto reading = [&]() -> task<> { outcome = co_await with_timeout(read_twice(), 20ms); };
+        auto handle = spawn(reading());
+        co_await turns(3); // it waits, with its timer
+        EXPECT_TRUE(co_await async_write_all(theirs, "four"));
+        pass(std::chrono::steady_clock::now() + 50ms);
+
+        co_await handle;
+        EXPECT_TRUE(outcome) << outcome.error().message();
+    });
+}
+
 // --- cost
 
 TEST_P(deadline_test, a_limit_around_what_completes_at_once_arms_no_timer) {
@@ -476,4 +503,4 @@ TEST_P(deadline_test, what_an_operation_throws_at_its_start_leaves_a_limit_aroun
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

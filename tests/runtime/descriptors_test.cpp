@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -448,4 +448,4 @@ TEST_P(descriptors_test, receive_waits_for_a_buffer_when_all_are_held) {
 INSTANTIATE_TEST_SUITE_P(backends, descriptors_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -36,7 +36,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,7 +160,7 @@ TEST_P(dump_tasks_test, says_which_kind_of_thing_a_task_waits_for) {
         EXPECT_THAT(text, HasSubstr(what));
     }
     EXPECT_THAT(text, Not(HasSubstr("simplenet::"))); // the name of a class tells a user nothing
-    remake_loop(); // ends them, before what they wait at
+    remake_loop();                                    // ends them, before what they wait at
 }
 
 TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {
@@ -281,4 +281,4 @@ TEST_P(dump_tasks_test, a_debugger_may_call_it_anywhere) {
 INSTANTIATE_TEST_SUITE_P(backends, dump_tasks_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

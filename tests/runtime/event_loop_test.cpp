@@ -30,7 +30,7 @@
 
 #include <poll.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -890,4 +890,4 @@ TEST_F(backend_choice_death_test, a_shortage_of_descriptors_is_no_verdict_on_io_
 }
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

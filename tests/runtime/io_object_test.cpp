@@ -21,7 +21,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -503,4 +503,4 @@ TEST_P(io_object_test, a_socket_that_no_loop_knows_is_released_at_once) {
 INSTANTIATE_TEST_SUITE_P(backends, io_object_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -105,4 +105,4 @@ TEST_P(local_listener_test, accept_is_stopped_and_timed_out_without_loss) {
 INSTANTIATE_TEST_SUITE_P(backends, local_listener_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

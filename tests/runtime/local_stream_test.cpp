@@ -7,7 +7,11 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/local_listener.hpp>
+#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <array>
@@ -16,7 +20,7 @@
 
 #include <unistd.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,6 +105,22 @@ TEST_P(local_stream_test, both_sides_of_a_half_close_go_on) {
         EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 6U);
         theirs.shutdown_write();
         EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+// Connecting a Unix socket need not wait, and used to succeed.
+TEST_P(local_stream_test, a_connect_in_a_stopped_scope_is_refused) {
+    const local_endpoint name =
+        or_throw(local_endpoint::abstract("simplenet-" + std::to_string(::getpid()) + "-stopped"));
+    auto listener = or_throw(local_listener::bind(name));
+    run([&]() -> task<> {
+        auto connects = spawn([&]() -> task<> {
+            (void)co_await async_sleep(1h);
+            EXPECT_EQ(error_of(co_await async_connect(name)), canceled);
+        });
+        co_await turns(3);
+        connects.request_stop();
+        co_await connects;
     });
 }
 
@@ -197,4 +217,4 @@ TEST_P(local_stream_test, credentials_name_the_process_that_made_the_pair) {
 INSTANTIATE_TEST_SUITE_P(backends, local_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

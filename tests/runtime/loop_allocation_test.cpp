@@ -51,7 +51,7 @@ std::atomic<std::size_t> allocations = 0;
 }
 #endif
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,4 +157,4 @@ TEST_P(loop_allocation_test, a_post_allocates_once) {
 INSTANTIATE_TEST_SUITE_P(backends, loop_allocation_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -19,7 +19,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -261,6 +261,27 @@ TEST_P(received_test, a_stopped_wait_does_not_swallow_the_buffer_of_the_next) {
     });
 }
 
+// On io_uring the stop of the write used to take the reader out of the queue as well, for ever.
+TEST_P(received_test, a_stopped_write_leaves_the_reader_its_place_in_the_queue) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw({.ours = 8192, .theirs = 8192});
+    run([&, &ours = ours]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("1");
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await ours.receive()); });
+        co_await turns(5);
+        const std::string much(1 << 20, 'x');
+        auto writing = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await async_write_all(ours, much)), canceled);
+        });
+        co_await turns(5);
+        writing.request_stop();
+        co_await writing;
+        held.pop_back();
+        co_await waiting;
+    });
+}
+
 TEST_P(received_test, closing_a_stream_that_waits_for_a_buffer_does_not_swallow_it) {
     remake_with_smallest_pool();
     auto [one, first] = connect_raw();
@@ -416,4 +437,4 @@ TEST_P(received_test, streams_that_wait_for_buffers_end_with_their_loop) {
 INSTANTIATE_TEST_SUITE_P(backends, received_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -558,4 +558,4 @@ TEST_P(remote_handle_test, an_empty_handle_stops_the_program) {
 INSTANTIATE_TEST_SUITE_P(backends, remote_handle_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

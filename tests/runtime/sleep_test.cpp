@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+#include <sys/resource.h>
+
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -35,6 +37,21 @@ TEST_P(sleep_test, never_ends_early) {
             EXPECT_TRUE(co_await async_sleep(delay));
             EXPECT_GE(clock::now() - start, delay);
         }
+    });
+}
+
+// Falling asleep and waking up takes longer, and the kernel's timers are late by 50 us.
+TEST_P(sleep_test, the_thread_does_not_sleep_for_less_than_a_tick) {
+    const auto sleeps_of_the_thread = [] {
+        rusage used{};
+        ::getrusage(RUSAGE_THREAD, &used);
+        return used.ru_nvcsw;
+    };
+    run([&]() -> task<> {
+        const auto before = sleeps_of_the_thread();
+        for (int round = 0; round < 100; ++round)
+            EXPECT_TRUE(co_await async_sleep(1ns));
+        EXPECT_LE(sleeps_of_the_thread() - before, 5); // somebody's lock, say
     });
 }
 
@@ -319,4 +336,4 @@ TEST_P(sleep_test, deadlines_are_points_of_the_monotonic_clock) {
 INSTANTIATE_TEST_SUITE_P(backends, sleep_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

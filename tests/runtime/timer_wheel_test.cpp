@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::detail {
+namespace simplenet::inline v0::detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -28,7 +28,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using time_point = timer_wheel::time_point;
 
-constexpr nanoseconds tick{1 << 14};
+constexpr nanoseconds tick{1 << 12};
 constexpr time_point start{1000h}; // a machine that has been up for a while
 
 /// Tells a function when it fires.
@@ -675,4 +675,4 @@ TEST_P(timer_wheel_model_test, does_what_a_sorted_map_would) {
 INSTANTIATE_TEST_SUITE_P(seeds, timer_wheel_model_test, testing::Range(1U, 9U));
 
 } // namespace
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail

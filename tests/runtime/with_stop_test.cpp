@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -264,4 +264,4 @@ TEST_P(with_stop_test, ten_thousand_requests_from_another_thread_at_random_momen
 INSTANTIATE_TEST_SUITE_P(backends, with_stop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -1,19 +1,26 @@
 """The arithmetic of the performance suite, its lines, its order of runs and its goals."""
 
+import contextlib
 import io
 import itertools
 import math
 import os
+import random
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from perf import compare, goals, lines, paired, programs, report
+from perf import compare, goals, lines, machine, paired, programs, report
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
-from perf.settings import PARAMETERS, Settings
-from perf.subjects import CONTROL, Subject, Tools
+from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
+from perf.subjects import Subject, Tools
 from perf.suite import Suite
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class PairedTest(unittest.TestCase):
@@ -72,27 +79,56 @@ class PairedTest(unittest.TestCase):
         self.assertLess(paired.noise_of(calm[:-1] + [3.0]), 1.5 * paired.noise_of(calm))
 
     def test_noise_holds_what_it_says(self):
-        # Of many runs of six rounds of equals, at most some 5 in 100 may be called a difference; the
-        # estimate of the noise is rough with six, so allow twice that.
-        import random
+        # Of many runs of six rounds of equals 5 in 100 may be called a difference, also when the
+        # other one is less steady than we and our control are.
+        for unsteady in (1, 2, 4):
+            source = random.Random(unsteady)
 
-        source = random.Random(1)
-        wrong = 0
-        for _ in range(1000):
-            control = [math.exp(source.gauss(0, 0.02)) for _ in range(6)]
-            equals = [math.exp(source.gauss(0, 0.02)) for _ in range(6)]
-            wrong += paired.verdict(paired.median(equals), paired.noise_of(control)) != "tie"
-        self.assertLess(wrong, 150)
+            def one(sigma, source=source):
+                return math.exp(source.gauss(0, 0.01 * sigma))
+
+            wrong = 0
+            for _ in range(2000):
+                ours = [one(1) for _ in range(6)]
+                control = [mine / one(1) for mine in ours]
+                equals = [one(unsteady) / mine for mine in ours]
+                wrong += paired.verdict(equals, paired.noise_of(control)) != "tie"
+            self.assertLess(wrong, 100)
+
+    def test_a_difference_is_found_beside_its_noise(self):
+        source = random.Random(7)
+        found = 0
+        for _ in range(500):
+            control, faster = (
+                [math.exp(source.gauss(more, 0.01)) for _ in range(6)] for more in (0.0, 0.04)
+            )
+            found += paired.verdict(faster, paired.noise_of(control)) == "faster"
+        self.assertGreater(found, 450)
 
     def test_inside_the_noise_is_a_tie_on_both_sides(self):
-        self.assertEqual(paired.verdict(1.02, 0.02), "tie")
-        self.assertEqual(paired.verdict(1 / 1.02, 0.02), "tie")
-        self.assertEqual(paired.verdict(1.03, 0.02), "faster")
-        self.assertEqual(paired.verdict(0.97, 0.02), "slower")
+        self.assertEqual(paired.verdict([1.02] * 6, 0.02), "tie")
+        self.assertEqual(paired.verdict([1 / 1.02] * 6, 0.02), "tie")
+        self.assertEqual(paired.verdict([1.03] * 6, 0.02), "faster")
+        self.assertEqual(paired.verdict([0.97] * 6, 0.02), "slower")
+
+    def test_rounds_that_do_not_agree_are_a_tie(self):
+        self.assertEqual(paired.verdict([1.04, 1.05, 1.06, 1.04, 1.05, 0.99], 0.01), "tie")
+        self.assertEqual(paired.verdict([1.04, 1.05, 1.06, 1.04, 1.05, 1.9], 0.01), "faster")
+
+    def test_the_interval_leaves_out_what_many_rounds_allow(self):
+        self.assertEqual(paired.interval([3, 1, 2]), (1, 3))
+        self.assertEqual(paired.interval(range(6)), (0, 5))
+        self.assertEqual(paired.interval(range(10)), (1, 8))
+        self.assertEqual(paired.interval([2.0]), (2.0, 2.0))
+
+    def test_counts_that_never_differed_have_a_floor(self):
+        self.assertEqual(paired.noise_of([1.0, 1.0], 0.01), 0.01)
+        self.assertEqual(paired.verdict([1.0036], 0.005), "tie")
+        self.assertEqual(paired.verdict([1.006], 0.005), "faster")
 
     def test_without_noise_nothing_is_claimed(self):
-        self.assertEqual(paired.verdict(2.0, None), "unknown")
-        self.assertEqual(paired.verdict(None, 0.1), "none")
+        self.assertEqual(paired.verdict([2.0] * 6, None), "unknown")
+        self.assertEqual(paired.verdict([], 0.1), "none")
 
 
 class LinesTest(unittest.TestCase):
@@ -137,10 +173,27 @@ class SettingsTest(unittest.TestCase):
         with self.assertRaises(SystemExit):
             Settings("full", {"PERF_REPEATS": "5"})
 
-    def test_a_wrong_number_is_named(self):
-        with self.assertRaises(SystemExit) as caught:
-            Settings("full", {"PERF_SECONDS": "long"})
-        self.assertIn("PERF_SECONDS", str(caught.exception))
+    def test_what_cannot_be_is_named(self):
+        for name, value in (
+            ("SECONDS", "long"), ("SECONDS", "nan"), ("SECONDS", "-1"), ("SECONDS", "inf"), ("SECONDS", "0"),
+            ("SIZES", "abc"), ("SIZES", ""), ("SIZES", "0"), ("SIZES", "64,64"), ("CONNECTIONS", "1,,2"),
+            ("CONNECTIONS", "0"), ("SUBJECTS", "("), ("SERVER_CPU", "9999"), ("SERVER_CPU", "-1"), ("TIMEOUT", "0"),
+            ("REPEATS", "five"), ("REPEATS", "5"), ("MICRO", "["), ("ROUND_TRIPS", "1.5"),
+        ):  # fmt: skip
+            with self.subTest(name=name, value=value), self.assertRaises(Wrong) as caught:
+                Settings("full", {f"PERF_{name}": value})
+            self.assertIn(f"PERF_{name}={value}", str(caught.exception))
+
+    def test_a_name_that_is_none_is_refused(self):
+        with self.assertRaises(Wrong) as caught:
+            Settings("full", {"PERF_REPEAT": "2"})
+        self.assertIn("PERF_REPEAT ", str(caught.exception))
+        Settings("full", {"PERF_PAGER": "cat", "PATH": "/bin"})  # of Linux's perf(1), and of nobody
+
+    def test_processors_are_those_that_may_be_used(self):
+        settings = Settings("full", {})
+        self.assertEqual(settings.server_cpu, allowed_processors()[0])
+        self.assertIn(settings.client_cpu, allowed_processors())
 
     def test_every_parameter_is_an_attribute(self):
         for name in PARAMETERS:
@@ -162,7 +215,7 @@ class ProgressTest(unittest.TestCase):
         self.assertEqual(show_seconds(3720), "1 h 02 min")
 
 
-def pair(case, ours, ratio, noise=0.02, other="asio_epoll", measure="server_cpu_ns"):
+def pair(case, ours, ratio, noise=0.01, other="asio_epoll", measure="server_cpu_ns", reach=0.0, busy=0.0):
     return {
         "scenario": "async_tcp_echo",
         "case": case,
@@ -170,7 +223,10 @@ def pair(case, ours, ratio, noise=0.02, other="asio_epoll", measure="server_cpu_
         "ours": ours,
         "other": other,
         "ratio": ratio,
+        "low": ratio * (1 - reach),
+        "high": ratio * (1 + reach),
         "noise": noise,
+        "busy": busy,
     }
 
 
@@ -194,33 +250,196 @@ class GoalsTest(unittest.TestCase):
         ]
         self.assertEqual(goals.judge(self.goal("echo_cpu_epoll"), [], pairs)["verdict"], "met")
 
-    def test_nearly_is_said(self):
-        pairs = [pair("64B_100", "ours_epoll_receive", 1 / 0.90)]
+    def echo(self, cost, **more):
+        pairs = [pair("64B_100", "ours_epoll_receive", 1 / cost, **more)]
+        return goals.judge(self.goal("echo_cpu_epoll"), [], pairs)["verdict"]  # cost <= 0.89
+
+    def test_what_lies_inside_the_noise_is_said(self):
+        self.assertEqual(self.echo(0.87), "met")
+        self.assertEqual(self.echo(0.885), "met_within_noise")
+        self.assertEqual(self.echo(0.895), "missed_within_noise")
+        self.assertEqual(self.echo(0.91), "missed")
+
+    def test_rounds_that_do_not_agree_are_noise_too(self):
+        self.assertEqual(self.echo(0.875, reach=0.02), "met_within_noise")
+        self.assertEqual(self.echo(0.91, reach=0.025), "missed_within_noise")
+
+    def test_a_noisy_run_cannot_tell(self):
+        self.assertEqual(self.echo(0.88, noise=0.12), "cannot_tell")
+        self.assertEqual(self.echo(0.90, noise=0.12), "cannot_tell")
+        self.assertEqual(self.echo(0.88, noise=None), "cannot_tell")
+        self.assertEqual(self.echo(0.5, noise=0.12), "met")
+        self.assertEqual(self.echo(1.5, noise=0.12), "missed")
+
+    def test_a_busy_machine_cannot_tell_what_clocks_say_but_what_was_counted(self):
+        self.assertEqual(self.echo(0.5, busy=1.0), "cannot_tell")
+        record = {"scenario": "instructions", "case": "epoll-100", "measure": "instructions"}
+        record |= {"subject": "ours_epoll_read_some", "value": 200.0, "noise": 0.005, "busy": 1.0}
+        self.assertEqual(goals.judge(self.goal("instructions_100"), [record], [])["verdict"], "met")
+
+    def test_the_worst_verdict_decides_not_the_worst_value(self):
+        pairs = [
+            pair("64B_100", "ours_epoll_receive", 1 / 0.87),
+            pair("64B_10", "ours_epoll_receive", 1 / 0.86, noise=0.2),
+        ]
         judged = goals.judge(self.goal("echo_cpu_epoll"), [], pairs)
-        self.assertEqual(judged["verdict"], "missed_within_noise")
+        self.assertEqual((judged["verdict"], judged["case"]), ("cannot_tell", "64B_10"))
 
     def test_a_goal_that_allows_noise(self):
-        near = [pair("64B_8", "ours_epoll_receive", 0.99, other="tokio", measure="wall_ns")]
-        far = [pair("64B_8", "ours_epoll_receive", 0.95, other="tokio", measure="wall_ns")]
-        self.assertEqual(goals.judge(self.goal("echo_wall_tokio"), [], near)["verdict"], "met")
-        self.assertEqual(goals.judge(self.goal("echo_wall_tokio"), [], far)["verdict"], "missed")
+        def judged(ratio, **more):
+            pairs = [pair("64B_8", "ours_epoll_receive", ratio, other="tokio", measure="wall_ns", **more)]
+            return goals.judge(self.goal("echo_wall_tokio"), [], pairs)["verdict"]
+
+        self.assertEqual(judged(1.05), "met")
+        self.assertEqual(judged(0.99, noise=0.02), "met")
+        self.assertEqual(judged(0.97, noise=0.02), "missed")
+        self.assertEqual(judged(0.97, noise=0.01, reach=0.035), "cannot_tell")
+        # A noisier run does not pass more easily.
+        self.assertEqual(judged(0.95, noise=0.12), "cannot_tell")
 
     def test_absolute_figures(self):
-        record = {"scenario": "instructions", "case": "epoll-100", "measure": "instructions"}
+        record = {"scenario": "instructions", "case": "epoll-100", "measure": "instructions", "noise": 0.005}
         record["subject"] = "ours_epoll_read_some"
         goal = self.goal("instructions_100")
-        self.assertEqual(goals.judge(goal, [{**record, "value": 276.0}], [])["verdict"], "met")
-        self.assertEqual(goals.judge(goal, [{**record, "value": 376.0}], [])["verdict"], "missed")
+        for value, verdict in ((276, "met"), (299, "met_within_noise"), (301, "missed_within_noise"), (376, "missed")):
+            self.assertEqual(goals.judge(goal, [{**record, "value": value}], [])["verdict"], verdict)
 
     def test_what_was_not_measured_is_not_met(self):
         for goal in goals.GOALS:
             self.assertEqual(goals.judge(goal, [], [])["verdict"], "unmeasured")
 
 
+class PlacesTest(unittest.TestCase):
+    """Where a run is written."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+        self.nothing = {"medians": [], "pairs": [], "noise": [], "skips": [], "goals": []}
+
+    def save(self, saved):
+        saved.write({}, Settings("quick", {}), report.Runs(), self.nothing, ["PERF a=1"])
+
+    def test_has_its_name_only_when_it_is_complete(self):
+        saved = report.Saved(os.path.join(self.place, "run"))
+        self.save(saved)
+        self.assertEqual(os.listdir(self.place), ["run-partial"])
+        self.save(saved)
+        saved.finish()
+        self.assertEqual(os.listdir(self.place), ["run"])
+        self.assertEqual(sorted(os.listdir(saved.directory)), ["output.txt", "runs.csv", "summary.json"])
+
+    def test_nothing_is_overwritten(self):
+        for _ in range(2):
+            report.Saved(os.path.join(self.place, "run"))
+        self.assertEqual(sorted(os.listdir(self.place)), ["run-partial", "run-partial-2"])
+        self.save(saved := report.Saved(os.path.join(self.place, "other")))
+        saved.finish()
+        with self.assertRaises(Wrong):
+            report.Saved(saved.directory)
+
+    def test_a_second_run_of_a_day_has_the_next_number(self):
+        self.assertTrue(report.free_place(self.place, "day-abc").endswith("day-abc-1"))
+        os.makedirs(os.path.join(self.place, "day-abc-1"))
+        os.makedirs(os.path.join(self.place, "day-abc-2-partial"))
+        self.assertTrue(report.free_place(self.place, "day-abc").endswith("day-abc-3"))
+        self.assertTrue(report.free_place(self.place, "day-abd").endswith("day-abd-1"))
+
+
+class CommandTest(unittest.TestCase):
+    """What is wrong with the command line is said at once, without a traceback."""
+
+    def run_suite(self, *words, **environment):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PERF_")}
+        return subprocess.run(
+            [sys.executable, "-B", "-m", "perf.suite", "--build", "/nonexistent", "--root", ROOT, *words],
+            env={**clean, **environment}, capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+
+    def test_is_refused(self):
+        for words, environment in (
+            (["--scenario", "("], {}),
+            (["--scenario", "no_such"], {}),
+            (["--frobnicate"], {}),
+            (["--save", "/tmp", "--no-save"], {}),
+            (["--save", ROOT], {}),
+            ([], {"PERF_SIZES": "abc"}),
+            ([], {"PERF_REPEAT": "2"}),
+        ):
+            done = self.run_suite("--check", *words, **environment)
+            with self.subTest(words=words, environment=environment):
+                self.assertEqual(done.returncode, 2)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_is_accepted(self):
+        self.assertEqual(self.run_suite("--check", "--quick", "--scenario", "udp|micro").returncode, 0)
+
+    def test_a_build_that_nobody_ships_is_not_measured(self):
+        done = self.run_suite("--quick", "--no-save")
+        self.assertEqual((done.returncode, "only Release" in done.stderr), (2, True))
+
+    def test_the_list_needs_no_build(self):
+        done = self.run_suite("--list", "--scenario", "tcp_echo")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("tcp_echo 64B: (ours) (asio) (bare)", done.stdout)
+
+
+class MachineTest(unittest.TestCase):
+    def test_the_build_must_be_release_and_plain(self):
+        machine.check_build({"build_type": "Release", "flags": "-O3"})
+        for meta in ({"build_type": "Debug", "flags": ""}, {"build_type": "Release", "flags": "-fsanitize=address"}):
+            with self.assertRaises(Wrong):
+                machine.check_build(meta)
+
+    def test_flags_are_those_of_the_build(self):
+        with tempfile.TemporaryDirectory() as place:
+            with open(os.path.join(place, "CMakeCache.txt"), "w") as file:
+                file.write("CMAKE_BUILD_TYPE:STRING=Debug\nCMAKE_CXX_FLAGS_DEBUG:STRING=-g\n"
+                           "CMAKE_CXX_FLAGS_RELEASE:STRING=-O3\n")
+            meta = machine.describe(ROOT, place)
+        self.assertEqual((meta["build_type"], meta["flags"]), ("Debug", "-g"))
+
+    def test_others_use_no_more_than_there_is(self):
+        self.assertTrue(0 <= machine.busy(0.05) <= os.cpu_count())
+
+
 class CompareTest(unittest.TestCase):
     def test_slower_beyond_the_noise_is_worse_and_a_tie_is_not(self):
         self.assertTrue(compare.worse({"measure": "server_cpu_ns", "ratio": 0.9, "verdict": "slower"}))
         self.assertFalse(compare.worse({"measure": "server_cpu_ns", "ratio": 0.99, "verdict": "tie"}))
+
+    def test_a_difference_that_nobody_would_feel_is_not(self):
+        slower = {"measure": "server_cpu_ns", "verdict": "slower"}
+        self.assertFalse(compare.worse({**slower, "ratio": 1 / 1.009}))
+        self.assertTrue(compare.worse({**slower, "ratio": 1 / 1.011}))
+
+    def lost(self, *figures):
+        """Runs of one case: what the new and the old build need in each, and what is lost at the end."""
+        figures = iter(figures)
+
+        class FakeSuite:
+            def __init__(self):
+                self.results = {"pairs": []}
+
+            def run(self, cases):
+                ratio = next(figures)
+                for each in cases:
+                    verdict = "slower" if ratio < 1 else "tie"
+                    self.results["pairs"].append(
+                        {"case": each.name, "measure": "server_cpu_ns", "ratio": ratio, "verdict": verdict}
+                    )
+
+        case = Case("compare", "epoll_1", [], None, ["server_cpu_ns"])
+        with contextlib.redirect_stdout(io.StringIO()):
+            _, lost = compare.lost_twice(FakeSuite, [case])
+        self.assertIsNone(next(figures, None))
+        return len(lost)
+
+    def test_who_loses_runs_once_more(self):
+        self.assertEqual(self.lost(1.0), 0)
+        self.assertEqual(self.lost(0.9, 1.0), 0)
+        self.assertEqual(self.lost(0.9, 0.95), 1)
 
     def test_instructions_may_grow_by_a_hundredth(self):
         grown = {"measure": "instructions", "verdict": "slower"}
@@ -235,15 +454,18 @@ class SuiteTest(unittest.TestCase):
         self.settings = Settings("quick", {"PERF_REPEATS": "4"})
         self.tools = Tools("/nonexistent", "/nonexistent", self.settings)
         self.out = io.StringIO()
-        self.suite = Suite(self.tools, self.settings, self.out)
+        self.suite = Suite(self.tools, self.settings, self.out, look=lambda: 0.0)
         self.order = []
 
     def case(self, cost, **more):
-        subjects = [Subject(name, ["true"], ours=name.startswith("ours")) for name in cost if name != CONTROL]
+        subjects = [
+            Subject(name, ["true"], name.startswith("ours"), backend="io_uring" if "uring" in name else "epoll")
+            for name in cost
+        ]
 
         def measure(subject, amount):
             self.order.append(subject.name)
-            value = cost[subject.name]
+            value = cost[subject.twin or subject.name]
             if isinstance(value, Exception):
                 raise value
             return {"server_cpu_ns": value * (1 + len(self.order) * 1e-4)}
@@ -262,42 +484,96 @@ class SuiteTest(unittest.TestCase):
         return self.kinds()
 
     def test_from_runs_to_verdicts(self):
-        found = self.run_case(self.case({"ours": 100.0, "asio": 120.0, "twin": 100.0, CONTROL: 100.0}))
+        found = self.run_case(self.case({"ours": 100.0, "asio": 120.0, "twin": 100.0}))
         self.assertEqual(len(found["PERF_RUN"]), 16)
-        self.assertEqual({each["subject"] for each in found["PERF_MEDIAN"]}, {"ours", "asio", "twin", CONTROL})
+        self.assertEqual({each["subject"] for each in found["PERF_MEDIAN"]}, {"ours", "asio", "twin", "control_ours"})
         verdicts = {each["other"]: each["verdict"] for each in found["PERF_PAIRED_MEDIAN"]}
         self.assertEqual(verdicts, {"asio": "faster", "twin": "tie"})
-        self.assertEqual(len(found["PERF_NOISE"]), 1)
+        self.assertEqual([each["subject"] for each in found["PERF_NOISE"]], ["ours"])
 
     def test_rounds_turn_round(self):
-        self.run_case(self.case({"ours": 1.0, "asio": 1.0, CONTROL: 1.0}))
-        forwards = ["ours", "asio", CONTROL]
+        self.run_case(self.case({"ours": 1.0, "asio": 1.0}))
+        forwards = ["ours", "asio", "control_ours"]
         self.assertEqual(self.order, (forwards + forwards[::-1]) * 2)
 
+    def test_each_backend_has_its_control(self):
+        figures = {"ours_epoll_a": 1.0, "ours_epoll_b": 1.0, "ours_uring_a": 1.0, "asio": 2.0}
+        case = self.case(figures)
+        noise = {"epoll": 1.0, "io_uring": 1.3}
+        plain = case.measure
+
+        def measure(subject, amount):
+            found = plain(subject, amount)
+            factor = noise[subject.backend] if subject.twin else 1.0
+            return {name: value * factor for name, value in found.items()}
+
+        case.measure = measure
+        found = self.run_case(case)
+        self.assertEqual({each["subject"] for each in found["PERF_NOISE"]}, {"ours_epoll_a", "ours_uring_a"})
+        noises = {each["ours"]: float(each["noise"]) for each in found["PERF_PAIRED_MEDIAN"]}
+        self.assertLess(noises["ours_epoll_a"], 0.01)
+        self.assertEqual(noises["ours_epoll_a"], noises["ours_epoll_b"])
+        self.assertGreater(noises["ours_uring_a"], 0.25)
+
     def test_who_fails_is_skipped_and_the_others_go_on(self):
-        found = self.run_case(
-            self.case({"ours": 1.0, "asio": programs.Failed("no such port"), CONTROL: 1.0})
-        )
+        found = self.run_case(self.case({"ours": 1.0, "asio": programs.Failed("no such port")}))
         self.assertEqual([each["reason"] for each in found["PERF_SKIP"]], ["no such port"])
         self.assertEqual(self.order.count("asio"), 1)
         self.assertEqual(self.order.count("ours"), 4)
         self.assertNotIn("PERF_PAIRED_MEDIAN", found)
 
+    def test_what_nobody_thought_of_ends_one_subject_only(self):
+        found = self.run_case(self.case({"ours": 1.0, "asio": KeyError("p50_ns")}))
+        self.assertIn("KeyError", found["PERF_SKIP"][0]["reason"])
+        self.assertEqual(self.order.count("ours"), 4)
+
+    def test_no_other_program_lends_its_noise_when_ours_fails(self):
+        # The control is the twin of the first of ours and of nobody else.
+        figures = {"ours_epoll_a": programs.Failed("gone"), "ours_epoll_b": 1.0, "asio": 2.0}
+        found = self.run_case(self.case(figures))
+        self.assertNotIn("PERF_NOISE", found)
+        self.assertEqual({each["verdict"] for each in found["PERF_PAIRED_MEDIAN"]}, {"unknown"})
+
     def test_one_amount_for_everybody(self):
         asked = []
-        case = self.case({"ours": 1.0, "asio": 1.0, CONTROL: 1.0}, calibrate=lambda s: asked.append(s.name) or 77)
+        case = self.case({"ours": 1.0, "asio": 1.0}, calibrate=lambda s: asked.append(s.name) or 77)
         found = self.run_case(case)
         self.assertEqual(asked, ["asio"])
         self.assertEqual({each["amount"] for each in found["PERF_RUN"]}, {"77"})
 
-    def test_counts_need_one_round_and_no_control(self):
-        case = self.case({"ours": 300.0, "asio": 2700.0, CONTROL: 300.0}, repeatable=True)
+    def test_the_next_one_sets_the_amount_when_the_first_fails(self):
+        def calibrate(subject):
+            if subject.name != "ours":
+                raise programs.Failed("refused")
+            return 5
+
+        found = self.run_case(self.case({"ours": 1.0, "asio": 1.0, "libuv": 1.0}, calibrate=calibrate))
+        self.assertEqual({each["amount"] for each in found["PERF_RUN"]}, {"5"})
+
+    def test_counts_need_one_round_and_have_a_floor(self):
+        case = self.case({"ours": 300.0, "asio": 2700.0, "twin": 301.0}, repeatable=True)
+        case.main = ["instructions"]
+        plain = case.measure
+        case.measure = lambda subject, amount: {"instructions": plain(subject, amount)["server_cpu_ns"]}
         found = self.run_case(case)
-        self.assertEqual(len(found["PERF_RUN"]), 3)
-        self.assertEqual(found["PERF_PAIRED_MEDIAN"][0]["verdict"], "faster")
+        self.assertEqual(len(found["PERF_RUN"]), 4)
+        verdicts = {each["other"]: each["verdict"] for each in found["PERF_PAIRED_MEDIAN"]}
+        self.assertEqual(verdicts, {"asio": "faster", "twin": "tie"})
+
+    def test_a_busy_machine_is_noted(self):
+        self.suite.look = lambda: 1.5
+        found = self.run_case(self.case({"ours": 1.0, "asio": 2.0}))
+        self.assertEqual(found["PERF_NOISE"][0]["busy"], "1.5")
+        self.assertEqual(self.suite.disturbed, ["s c"])
+
+    def test_each_case_is_saved_when_it_is_over(self):
+        saved = []
+        self.suite.save = lambda: saved.append(len(self.suite.runs.rows))
+        self.suite.run([self.case({"ours": 1.0}), self.case({"ours": 1.0})])
+        self.assertEqual(saved, [8, 16])
 
     def test_files(self):
-        self.run_case(self.case({"ours": 1.0, "asio": 2.0, CONTROL: 1.0}))
+        self.run_case(self.case({"ours": 1.0, "asio": 2.0}))
         self.suite.judge()
         with tempfile.TemporaryDirectory() as place:
             report.write(place, {}, self.settings, self.suite.runs, self.suite.results, self.suite.text)
@@ -310,6 +586,7 @@ class SuiteTest(unittest.TestCase):
     def test_a_program_that_is_not_there_has_a_reason(self):
         missing = {each.name: each.missing for each in self.tools.echo(4096)}
         self.assertIn("libuv1-dev", missing["libuv"])
+        self.assertFalse(any(each.endswith("install ") for each in missing.values()))
         self.assertTrue(missing["tokio"])
 
     def test_a_server_that_does_not_start_says_why(self):
@@ -318,6 +595,27 @@ class SuiteTest(unittest.TestCase):
             with programs.Server([sys.executable, "-c", script], None):
                 pass
         self.assertIn("no port", str(caught.exception))
+
+
+class ProgramsTest(unittest.TestCase):
+    def test_a_server_ends_with_the_suite_even_when_that_is_killed(self):
+        suite = (
+            "import sys; from perf import programs\n"
+            "script = 'import time; print(1, flush=True); time.sleep(60)'\n"
+            "with programs.Server([sys.executable, '-c', script], None) as server:\n"
+            "    print(server.pid, flush=True); sys.stdin.read()\n"
+        )
+        with subprocess.Popen([sys.executable, "-B", "-c", suite], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+            server = int(run.stdout.readline())
+            run.send_signal(signal.SIGKILL)
+        give_up = time.monotonic() + 20
+        while os.path.exists(f"/proc/{server}") and time.monotonic() < give_up:
+            with open(f"/proc/{server}/stat") as file:
+                if file.read().rsplit(") ", 1)[1].startswith("Z"):
+                    break  # ended; whoever inherited it has not asked yet
+            time.sleep(0.01)
+        else:
+            self.assertFalse(os.path.exists(f"/proc/{server}"))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -590,4 +590,4 @@ TEST_P(buffered_reader_test, misuse_is_named) {
 INSTANTIATE_TEST_SUITE_P(backends, buffered_reader_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

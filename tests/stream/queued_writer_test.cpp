@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -709,6 +709,37 @@ TEST_P(queued_writer_test, a_writer_may_be_destroyed_at_any_stage) {
     }
 }
 
+TEST_P(queued_writer_test, a_writer_destroyed_when_its_write_has_just_succeeded_is_freed) {
+    // It parked, for a handle that was gone: the stream and two frames were never freed.
+    for (const std::size_t room : {1U, 2U, 100U}) {
+        script peer{.room = 0};
+        run([&]() -> task<> {
+            std::optional<queued_writer<rich_stream>> writer{std::in_place, rich_stream{peer}};
+            EXPECT_TRUE(writer->enqueue("xy"));
+            co_await turns(3);
+            peer.make_room(room);
+            writer.reset();
+        });
+        EXPECT_EQ(peer.alive, 0) << room;
+        EXPECT_EQ(peer.written.size(), std::min<std::size_t>(room, 2));
+    }
+}
+
+TEST_P(queued_writer_test,
+       a_writer_over_a_socket_destroyed_with_a_write_on_the_ready_list_is_freed) {
+    auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
+    const std::string sent = noise(100'000);
+    run([&]() -> task<> {
+        std::optional<queued_writer<local_stream>> writer{std::in_place, std::move(ours)};
+        EXPECT_TRUE(writer->enqueue(sent));
+        co_await turns(3);
+        theirs.receive(4096); // now the kernel takes more: the end of a write is on its way
+        co_await yield();
+        writer.reset();
+    });
+    static_cast<void>(theirs.receive_to_the_end());
+}
+
 TEST_P(queued_writer_test, a_stream_without_close_is_let_go_by_a_stop) {
     script peer{.room = 0};
     run([&]() -> task<> {
@@ -866,4 +897,4 @@ INSTANTIATE_TEST_SUITE_P(backends, queued_writer_test, all_backends, backend_nam
 INSTANTIATE_TEST_SUITE_P(backends, queued_writer_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -255,7 +255,32 @@ TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_move
     });
 }
 
+// Over streams of somebody else's they used to succeed, on the runtime's they did not.
+TEST_P(transfer_test, of_nothing_is_refused_in_a_stopped_scope_on_every_stream) {
+    auto [local, peer] = or_throw(local_stream::pair());
+    piecemeal_stream foreign{"", 1, errc::end_of_stream};
+    const auto all = [](auto& stream) -> task<> {
+        std::array<std::byte, 1> byte{};
+        const auto none = std::span{byte}.first(0);
+        const std::array<const_buffer, 2> nothing{};
+        EXPECT_EQ(error_of(co_await async_read_exact(stream, none)), std::errc::operation_canceled);
+        EXPECT_EQ(error_of(co_await async_write_all(stream, "")), std::errc::operation_canceled);
+        EXPECT_EQ(error_of(co_await async_write_all(stream, nothing)),
+                  std::errc::operation_canceled);
+    };
+    run([&]() -> task<> {
+        auto stopped = spawn([&]() -> task<> {
+            (void)co_await async_sleep(1h);
+            co_await all(local);
+            co_await all(foreign);
+        });
+        co_await turns(3);
+        stopped.request_stop();
+        co_await stopped;
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, transfer_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
 inline task<> turns(int count) {
@@ -75,4 +75,4 @@ private:
     ::testing::ScopedTrace trace_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

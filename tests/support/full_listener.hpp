@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// A listener that takes no more connections: a further one gets no answer at all.
 class full_listener {
@@ -55,4 +55,4 @@ private:
     std::vector<unique_fd> filler_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

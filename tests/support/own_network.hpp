@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Puts this process into namespaces (namespaces(7)) where nothing but 127.0.0.1 and ::1 exists,
 /// and the resolver asks 127.0.0.1. Before any thread is started.
@@ -66,4 +66,4 @@ inline std::string enter_own_network() {
     return {};
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

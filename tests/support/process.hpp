@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// How many descriptors this process has open.
 inline std::ptrdiff_t open_descriptors() {
@@ -32,4 +32,4 @@ inline bool refuse_io_uring(int error) {
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

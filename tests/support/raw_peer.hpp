@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Throws what errno says if `outcome` is negative; else it.
 template <class Outcome>
@@ -185,4 +185,4 @@ inline stream_pair connected_pair(buffer_sizes sizes = {}) {
     return {make_tcp_stream(std::move(ours)), make_tcp_stream(std::move(theirs))};
 }
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -2,14 +2,17 @@
 // signal_storm: interrupts a thread over and over, to show that nobody above notices EINTR.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include <csignal>
+#include <ctime>
 #include <pthread.h>
+#include <unistd.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 // ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
 // storm cannot wait for its handler.
@@ -57,4 +60,40 @@ private:
     std::thread thread_;
 };
 
-} // namespace simplenet::testing
+/// Sends SIGUSR1 to the constructing thread every `period`, for as long as this lives, and does not
+/// wait for it. Without SA_RESTART as well.
+class signal_rain {
+public:
+    explicit signal_rain(std::chrono::nanoseconds period) {
+        handled_.store(0);
+        struct sigaction action{};
+        action.sa_handler = [](int) { handled_.fetch_add(1); };
+        ::sigaction(SIGUSR1, &action, &before_);
+        sigevent event{};
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGUSR1;
+        event._sigev_un._tid = ::gettid();
+        ::timer_create(CLOCK_MONOTONIC, &event, &timer_);
+        const timespec each{.tv_sec = 0, .tv_nsec = static_cast<long>(period.count())};
+        const itimerspec times{.it_interval = each, .it_value = each};
+        ::timer_settime(timer_, 0, &times, nullptr);
+    }
+    signal_rain(const signal_rain&) = delete;
+    signal_rain& operator=(const signal_rain&) = delete;
+    ~signal_rain() {
+        ::timer_delete(timer_);
+        // One may be on its way; before_ would end the process.
+        std::signal(SIGUSR1, SIG_IGN);
+        ::sigaction(SIGUSR1, &before_, nullptr);
+    }
+
+    /// Any thread.
+    [[nodiscard]] int handled() const noexcept { return handled_.load(); }
+
+private:
+    static inline std::atomic<int> handled_{0};
+    struct sigaction before_{};
+    timer_t timer_{};
+};
+
+} // namespace simplenet::inline v0::testing

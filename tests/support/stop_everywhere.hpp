@@ -4,14 +4,13 @@
 // where something could be lost.
 
 #include "backend_test.hpp"
+#include "resources.hpp"
 
 #include <simplenet/coro/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
 
 #include <cstddef>
-#include <filesystem>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -19,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// A little play, made anew for each run. It expects; it does not end the test.
 class scenario {
@@ -84,9 +83,7 @@ protected:
                                                        std::to_string(suspensions)};
                 run_once<Scenario>(how, at);
                 stops += stopper_->has_struck ? 1 : 0;
-                const resources after = resources::now();
-                EXPECT_EQ(after.frames, before.frames) << "coroutine frames were left over";
-                EXPECT_EQ(after.descriptors, before.descriptors) << "descriptors were left open";
+                expect_nothing_left(before);
                 if (HasFailure()) return;
             }
         }
@@ -108,16 +105,6 @@ private:
         }
         return "";
     }
-
-    struct resources {
-        std::ptrdiff_t frames;
-        std::ptrdiff_t descriptors;
-
-        static resources now() {
-            const std::filesystem::directory_iterator open{"/proc/self/fd"};
-            return {detail::live_frames(), std::distance(begin(open), end(open))};
-        }
-    };
 
     // Waits for the n-th suspension below the subject; strikes from the ready list, as the
     // middle of a suspension is no time for it.
@@ -210,4 +197,4 @@ private:
     std::optional<stopper> stopper_; // outlives the loop it is queued on
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 class temporary_directory {
 public:
@@ -30,4 +30,4 @@ private:
     std::filesystem::path path_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+namespace simplenet::inline v0::testing {
 
 /// Move-only. Appends its mark to a log, which outlives it, when it is destroyed unmoved.
 class witness {
@@ -26,4 +26,4 @@ private:
     int mark_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing

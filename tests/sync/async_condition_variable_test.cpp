@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,6 +54,23 @@ TEST_F(async_condition_variable_test, does_not_wait_for_what_holds) {
     EXPECT_EQ(queue.turn(), 1U);
 
     EXPECT_THAT(order, ElementsAre(1));
+}
+
+// GCC 12 destroyed the captures of a closure twice that stood in the co_await; there it is refused.
+TEST_F(async_condition_variable_test, a_predicate_may_own_what_it_looks_at) {
+    auto ready = std::make_shared<bool>(true);
+    queue.spawn([&]() -> task<> {
+        auto held = or_throw(co_await mutex.lock());
+        auto is_ready = [ready] { return *ready; };
+        EXPECT_TRUE(co_await condition->wait(held, is_ready));
+    });
+    queue.turn_until_idle();
+    EXPECT_EQ(ready.use_count(), 1);
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+    auto owns = [ready] { return *ready; };
+    static_assert(!detail::safe_in_co_await<decltype(owns)>);
+    static_assert(detail::safe_in_co_await<decltype(owns)&>);
+#endif
 }
 
 TEST_F(async_condition_variable_test, the_mutex_is_free_while_it_waits) {
@@ -311,4 +328,4 @@ TEST_F(async_condition_variable_death_test, waiting_without_the_lock_is_a_violat
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -30,6 +32,46 @@ protected:
     std::vector<int> order;
     manual_queue queue;
 };
+
+TEST_F(async_semaphore_test, a_permit_gives_itself_back) {
+    async_semaphore one{1};
+    const auto throws = [&]() -> task<> {
+        auto mine = co_await one.acquire_permit();
+        EXPECT_TRUE(*mine);
+        EXPECT_EQ(one.available(), 0U);
+        throw std::runtime_error{"in the middle"};
+    };
+    queue.spawn([&]() -> task<> {
+        try {
+            co_await throws();
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const std::runtime_error&) {
+        }
+        EXPECT_EQ(one.available(), 1U);
+        auto mine = or_throw(co_await one.acquire_permit());
+        auto moved = std::move(mine);
+        EXPECT_FALSE(mine);
+        EXPECT_EQ(one.available(), 0U);
+        moved.release();
+        moved.release();
+        EXPECT_EQ(one.available(), 1U);
+    });
+    queue.turn_until_idle();
+    EXPECT_EQ(one.available(), 1U);
+}
+
+TEST_F(async_semaphore_test, who_is_stopped_waiting_gets_no_permit) {
+    async_semaphore none{0};
+    auto waits = queue.spawn([&]() -> task<> {
+        EXPECT_EQ((co_await none.acquire_permit()).error(), std::errc::operation_canceled);
+    });
+    queue.turn_until_idle();
+    waits.request_stop();
+    queue.turn_until_idle();
+    EXPECT_TRUE(waits.done());
+    none.release();
+    EXPECT_EQ(none.available(), 1U);
+}
 
 TEST_F(async_semaphore_test, gives_out_so_many_permits_and_then_waits) {
     for (int number : {1, 2, 3, 4})
@@ -127,4 +169,4 @@ TEST_F(async_semaphore_death_test, too_many_permits_are_a_violation) {
 }
 
 } // namespace
-} // namespace simplenet
+} // namespace simplenet::inline v0

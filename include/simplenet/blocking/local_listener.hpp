@@ -4,11 +4,13 @@
 #include <simplenet/blocking/local_stream.hpp>
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::nonblocking {
-class local_listener;
-} // namespace simplenet::nonblocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::blocking {
+namespace simplenet::inline v0::nonblocking {
+class local_listener;
+} // namespace simplenet::inline v0::nonblocking
+
+namespace simplenet::inline v0::blocking {
 
 /// A listening Unix domain socket. Owns its descriptor; destroying it is `close()`, which leaves
 /// the path in the file system: see `unlink_path()`.
@@ -59,4 +61,6 @@ public:
     [[nodiscard]] static result<local_listener> from(nonblocking::local_listener&& other) noexcept;
 };
 
-} // namespace simplenet::blocking
+} // namespace simplenet::inline v0::blocking
+
+#pragma GCC visibility pop

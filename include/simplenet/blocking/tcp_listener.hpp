@@ -4,11 +4,13 @@
 #include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::nonblocking {
-class tcp_listener;
-} // namespace simplenet::nonblocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::blocking {
+namespace simplenet::inline v0::nonblocking {
+class tcp_listener;
+} // namespace simplenet::inline v0::nonblocking
+
+namespace simplenet::inline v0::blocking {
 
 /// A listening TCP socket. Owns its descriptor; destroying it is `close()`, which also resets the
 /// connections that wait to be accepted.
@@ -57,4 +59,6 @@ public:
     [[nodiscard]] static result<tcp_listener> from(nonblocking::tcp_listener&& other) noexcept;
 };
 
-} // namespace simplenet::blocking
+} // namespace simplenet::inline v0::blocking
+
+#pragma GCC visibility pop

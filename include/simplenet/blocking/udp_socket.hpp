@@ -3,11 +3,13 @@
 
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::nonblocking {
-class udp_socket;
-} // namespace simplenet::nonblocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::blocking {
+namespace simplenet::inline v0::nonblocking {
+class udp_socket;
+} // namespace simplenet::inline v0::nonblocking
+
+namespace simplenet::inline v0::blocking {
 
 /// A UDP socket. Owns its descriptor; destroying it is `close()`. Receiving waits for a datagram,
 /// sending for room in the send buffer.
@@ -57,4 +59,6 @@ public:
     [[nodiscard]] static result<udp_socket> from(nonblocking::udp_socket&& other) noexcept;
 };
 
-} // namespace simplenet::blocking
+} // namespace simplenet::inline v0::blocking
+
+#pragma GCC visibility pop

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <type_traits>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 namespace detail {
 
@@ -170,4 +172,6 @@ private:
     std::size_t size_ = 0; // bytes
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -2,13 +2,15 @@
 // Contract checks: a bug in the caller (or in us) stops the program with a message that names it.
 // Layer core. Used everywhere; outcomes of I/O are never reported this way.
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Prints file, line, the broken expression and `message` to standard error, then aborts.
 [[noreturn]] void contract_violation(const char* file, int line, const char* expression,
                                      const char* message) noexcept;
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
 
 /// Checked in every build, unless a measurement beside the check says why not.
 #define SIMPLENET_EXPECTS(condition, message)                                                      \
@@ -22,3 +24,5 @@ namespace simplenet::detail {
 #else
 #define SIMPLENET_DEBUG_EXPECTS(condition, message) SIMPLENET_EXPECTS(condition, message)
 #endif
+
+#pragma GCC visibility pop

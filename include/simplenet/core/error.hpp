@@ -10,7 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 /// A value, or why there is none. Kernel errors keep their errno in `std::system_category()`.
 template <class T = void>
@@ -42,12 +44,12 @@ enum class errc {
     return {static_cast<int>(code), error_category()};
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 template <>
 struct std::is_error_code_enum<simplenet::errc> : std::true_type {};
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 
 /// Whether `code` means this, in whatever category: an error of the resolver that has a message of
 /// its own is `errc::name_not_found` all the same. Comparing two codes stays exact.
@@ -55,9 +57,9 @@ namespace simplenet {
     return code == std::error_condition{static_cast<int>(meaning), error_category()};
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
-namespace simplenet {
+namespace simplenet::inline v0 {
 
 /// Why a transfer of many bytes ended early, and how many had moved by then.
 struct transfer_error {
@@ -138,4 +140,6 @@ decltype(auto) or_throw(Expected&& outcome) {
     }
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

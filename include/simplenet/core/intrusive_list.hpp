@@ -6,12 +6,14 @@
 
 #include <type_traits>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// The links of an element. `Tag` lets one object be in several lists at once.
 ///
-/// Invariant: both links are null (in no list) or both are set. A linked hook must not move:
-/// its neighbours hold its address.
+/// Invariant: `next_` is null in no list; otherwise both links are set. A linked hook must not
+/// move: its neighbours hold its address.
 template <class Tag = void>
 class list_hook {
 public:
@@ -27,7 +29,7 @@ public:
         if (next_ == nullptr) return;
         next_->previous_ = previous_;
         previous_->next_ = next_;
-        next_ = previous_ = nullptr;
+        next_ = nullptr;
     }
 
 private:
@@ -35,7 +37,7 @@ private:
     friend class intrusive_list;
 
     list_hook* next_ = nullptr;
-    list_hook* previous_ = nullptr;
+    list_hook* previous_; // not initialised: timers are made for many an operation, and rarely set
 };
 
 /// Borrows its elements; each derives from `list_hook<Tag>`. Every operation is constant time.
@@ -107,13 +109,17 @@ private:
     static void insert_before(hook& position, T& element) noexcept {
         hook& at = element;
         SIMPLENET_DEBUG_EXPECTS(!at.linked(), "an element can be in one list at a time");
-        at.next_ = &position;
-        at.previous_ = position.previous_;
-        position.previous_->next_ = &at;
+        hook& before = *position.previous_;
+        at.previous_ = &before;
+        before.next_ = &at;
         position.previous_ = &at;
+        // Last, and not next to the other link: compilers would pack the two into a vector.
+        at.next_ = &position;
     }
 
     hook head_; // sentinel: no branch at either end
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -9,7 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Owns its elements; destroys what is left in it.
 template <class T>
@@ -67,4 +69,6 @@ private:
     std::size_t size_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -5,7 +5,9 @@
 #include <ratio>
 #include <type_traits>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// A duration of any kind as nanoseconds, rounded up, cut to what fits.
 template <class Rep, class Period>
@@ -35,4 +37,6 @@ saturated(std::chrono::nanoseconds given) noexcept {
     return given;
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

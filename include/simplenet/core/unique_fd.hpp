@@ -3,7 +3,9 @@
 
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 namespace detail {
 /// close(2), once. Never retried on EINTR: Linux has released the number already, and by the
@@ -45,4 +47,6 @@ private:
     int fd_ = -1;
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

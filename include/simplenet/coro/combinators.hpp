@@ -15,7 +15,9 @@
 #include <variant>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// A value for every result type: void becomes std::monostate.
@@ -468,4 +470,6 @@ template <detail::awaitable... Awaitables>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

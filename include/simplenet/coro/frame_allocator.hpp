@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <new>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 // Under AddressSanitizer every frame goes back to the system at once: a recycled one would hide
 // its use after free. Sizes are rounded as elsewhere, so that a sanitized program may link a
@@ -30,10 +32,14 @@ constexpr bool recycles_frames = true;
 /// Trivial to construct and destroy: that keeps the thread_local below a plain memory access,
 /// and usable while the thread's other variables are being destroyed.
 struct frame_cache {
-    static constexpr std::size_t granule_bytes = 64;
-    static constexpr std::size_t largest_bytes = 4096; // beyond it frames are not recycled
-    static constexpr std::size_t class_count = largest_bytes / granule_bytes;
-    /// What one class may hold, so 16 MiB a thread if a program used every class to the full.
+    // Of 24, 56, 88 bytes and so on: malloc(3) keeps 8 bytes of its own before each block and gives
+    // out multiples of 16, so that nothing is lost to it. A connection has three of these.
+    static constexpr std::size_t granule_bytes = 32;
+    static constexpr std::size_t overhead_bytes = 8;
+    static constexpr std::size_t class_count = 129;
+    /// Beyond it frames are not recycled.
+    static constexpr std::size_t largest_bytes = class_count * granule_bytes - overhead_bytes;
+    /// What one class may hold, so 32 MiB a thread if a program used every class to the full.
     static constexpr std::size_t class_limit_bytes = std::size_t{256} * 1024;
 
     struct free_frame {
@@ -53,9 +59,13 @@ struct frame_cache {
     std::ptrdiff_t live = 0; // frames allocated here less frames freed here
     state current = state::unopened;
 
-    /// The class for `bytes`; not below `class_count` for what is not recycled, 0 bytes included.
+    /// The class for `bytes`; not below `class_count` for what is not recycled.
     static constexpr std::size_t index_of(std::size_t bytes) noexcept {
-        return (bytes - 1) / granule_bytes;
+        return (bytes + overhead_bytes - 1) / granule_bytes;
+    }
+    /// What a frame of that class has.
+    static constexpr std::size_t bytes_of(std::size_t index) noexcept {
+        return (index + 1) * granule_bytes - overhead_bytes;
     }
 };
 
@@ -89,7 +99,7 @@ void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept;
     return allocate_frame_from_system(bytes);
 }
 
-/// Frees a frame. It stays with the thread that calls this, up to 256 KiB for each class of 64
+/// Frees a frame. It stays with the thread that calls this, up to 256 KiB for each class of 32
 /// bytes, until that thread ends; what exceeds that goes to `::operator delete`.
 ///
 /// @pre `memory` comes from `allocate_frame(bytes)`, of any thread.
@@ -129,4 +139,6 @@ struct recycled {
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

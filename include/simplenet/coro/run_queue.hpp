@@ -16,7 +16,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 class chain;
 class promise_base;
@@ -56,36 +58,41 @@ private:
 /// First in, first out; singly linked; borrows its nodes.
 class ready_list {
 public:
+    ready_list() noexcept = default;
+    ready_list(const ready_list&) = delete;
+    ready_list& operator=(const ready_list&) = delete;
+
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
     void push_back(ready_node& node) noexcept {
         node.next_ready_ = nullptr;
-        if (first_ == nullptr) {
-            first_ = &node;
-        } else {
-            last_->next_ready_ = &node;
-        }
-        last_ = &node;
+        *end_ = &node;
+        end_ = &node.next_ready_;
     }
 
-    /// @pre not empty.
-    [[nodiscard]] ready_node& pop_front() noexcept {
-        ready_node& node = *first_;
-        first_ = node.next_ready_;
-        return node;
-    }
-
-    void clear() noexcept { first_ = nullptr; }
-
-    [[nodiscard]] ready_list take() noexcept {
-        ready_list all = *this;
+    void clear() noexcept {
         first_ = nullptr;
+        end_ = &first_;
+    }
+
+    /// All nodes, for pop(); null if there are none.
+    [[nodiscard]] ready_node* take() noexcept {
+        ready_node* const all = first_;
+        clear();
         return all;
+    }
+    /// The first node of what take() gave, which it leaves.
+    ///
+    /// @pre `list` is not null.
+    [[nodiscard]] static ready_node& pop(ready_node*& list) noexcept {
+        ready_node& first = *list;
+        list = first.next_ready_;
+        return first;
     }
 
 private:
     ready_node* first_ = nullptr;
-    ready_node* last_ = nullptr; // valid while first_ is
+    ready_node** end_ = &first_; // where the next one goes: a push has no branch
 };
 
 /// A coroutine_handle without an initial value.
@@ -283,9 +290,19 @@ public:
     std::size_t run_ready() noexcept {
         std::size_t count = 0;
         // What becomes ready on the way waits for the next call, so that I/O is not starved.
-        for (ready_list batch = ready_.take(); !batch.empty(); ++count) {
-            inline_limit_ = inline_taken_ + inline_turns_per_resume;
-            batch.pop_front().run();
+        for (ready_node* batch = ready_.take(); batch != nullptr; ++count) {
+            inline_left_ = inline_turns_per_resume;
+            ready_list::pop(batch).run();
+        }
+        return count;
+    }
+    /// The same; an operation that finished at its start counts like a coroutine that ran.
+    std::size_t run_ready_and_count() noexcept {
+        std::size_t count = 0;
+        for (ready_node* batch = ready_.take(); batch != nullptr;) {
+            inline_left_ = inline_turns_per_resume;
+            ready_list::pop(batch).run();
+            count += 1 + inline_turns_per_resume - inline_left_;
         }
         return count;
     }
@@ -293,15 +310,14 @@ public:
     /// One more operation that may finish at its start without passing through the loop.
     // Keeps a fast peer from starving the other coroutines of the thread.
     [[nodiscard]] bool take_inline_turn() noexcept {
-        if (inline_taken_ == inline_limit_) return false;
-        ++inline_taken_;
+        if (inline_left_ == 0) return false;
+        --inline_left_;
         return true;
     }
 
     /// An operation that did the work of so many.
     void spend_inline_turns(unsigned count) noexcept {
-        const std::size_t left = inline_limit_ - inline_taken_;
-        inline_taken_ += count < left ? count : left;
+        inline_left_ -= count < inline_left_ ? count : inline_left_;
     }
 
     /// Counts a refused operation of a loop that is being destroyed. False: its task had its
@@ -362,8 +378,6 @@ protected:
         ~activation();
     };
 
-    /// Operations that finished at their start, ever.
-    [[nodiscard]] std::size_t inline_taken() const noexcept { return inline_taken_; }
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
     /// Stops every chain, shields or not; from here on refusals are counted.
@@ -380,9 +394,8 @@ private:
 
     ready_list ready_;
     std::coroutine_handle<> next_;
-    bool continues_ = false; // resume() is on the stack, and will see next_
-    std::size_t inline_taken_ = 0;
-    std::size_t inline_limit_ = 0; // what inline_taken_ may become before the next coroutine
+    bool continues_ = false;   // resume() is on the stack, and will see next_
+    unsigned inline_left_ = 0; // of the turns of the coroutine that runs
     std::size_t live_chains_ = 0;
     std::uint64_t chains_added_ = 0;
     intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
@@ -438,4 +451,6 @@ inline void suspension::resume() noexcept {
     within.queue->resume(caller_, within);
 }
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

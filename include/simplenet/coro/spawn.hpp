@@ -10,7 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 struct spawn_access;
@@ -86,10 +88,13 @@ public:
         queue.chain_ended();
         inner.end();
         if (joiner_ != nullptr) {
+            // The joiner holds it as well, so that nothing is left to be done for the loop.
+            state_ = state::kept;
+            --references_;
             queue.push(*joiner_);
-        } else if (!held_) {
-            report();
+            return;
         }
+        if (!held_) report();
         queue.push(*this);
     }
 
@@ -534,4 +539,6 @@ auto spawn(Function&& function, Args&&... arguments) {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

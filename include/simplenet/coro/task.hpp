@@ -22,7 +22,9 @@
 #define SIMPLENET_SYMMETRIC_TRANSFER 0
 #endif
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 template <class T = void>
 class task;
@@ -363,4 +365,6 @@ task<T> detail::task_promise<T>::get_return_object() noexcept {
     return task<T>{std::coroutine_handle<task_promise>::from_promise(*this)};
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 #pragma once
 // task_group and with_group: children that are always joined. Layer coro.
 
+#include <simplenet/coro/safe_in_co_await.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/spawn.hpp>
 
@@ -10,7 +11,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -307,16 +310,6 @@ template <class Function>
 using kept = std::conditional_t<std::is_constructible_v<std::decay_t<Function>, Function>,
                                 std::decay_t<Function>, Function>;
 
-// GCC 12 destroys the captures of such a temporary twice when it stands in a co_await expression.
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
-template <class Function>
-inline constexpr bool safe_in_co_await =
-    std::is_lvalue_reference_v<Function> || std::is_trivially_destructible_v<Function>;
-#else
-template <class Function>
-inline constexpr bool safe_in_co_await = true;
-#endif
-
 } // namespace detail
 
 inline namespace runtime {
@@ -350,4 +343,6 @@ template <class Function>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of yield(); the contract is documented there.
@@ -119,4 +121,6 @@ void set_name(std::string_view name);
 
 } // namespace this_task
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

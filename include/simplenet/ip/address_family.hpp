@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 enum class address_family : std::uint8_t { any, v4, v6 };
 
@@ -18,4 +20,6 @@ enum class address_family : std::uint8_t { any, v4, v6 };
     return family == address_family::any || family == family_of(address);
 }
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

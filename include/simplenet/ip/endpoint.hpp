@@ -10,7 +10,9 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 /// An IP address and a port.
 ///
@@ -63,10 +65,12 @@ private:
     std::uint16_t port_ = 0;
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 /// Not keyed: do not let strangers choose what goes into an unbounded table.
 template <>
 struct std::hash<simplenet::endpoint> {
     [[nodiscard]] std::size_t operator()(const simplenet::endpoint& endpoint) const noexcept;
 };
+
+#pragma GCC visibility pop

@@ -14,7 +14,9 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 /// An IPv4 address, or an IPv6 address with its scope id.
 ///
@@ -143,10 +145,12 @@ private:
     std::uint32_t scope_id_ = 0;
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 /// Not keyed: do not let strangers choose what goes into an unbounded table.
 template <>
 struct std::hash<simplenet::ip_address> {
     [[nodiscard]] std::size_t operator()(const simplenet::ip_address& address) const noexcept;
 };
+
+#pragma GCC visibility pop

@@ -10,7 +10,9 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 namespace detail {
 struct local_endpoint_access;
@@ -82,9 +84,11 @@ private:
     std::uint8_t size_ = 0; // bytes used, without the NUL that ends a path
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 template <>
 struct std::hash<simplenet::local_endpoint> {
     [[nodiscard]] std::size_t operator()(const simplenet::local_endpoint& endpoint) const noexcept;
 };
+
+#pragma GCC visibility pop

@@ -4,11 +4,13 @@
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::blocking {
-class local_listener;
-} // namespace simplenet::blocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::nonblocking {
+namespace simplenet::inline v0::blocking {
+class local_listener;
+} // namespace simplenet::inline v0::blocking
+
+namespace simplenet::inline v0::nonblocking {
 
 /// A listening Unix domain socket. Owns its descriptor; destroying it is `close()`, which leaves
 /// the path in the file system: see `unlink_path()`.
@@ -60,4 +62,6 @@ public:
     [[nodiscard]] static result<local_listener> from(blocking::local_listener&& other) noexcept;
 };
 
-} // namespace simplenet::nonblocking
+} // namespace simplenet::inline v0::nonblocking
+
+#pragma GCC visibility pop

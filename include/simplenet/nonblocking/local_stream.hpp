@@ -6,11 +6,13 @@
 
 #include <utility>
 
-namespace simplenet::blocking {
-class local_stream;
-} // namespace simplenet::blocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::nonblocking {
+namespace simplenet::inline v0::blocking {
+class local_stream;
+} // namespace simplenet::inline v0::blocking
+
+namespace simplenet::inline v0::nonblocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
 /// operation that would have to wait fails with `std::errc::operation_would_block` and has done
@@ -52,4 +54,6 @@ public:
     [[nodiscard]] static result<local_stream> from(blocking::local_stream&& other) noexcept;
 };
 
-} // namespace simplenet::nonblocking
+} // namespace simplenet::inline v0::nonblocking
+
+#pragma GCC visibility pop

@@ -4,11 +4,13 @@
 #include <simplenet/nonblocking/tcp_stream.hpp>
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::blocking {
-class tcp_listener;
-} // namespace simplenet::blocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::nonblocking {
+namespace simplenet::inline v0::blocking {
+class tcp_listener;
+} // namespace simplenet::inline v0::blocking
+
+namespace simplenet::inline v0::nonblocking {
 
 /// A listening TCP socket. Owns its descriptor; destroying it is `close()`, which also resets the
 /// connections that wait to be accepted.
@@ -58,4 +60,6 @@ public:
     [[nodiscard]] static result<tcp_listener> from(blocking::tcp_listener&& other) noexcept;
 };
 
-} // namespace simplenet::nonblocking
+} // namespace simplenet::inline v0::nonblocking
+
+#pragma GCC visibility pop

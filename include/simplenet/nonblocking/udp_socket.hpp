@@ -3,11 +3,13 @@
 
 #include <simplenet/socket/socket_types.hpp>
 
-namespace simplenet::blocking {
-class udp_socket;
-} // namespace simplenet::blocking
+#pragma GCC visibility push(default)
 
-namespace simplenet::nonblocking {
+namespace simplenet::inline v0::blocking {
+class udp_socket;
+} // namespace simplenet::inline v0::blocking
+
+namespace simplenet::inline v0::nonblocking {
 
 /// A UDP socket. Owns its descriptor; destroying it is `close()`. An operation that would
 /// have to wait fails with `std::errc::operation_would_block` and has done nothing.
@@ -57,4 +59,6 @@ public:
     [[nodiscard]] static result<udp_socket> from(blocking::udp_socket&& other) noexcept;
 };
 
-} // namespace simplenet::nonblocking
+} // namespace simplenet::inline v0::nonblocking
+
+#pragma GCC visibility pop

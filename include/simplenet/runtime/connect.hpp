@@ -15,7 +15,9 @@
 #include <system_error>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// What async_connect() tried, for people to read and programs to count.
@@ -113,4 +115,6 @@ struct connect_options {
 [[nodiscard]] task<result<local_stream>> async_connect(local_endpoint to);
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

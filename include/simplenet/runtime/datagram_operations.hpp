@@ -15,7 +15,9 @@
 #include <optional>
 #include <span>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 class send_retry;
 
@@ -56,7 +58,7 @@ private:
 
 /// Awaitable of receive_from() and receive().
 template <class About>
-class [[nodiscard]] receive_datagram_operation final : public awaitable_operation<true> {
+class [[nodiscard]] receive_datagram_operation final : public awaitable_operation<starts::reads> {
 public:
     receive_datagram_operation(io_record* of, mutable_buffer into) noexcept
         : awaitable_operation{of, request::perform_read, into.data(), into.size()} {
@@ -76,7 +78,7 @@ private:
 
 /// Awaitable of receive_batch().
 template <class Slot>
-class [[nodiscard]] receive_batch_operation final : public some_operation<true> {
+class [[nodiscard]] receive_batch_operation final : public some_operation<starts::reads> {
 public:
     receive_batch_operation(io_record* of, std::span<Slot> into) noexcept
         : some_operation{of, request::perform_read}
@@ -93,7 +95,7 @@ private:
 // The bytes of a send are only read, so taking their const away is safe below.
 
 /// Awaitable of send_to() and send() of UDP.
-class [[nodiscard]] send_datagram_operation final : public some_operation<false> {
+class [[nodiscard]] send_datagram_operation final : public some_operation<starts::writes> {
 public:
     send_datagram_operation(io_record* of, const_buffer from, const std::optional<endpoint>& to,
                             const udp_send_options& options) noexcept
@@ -118,7 +120,7 @@ private:
 };
 
 /// Awaitable of send_segmented().
-class [[nodiscard]] send_segmented_operation final : public whole_operation<false> {
+class [[nodiscard]] send_segmented_operation final : public whole_operation<starts::writes> {
 public:
     send_segmented_operation(io_record* of, const_buffer from, std::size_t segment_size,
                              const std::optional<endpoint>& to,
@@ -150,7 +152,7 @@ private:
 };
 
 /// Awaitable of send_to() and send() of Unix domain datagrams.
-class [[nodiscard]] send_message_operation final : public some_operation<false> {
+class [[nodiscard]] send_message_operation final : public some_operation<starts::writes> {
 public:
     send_message_operation(io_record* of, const_buffer from,
                            const std::optional<local_endpoint>& to) noexcept
@@ -174,7 +176,7 @@ private:
 
 /// Awaitable of send_batch().
 template <class Slot>
-class [[nodiscard]] send_batch_operation final : public whole_operation<false> {
+class [[nodiscard]] send_batch_operation final : public whole_operation<starts::writes> {
 public:
     send_batch_operation(io_record* of, std::span<const Slot> from) noexcept
         : whole_operation{of, request::perform_write}
@@ -200,4 +202,6 @@ protected:
     explicit datagram_object(unique_fd socket);
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -13,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// An `expected` that can say why its operation was stopped: such an operation reports it itself.
@@ -99,10 +101,12 @@ template <leaf Operation, class Limit>
 class [[nodiscard]] limited_operation final : private timer_node {
 public:
     limited_operation(Operation&& operation, Limit limit) noexcept
-        : operation_{std::move(operation)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(operation)}
         , limit_{limit} {}
     limited_operation(limited_operation&& other) noexcept
-        : operation_{std::move(other.operation_)}
+        : timer_node{without_deadline{}}
+        , operation_{std::move(other.operation_)}
         , limit_{other.limit_} {}
 
     bool await_ready() const noexcept { return operation_.await_ready(); }
@@ -181,4 +185,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

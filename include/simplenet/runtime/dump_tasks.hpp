@@ -3,7 +3,9 @@
 
 #include <iosfwd>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Prints every task of this thread's loop that has not ended, each once, children below those who
@@ -33,7 +35,9 @@ inline namespace runtime {
 void dump_tasks(std::ostream& to);
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
 
 /// For debuggers: dump_tasks() of the thread that calls it, to standard error.
 extern "C" void simplenet_dump_tasks() noexcept;
+
+#pragma GCC visibility pop

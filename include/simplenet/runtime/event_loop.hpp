@@ -16,9 +16,15 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
-namespace detail {
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
 class loop;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
 class main_signals;
 } // namespace detail
 
@@ -184,4 +190,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

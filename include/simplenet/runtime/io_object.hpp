@@ -12,9 +12,16 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::detail {
-
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
+class loop;
 struct io_record;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
 class io_object;
 
 /// What leaves a loop when a socket is released from it.
@@ -114,4 +121,6 @@ private:
     io_record* record_; // null only after a move
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

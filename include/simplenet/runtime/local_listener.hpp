@@ -7,7 +7,9 @@
 
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A listening Unix domain socket: a handle like tcp_listener, with the same accept(). Loop thread
@@ -46,4 +48,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -16,11 +16,13 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of send_descriptors(); the contract is documented there.
-class [[nodiscard]] send_descriptors_operation final : public whole_operation<false> {
+class [[nodiscard]] send_descriptors_operation final : public whole_operation<starts::writes> {
 public:
     /// @pre `bytes` is not empty.
     send_descriptors_operation(io_record* of, const_buffer bytes,
@@ -47,7 +49,8 @@ private:
 };
 
 /// Awaitable of receive_descriptors(); the contract is documented there.
-class [[nodiscard]] receive_descriptors_operation final : public awaitable_operation<true> {
+class [[nodiscard]] receive_descriptors_operation final
+    : public awaitable_operation<starts::reads> {
 public:
     /// @pre `into` is not empty.
     receive_descriptors_operation(io_record* of, mutable_buffer into, std::size_t limit) noexcept
@@ -166,4 +169,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <exception>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class virtual_time;
 } // namespace detail
@@ -51,6 +53,10 @@ struct loop_options {
     /// io_uring: submission entries, 8 to 4096, rounded up to a power of two. Entries that do not
     /// fit are submitted early, at the price of a system call.
     unsigned queue_depth = 256;
+    /// io_uring: completions that the ring has room for, 16 to 65536, rounded up to a power of two
+    /// and to queue_depth. 16 bytes each. More than that are not lost: the kernel keeps them, at
+    /// the price of system calls.
+    unsigned completion_depth = 8192; // a backlog of connections fits
     /// Look for events at most so long before sleeping, again and again, while most waits are not
     /// longer than that. 0 or less: never.
     ///
@@ -58,8 +64,8 @@ struct loop_options {
     /// that it takes to wake a thread up; a post from another thread makes no system call. The
     /// price is a processor that works while it waits, so only for loops that have one to
     /// themselves; some tens of microseconds are a good length. Where fewer than four of the last
-    /// eight waits were that short the loop sleeps at once. Timers, stops and posts are as prompt
-    /// as without it.
+    /// eight waits were that short (twice that where it slept, as waking up is a part of it) the
+    /// loop sleeps at once. Timers, stops and posts are as prompt as without it.
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1. On io_uring
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
@@ -98,6 +104,7 @@ struct loop_metrics {
     std::uint64_t completions = 0;    // events and completions that the kernel reported
     std::uint64_t wake_ups = 0;       // system calls by which other threads woke it
     std::uint64_t stalls = 0;         // turns over stall_threshold
+    std::uint64_t accept_pauses = 0;  // accepting that stopped for want of descriptors or memory
     std::size_t live_tasks = 0;       // spawned and not ended
     std::size_t live_operations = 0;  // I/O operations that wait
     std::ptrdiff_t live_frames = 0;   // coroutine frames allocated and not freed on this thread
@@ -106,4 +113,6 @@ struct loop_metrics {
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

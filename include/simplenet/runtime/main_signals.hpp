@@ -10,7 +10,9 @@
 
 #include <csignal>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Stops the main task of a run() at the first of these signals, and lets the second one kill.
 ///
@@ -50,4 +52,6 @@ private:
     join_handle<> main_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

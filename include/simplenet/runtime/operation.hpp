@@ -13,9 +13,14 @@
 #include <span>
 #include <string>
 
-namespace simplenet::detail {
-
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
 struct io_record;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
@@ -58,7 +63,7 @@ public:
 
     operation& operator=(operation&&) = delete;
 
-    void run() noexcept final;
+    void run() noexcept override;
     void on_stop(stop_reason reason) noexcept final;
     void describe(std::string& text) final;
 
@@ -88,7 +93,7 @@ public:
     std::byte* data = nullptr;             // of the one buffer
     std::size_t size = 0;                  // bytes of the one buffer, or buffers from `buffers`
     const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
-    std::size_t skip;                      // of a vectored write: bytes of it that have moved
+    std::size_t skip;                      // of it: bytes that have moved; set by start
 
     // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
     // perform_write: not 0 while a timer of its own is to wake it, and nothing in the kernel.
@@ -114,16 +119,14 @@ protected:
         : record{of}
         , kind{what}
         , size{from.size()}
-        , buffers{from.data()}
-        , skip{0} {}
+        , buffers{from.data()} {}
     // Only idle ones move.
     operation(operation&& other) noexcept
         : record{other.record}
         , kind{other.kind}
         , data{other.data}
         , size{other.size}
-        , buffers{other.buffers}
-        , skip{0} {}
+        , buffers{other.buffers} {}
     ~operation() {
         // Debug only: five instructions an operation, for a bug that could only be ours.
         SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
@@ -136,23 +139,28 @@ protected:
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
-    bool start_write(std::coroutine_handle<> caller, scope& within) noexcept;
+    bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
+
+    void finish_read(io_record& of) noexcept;
+    void attempted(io_record& of, bool over, std::size_t before) noexcept;
 
 private:
     bool cannot_start(scope& within) noexcept;
-    [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
     bool wait_for_room(io_record& of) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(operation*& slot, scope& within) noexcept;
     bool attempt_read(io_record& of) noexcept;
     bool attempt_write(io_record& of) noexcept;
-    void attempted(io_record& of, bool over, std::size_t before) noexcept;
     [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
 };
 
+/// How an operation starts: `sends` is a write of bytes, which a send(2) may be all of.
+enum class starts : std::uint8_t { reads, writes, sends };
+
 /// The await_ready and await_suspend of an operation.
-template <bool reads>
+template <starts how>
 class awaitable_operation : public operation {
 public:
     // The first attempt is made in await_suspend: only there is the caller's scope known, and a
@@ -167,10 +175,12 @@ public:
     }
     /// The same for a caller whose type is not known.
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
-        if constexpr (reads) {
+        if constexpr (how == starts::reads) {
             return start_read(caller, within);
+        } else if constexpr (how == starts::sends) {
+            return start_send(caller, within);
         } else {
-            return start_write(caller, within);
+            return start_any_write(caller, within);
         }
     }
 
@@ -178,8 +188,8 @@ protected:
     using operation::operation;
 };
 
-template <bool reads>
-class some_operation : public awaitable_operation<reads> {
+template <starts how>
+class some_operation : public awaitable_operation<how> {
 public:
     result<std::size_t> await_resume() const noexcept {
         if (this->error != 0) return fail(this->code());
@@ -187,11 +197,11 @@ public:
     }
 
 protected:
-    using awaitable_operation<reads>::awaitable_operation;
+    using awaitable_operation<how>::awaitable_operation;
 };
 
-template <bool reads>
-class whole_operation : public awaitable_operation<reads> {
+template <starts how>
+class whole_operation : public awaitable_operation<how> {
 public:
     transfer_result await_resume() const noexcept {
         if (this->error != 0) return std::unexpected{transfer_error{this->code(), this->moved}};
@@ -199,13 +209,13 @@ public:
     }
 
 protected:
-    using awaitable_operation<reads>::awaitable_operation;
+    using awaitable_operation<how>::awaitable_operation;
 };
 
 // The bytes of a write are only read, so taking their const away is safe below.
 
 /// Awaitable of read_some().
-class [[nodiscard]] read_some_operation final : public some_operation<true> {
+class [[nodiscard]] read_some_operation final : public some_operation<starts::reads> {
 public:
     /// @pre `into` is not empty: a read of 0 bytes would look like the end of the stream.
     read_some_operation(io_record* of, mutable_buffer into) noexcept
@@ -218,10 +228,12 @@ public:
         if (!read_ready()) return fail(std::errc::operation_would_block);
         return await_resume();
     }
+
+    void run() noexcept override;
 };
 
 /// Awaitable of write_some().
-class [[nodiscard]] write_some_operation final : public some_operation<false> {
+class [[nodiscard]] write_some_operation final : public some_operation<starts::sends> {
 public:
     write_some_operation(io_record* of, const_buffer from) noexcept
         : some_operation{of, request::write_some, const_cast<std::byte*>(from.data()),
@@ -231,7 +243,7 @@ public:
 };
 
 /// Awaitable of async_read_exact() on a stream of the runtime.
-class [[nodiscard]] read_exact_operation final : public whole_operation<true> {
+class [[nodiscard]] read_exact_operation final : public whole_operation<starts::reads> {
 public:
     read_exact_operation(io_record* of, mutable_buffer into) noexcept
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
@@ -250,7 +262,7 @@ public:
 };
 
 /// Awaitable of async_write_all() on a stream of the runtime.
-class [[nodiscard]] write_all_operation final : public whole_operation<false> {
+class [[nodiscard]] write_all_operation final : public whole_operation<starts::sends> {
 public:
     write_all_operation(io_record* of, const_buffer from) noexcept
         : whole_operation{of, request::write_all, const_cast<std::byte*>(from.data()),
@@ -260,7 +272,7 @@ public:
 };
 
 /// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
-class [[nodiscard]] send_file_operation final : public whole_operation<false> {
+class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
 public:
     send_file_operation(io_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
         : whole_operation{of, request::send_file, nullptr, count}
@@ -272,7 +284,7 @@ public:
 };
 
 /// Waits for bytes or the end of the stream, and takes neither: for async_copy().
-class [[nodiscard]] await_bytes_operation final : public some_operation<true> {
+class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
 public:
     explicit await_bytes_operation(io_record* of) noexcept
         : some_operation{of, request::perform_read} {}
@@ -282,7 +294,7 @@ private:
 };
 
 /// Writes what lies in a pipe: for async_copy().
-class [[nodiscard]] send_pipe_operation final : public whole_operation<false> {
+class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
 public:
     send_pipe_operation(io_record* of, int from, std::size_t count) noexcept
         : whole_operation{of, request::send_pipe, nullptr, count}
@@ -291,4 +303,6 @@ public:
     int pipe; // borrowed
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

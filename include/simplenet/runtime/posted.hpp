@@ -4,7 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Something for a loop to do on its thread. Owned by the loop once it was posted.
 class posted {
@@ -44,4 +46,6 @@ private:
     Function function_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

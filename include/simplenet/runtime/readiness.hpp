@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 enum class direction : std::uint8_t { read, write };
@@ -111,4 +113,6 @@ inline namespace runtime {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

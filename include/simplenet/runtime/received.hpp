@@ -10,10 +10,15 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
-namespace detail {
-
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
 class receive_pool;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
 
 /// Gives a buffer back. Safe after the loop's death.
 void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept;
@@ -84,4 +89,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

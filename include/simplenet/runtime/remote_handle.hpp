@@ -14,7 +14,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 struct remote_access;
@@ -266,4 +268,6 @@ struct detail::remote_access {
     }
 };
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -11,7 +11,9 @@
 #include <system_error>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// What is asked for.
@@ -51,7 +53,7 @@ struct resolve_options {
 /// - `errc::name_lookup_failed`: it could not answer. Trying later may help.
 /// - `std::errc::invalid_argument`: `host` is empty, has more than 253 characters (RFC
 /// 1035, 2.3.4),
-///   or has what is in no name: blanks, control characters, NUL, any of `:/[]@`, a number in the
+///   or has what is in no name: blanks, control characters, NUL, any of `:/[]@*`, a number in the
 ///   end.
 /// - `std::errc::no_such_device`: there is no network interface of that name.
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
@@ -75,10 +77,12 @@ async_resolve(std::string_view host, std::uint16_t port, resolve_options options
 ///
 /// @param service  Copied. Digits are a port; any other name is looked up on a resolver thread.
 /// @par Errors
-/// - `std::errc::invalid_argument`: also if `service` is empty, contains blanks, NUL or control
-///   characters, begins with a sign, or is a number above 65535.
+/// - `std::errc::invalid_argument`: also if `service` is empty or `*`, contains blanks, NUL or
+///   control characters, begins with a sign, or is a number above 65535.
 [[nodiscard]] task<result<std::vector<endpoint>>>
 async_resolve(std::string_view host, std::string_view service, resolve_options options = {});
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

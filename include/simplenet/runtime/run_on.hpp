@@ -1,6 +1,7 @@
 #pragma once
 // run_on: a call on another loop, awaited on this one. Layer runtime.
 
+#include <simplenet/coro/safe_in_co_await.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/deadline.hpp>
@@ -12,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
@@ -141,4 +144,6 @@ template <executor Executor, class Function, class... Args>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -10,7 +10,9 @@
 
 #include <csignal>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// Signals that are received by coroutines, one at a time, instead of having their effect.
@@ -63,4 +65,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

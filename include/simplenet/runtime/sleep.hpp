@@ -10,7 +10,9 @@
 #include <coroutine>
 #include <string>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Waits for a deadline. Base of the awaitables below.
@@ -77,7 +79,7 @@ private:
 
 inline namespace runtime {
 
-/// Waits for `delay`, and never shorter; about 16 us longer at most, and what the kernel adds.
+/// Waits for `delay`, and never shorter; about 4 us longer at most, and what the kernel adds.
 ///
 /// A delay that is not positive lets the loop turn once. One beyond the clock's range never ends
 /// by itself.
@@ -170,4 +172,6 @@ inline interval::next_operation interval::next() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A turn of a loop took longer than loop_options::stall_threshold, and still does.
@@ -23,4 +25,6 @@ struct stall_report {
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -15,13 +15,15 @@
 #include <span>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
 
-/// The lease that a finished receive holds.
-[[nodiscard]] received take_lease(const operation& op) noexcept;
+namespace simplenet::inline v0::detail {
+
+/// The buffer that a finished receive holds becomes a lease on the pool that is returned.
+[[nodiscard]] receive_pool& lend(const operation& op) noexcept;
 
 /// Awaitable of receive(); the contract is documented there.
-class [[nodiscard]] receive_operation final : public awaitable_operation<true> {
+class [[nodiscard]] receive_operation final : public awaitable_operation<starts::reads> {
 public:
     explicit receive_operation(io_record* of) noexcept
         : awaitable_operation{of, request::receive} {
@@ -34,15 +36,15 @@ public:
     ~receive_operation() {
         // Ended, and its frame destroyed before it could take what came.
         if (phase == state::finished && error == 0 && moved != 0)
-            static_cast<void>(take_lease(*this));
+            static_cast<void>(received{lend(*this), lease, data, moved});
     }
 
     result<received> await_resume() noexcept {
         if (error != 0) return fail(code());
-        received lease = take_lease(*this);
-        moved = 0;
-        return lease;
+        return result<received>{std::in_place, lend(*this), lease, data, std::exchange(moved, 0)};
     }
+
+    void run() noexcept override;
 };
 
 /// A result that is there at once, and may be awaited like everything else.
@@ -201,4 +203,6 @@ public:
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

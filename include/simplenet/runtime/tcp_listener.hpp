@@ -6,11 +6,13 @@
 
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of accept(); the contract is documented with the listeners.
-class accept_base : public awaitable_operation<true> {
+class accept_base : public awaitable_operation<starts::reads> {
 protected:
     explicit accept_base(io_record* of) noexcept
         : awaitable_operation{of, request::accept} {
@@ -100,4 +102,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

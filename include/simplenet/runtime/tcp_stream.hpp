@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 using tcp_stream_operations = with_stream_operations<with_ip_names<with_tcp_options<io_object>>>;
@@ -73,4 +75,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 
 #include <chrono>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// The part of an event loop that is inline in public headers.
 class timed_queue : public run_queue {
@@ -40,4 +42,6 @@ public:
     timer_wheel timers;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 
 #include <simplenet/core/contract.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <concepts>
@@ -14,8 +15,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 struct timer_tag;
 
@@ -44,7 +48,12 @@ public:
     }
 
 protected:
-    timer_node() noexcept = default;
+    struct without_deadline {};
+
+    timer_node() noexcept
+        : when_ns_{0} {}
+    /// deadline() is unknown until it is armed: for those that are made often and armed rarely.
+    explicit timer_node(without_deadline) noexcept {}
     /// Awaitables move until they are first awaited.
     ///
     /// @pre `other` is not armed.
@@ -62,26 +71,28 @@ private:
     /// destroyed in here, and so may any other node.
     virtual void expired() noexcept = 0;
 
-    std::int64_t when_ns_ = 0; // since the clock's epoch; outside of the wheel maybe still a delay
+    std::int64_t when_ns_; // since the clock's epoch; outside of the wheel maybe still a delay
 };
 
 using timer_list = intrusive_list<timer_node, timer_tag>;
 
 /// Pending timers by deadline. Borrows its nodes; destroying it leaves them unarmed.
 ///
-/// A tick is 2^14 ns, about 16 us: below the slack that the kernel adds to a thread's timers
-/// anyway (50 us, PR_SET_TIMERSLACK in prctl(2)). Nine levels of 64 slots cover every time_point.
+/// A tick is 2^12 ns, about 4 us: less than falling asleep and waking up takes, and far below the
+/// slack that the kernel adds to a thread's timers anyway (50 us, PR_SET_TIMERSLACK in prctl(2)).
+/// Nine levels of 64 slots cover every time_point.
 /// A timer sits at the level of the highest group of six bits in which its tick differs from the
 /// elapsed one, in the slot that this group numbers. So the earliest timers are in the first
 /// occupied slot of the first occupied level, and when time enters a slot of a higher level, that
 /// slot's timers are relinked to lower ones: eight times at most in the life of a timer. The turn
-/// in which that happens pays for all of them: 9 ms of processor time for the 70 000 of a million
-/// timers that shared a slot of 4.3 s (a virtual machine; nearly every node a cache miss).
+/// in which that happens pays for all of them: 9 ms of processor time for 70 000 timers in one slot
+/// (a virtual machine; nearly every node a cache miss). A slot of the level where a limit of 30 s
+/// sits takes in 1.07 s.
 ///
 /// Most timers are limits that are cancelled soon after they were set, so a node does not go into a
-/// slot at once. It joins the newest of four batches: a list with the clock reading from which the
-/// delays in it count. Each turn with new timers begins a batch and pours the oldest into the
-/// slots, with what is left of it by then; so does whoever comes when something may be due. Of a
+/// slot at once. It joins one of four batches, the open one; settle() notes the clock reading from
+/// which the delays in it count, and opens the oldest batch for the next ones, having poured what
+/// is left of it by then into the slots. So does whoever comes when something may be due. Of a
 /// batch only `soonest_ns_` is known, a time before which nothing in it is due: no node is looked
 /// at twice.
 ///
@@ -120,27 +131,44 @@ public:
     /// @pre `node` is not armed.
     void insert_after(timer_node& node, std::chrono::nanoseconds delay) noexcept {
         node.when_ns_ = delay.count();
-        fresh_.push_back(node);
+        open_->delays.push_back(node);
         if (node.when_ns_ < shortest_fresh_ns_) shortest_fresh_ns_ = node.when_ns_;
         quiet_ = false;
     }
 
     /// Nodes wait for settle(). Where there are none, the clock need not be read for it.
-    [[nodiscard]] bool has_fresh() const noexcept { return !fresh_.empty(); }
+    [[nodiscard]] bool has_fresh() const noexcept { return !open_->delays.empty(); }
 
     /// The delays of those nodes count from `now`. Sums saturate; a delay that is not positive is
     /// due at once, in the order of insertion. Once a turn, before the poll. Constant time, beside
     /// the nodes that go into the slots.
     ///
     /// @pre `now` was read after the last insert_after(): an older reading makes timers early.
+    // Inline, and straight-line for limits that are longer than those before: a part of every turn
+    // that sets a limit.
     void settle(time_point now) noexcept {
-        if (has_fresh() || !newest_->points.empty()) begin_batch(now);
+        if (!has_fresh() && newest_->points.empty()) return;
+        // Before `latest_ns_` moves: what is due then has to find its place among the others first.
+        if (now.time_since_epoch().count() >= soonest_ns_) [[unlikely]]
+            pour_settled();
+        batch* const oldest = open_->next;
+        if (!oldest->delays.empty() || !oldest->points.empty()) pour(*oldest);
+        see(now);
+        open_->since_ns = latest_ns_;
+        newest_ = std::exchange(open_, oldest);
+        const std::int64_t shortest = std::max(shortest_fresh_ns_, std::int64_t{0});
+        shortest_fresh_ns_ = never;
+        // Neither is negative, so the sum has room without its sign.
+        if (static_cast<std::uint64_t>(latest_ns_) + static_cast<std::uint64_t>(shortest) <
+            static_cast<std::uint64_t>(soonest_ns_)) {
+            note_delay(shortest);
+        }
     }
     /// settle(), after which every deadline() is known. For those who ask rarely: pours every
     /// batch.
     void settle_all(time_point now) noexcept {
         settle(now);
-        pour_all();
+        pour_settled();
     }
 
     /// When to call fire() at the latest, for a driver that may come too early, once for each timer
@@ -190,10 +218,10 @@ public:
     [[nodiscard]] std::size_t size() const noexcept;
 
 private:
-    static constexpr unsigned tick_bits = 14;
+    static constexpr unsigned tick_bits = 12;
     static constexpr unsigned group_bits = 6;
     static constexpr unsigned slot_count = 1U << group_bits;
-    static constexpr unsigned level_count = 9; // 54 bits; the last tick of all is 2^49
+    static constexpr unsigned level_count = 9; // 54 bits; the last tick of all is 2^51
 
     static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
@@ -202,6 +230,7 @@ private:
         timer_list delays; // from `since_ns`
         timer_list points;
         std::int64_t since_ns = 0;
+        batch* next; // around the end
     };
 
     struct position {
@@ -222,14 +251,16 @@ private:
     void note(std::int64_t soon_ns) noexcept {
         if (soon_ns < soonest_ns_) soonest_ns_ = soon_ns;
     }
-    void begin_batch(time_point now) noexcept;
+    void note_delay(std::int64_t shortest_ns) noexcept;
     void pour(batch& from) const noexcept;
-    void pour_all() const noexcept;
+    void pour_settled() const noexcept;
     std::size_t fire_due(time_point now) noexcept;
     [[nodiscard]] std::optional<std::int64_t> first_ns() const noexcept;
     void place(timer_node& node, std::uint64_t tick) const noexcept;
     void arm(timer_node& node) const noexcept;
-    void see(time_point now) noexcept;
+    void see(time_point now) noexcept {
+        latest_ns_ = std::max(latest_ns_, std::int64_t{now.time_since_epoch().count()});
+    }
     /// The first slot that is not empty, or `level == level_count`.
     position first_occupied() const noexcept;
     std::uint64_t start_of(position at) const noexcept;
@@ -239,12 +270,14 @@ private:
 
     // Mutable, as lists of borrowed nodes: a const wheel does not make its nodes const.
     mutable std::array<timer_list, std::size_t{level_count} * slot_count> slots_;
-    mutable timer_list fresh_; // in order of insertion, with delays for deadlines
-    std::int64_t shortest_fresh_ns_ = never;
     mutable std::array<batch, 4> batches_;
-    batch* newest_ = &batches_.front();
-    // Nothing in the batches and slots is due before; always the start of a tick, or the end of
-    // time, which are deadlines that count as never.
+    // Invariant: `open_` comes after `newest_`, around the end, and has delays only, which count
+    // from nothing yet.
+    batch* open_ = &batches_[1];
+    batch* newest_ = batches_.data();        // settled last
+    std::int64_t shortest_fresh_ns_ = never; // in the open one
+    // Nothing that is settled is due before; always the start of a tick, or the end of time, which
+    // are deadlines that count as never.
     std::int64_t soonest_ns_ = never;
     bool quiet_ = true;
 
@@ -257,4 +290,6 @@ private:
     std::int64_t latest_ns_; // the latest time seen
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

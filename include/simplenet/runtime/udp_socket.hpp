@@ -11,7 +11,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 using udp_socket_operations = with_udp_peer<with_ip_names<with_udp_options<datagram_object>>>;
@@ -197,4 +199,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

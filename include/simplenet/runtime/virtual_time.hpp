@@ -4,9 +4,15 @@
 
 #include <chrono>
 
-namespace simplenet::detail {
-
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
 class loop;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
 class timed_queue;
 
 /// A point in time that moves only when it is told to, or by the loop that goes by it.
@@ -30,4 +36,6 @@ private:
     friend loop;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

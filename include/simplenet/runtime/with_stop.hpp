@@ -10,7 +10,9 @@
 #include <stop_token>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
@@ -89,4 +91,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -18,7 +18,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 /// What is known about a datagram that was received.
 struct udp_datagram {
@@ -395,4 +397,6 @@ public:
 
 } // namespace detail
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

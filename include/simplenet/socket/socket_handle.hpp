@@ -6,7 +6,9 @@
 
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// A descriptor known to be the right kind of socket in the right mode. Constructors that take
 /// one trust it; `adopt()` is for everybody else.
@@ -49,4 +51,6 @@ private:
     unique_fd fd_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

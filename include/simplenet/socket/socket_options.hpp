@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 /// How a TCP listener is made.
 struct listen_options {
@@ -322,4 +324,6 @@ public:
 
 } // namespace detail
 
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

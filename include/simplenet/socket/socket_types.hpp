@@ -6,7 +6,9 @@
 #include <simplenet/socket/descriptor_transfers.hpp>
 #include <simplenet/socket/stream_socket.hpp>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 using tcp_stream_base = with_stream_transfers<with_ip_names<with_tcp_options<socket_handle>>>;
 using tcp_listener_base = with_ip_names<with_tcp_options<socket_handle>>;
@@ -33,4 +35,6 @@ using local_listener_base = with_local_path<local_socket_base>;
 using local_datagram_base = with_local_datagram_transfers<
     with_datagram_peer<with_local_path<local_socket_base>, simplenet::local_endpoint>>;
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

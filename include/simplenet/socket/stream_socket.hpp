@@ -14,7 +14,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 namespace streams {
 
@@ -129,4 +131,6 @@ public:
     }
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

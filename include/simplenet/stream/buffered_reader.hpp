@@ -15,7 +15,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// Bytes that were read and not yet consumed, in one piece.
@@ -39,7 +41,7 @@ public:
     /// Space behind the bytes for about `wanted` more, and for what comes with them.
     ///
     /// Amortised linear: bytes move only into space that as many consumed bytes have left, or into
-    /// twice as much.
+    /// twice as much. Where all were consumed, more than 64 KiB go back first.
     [[nodiscard]] mutable_buffer prepare(std::size_t wanted);
     void commit(std::size_t count) noexcept { end_ += count; }
 
@@ -58,12 +60,14 @@ private:
         other.check_idle();
         memory_ = std::move(other.memory_);
         capacity_ = std::exchange(other.capacity_, 0);
+        grown_before_ = std::exchange(other.grown_before_, 0);
         begin_ = std::exchange(other.begin_, 0);
         end_ = std::exchange(other.end_, 0);
     }
 
     std::unique_ptr<std::byte[]> memory_; // none before the first read
     std::size_t capacity_ = 0;
+    std::size_t grown_before_ = 0; // the capacity that went back: the next long one has it at once
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
     bool in_use_ = false; // by a read in flight
@@ -276,4 +280,6 @@ template <class S>
 buffered_reader(S&&) -> buffered_reader<S>;
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

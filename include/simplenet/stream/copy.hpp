@@ -15,7 +15,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -318,4 +320,6 @@ template <detail::copied_both_ways A, detail::copied_both_ways B>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -15,7 +15,9 @@
 #include <string>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 struct duplex_pipe;
@@ -219,4 +221,6 @@ private:
 duplex(std::size_t capacity_bytes = std::size_t{64} * 1024);
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -137,6 +139,7 @@ protected:
     }
     void wrote(std::size_t count) noexcept;
     void failed(std::error_code error) noexcept;
+    [[nodiscard]] bool is_dropped() const noexcept { return !held_; }
     [[nodiscard]] bool is_ending() const noexcept { return phase_ == phase::ending; }
     void ended(result<> outcome) noexcept;
 
@@ -210,6 +213,8 @@ private:
                 }
                 if (!count) co_return failed(count.error());
                 wrote(*count);
+                // The write beat the stop of a drop: nobody is left to wake what parks now.
+                if (is_dropped()) co_return;
             }
             if (is_ending()) {
                 if constexpr (half_closable<Stream>) {
@@ -363,4 +368,6 @@ template <class Stream>
 queued_writer(Stream, watermarks = {}) -> queued_writer<Stream>;
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -16,7 +16,9 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// What a look at the bytes that are there says.
@@ -247,4 +249,6 @@ template <async_reader Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

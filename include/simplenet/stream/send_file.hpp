@@ -14,7 +14,9 @@
 #include <memory>
 #include <system_error>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// A block of a file. 0: it ends there.
@@ -60,6 +62,7 @@ task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
         }
         done = sent.error().transferred;
     }
+    if (count == 0) co_return co_await transfer_of_nothing();
     co_return co_await copy_file_to(stream, fd, offset, count, done);
 }
 
@@ -100,4 +103,6 @@ template <async_writer Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

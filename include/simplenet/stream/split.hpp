@@ -14,7 +14,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 
 /// A `shutdown_write()` that is over when it returns.
@@ -278,4 +280,6 @@ template <class S>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/coro/refusal.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 
@@ -12,7 +13,9 @@
 #include <cstddef>
 #include <span>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 
 inline namespace runtime {
 
@@ -44,9 +47,17 @@ concept vectored_writer =
         requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
     };
 
+/// Of no bytes: succeeds at once, where the caller was not stopped.
+inline task<transfer_result> transfer_of_nothing() {
+    const result<> refused = co_await refusal{};
+    if (!refused) co_return std::unexpected{transfer_error{refused.error(), 0}};
+    co_return transfer_result{0};
+}
+
 template <class Stream>
 task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
     std::size_t done = 0;
+    if (into.empty()) co_return co_await transfer_of_nothing();
     while (done < into.size()) {
         const result<std::size_t> count = co_await stream.read_some(into.subspan(done));
         if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
@@ -58,6 +69,7 @@ task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
 template <class Stream>
 task<transfer_result> write_all_to(Stream& stream, const_buffer from) {
     std::size_t done = 0;
+    if (from.empty()) co_return co_await transfer_of_nothing();
     while (done < from.size()) {
         const result<std::size_t> count = co_await stream.write_some(from.subspan(done));
         if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
@@ -82,7 +94,9 @@ task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer>
     std::array<const_buffer, 16> next;
     std::size_t done = 0;
     std::size_t skip = 0;
-    for (pass(from, skip, 0); !from.empty();) {
+    pass(from, skip, 0);
+    if (from.empty()) co_return co_await transfer_of_nothing();
+    while (!from.empty()) {
         const std::size_t many = std::min(from.size(), next.size());
         std::copy_n(from.begin(), many, next.begin());
         next[0] = next[0].subspan(skip);
@@ -98,6 +112,7 @@ task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer>
 template <class Stream>
 task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from) {
     std::size_t done = 0;
+    if (from.empty()) co_return co_await transfer_of_nothing();
     for (const const_buffer& each : from) {
         const transfer_result count = co_await write_all_to(stream, each);
         if (!count) {
@@ -169,4 +184,6 @@ template <async_writer Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Copied bytes lie in chunks that grow from 128 bytes to 4 KiB, or to 32 KiB for a large copy: an
 /// idle queue holds nothing, and a short one little. What is adopted stays where it is.
@@ -58,4 +60,6 @@ private:
     std::size_t size_ = 0;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

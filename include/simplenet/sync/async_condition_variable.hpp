@@ -1,6 +1,7 @@
 #pragma once
 // async_condition_variable: waiting, under a mutex, until something holds. Layer sync.
 
+#include <simplenet/coro/safe_in_co_await.hpp>
 #include <simplenet/sync/async_mutex.hpp>
 
 #include <concepts>
@@ -8,9 +9,12 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 class async_condition_variable;
 } // namespace runtime
@@ -100,8 +104,14 @@ public:
     /// A stop ends the wait for a notification, not the one for the mutex. A notification that
     /// reached somebody who was stopped goes on to the next.
     template <std::predicate Predicate>
-    [[nodiscard]] wait_operation<Predicate> wait(async_mutex::guard& held, Predicate predicate) {
-        return wait_operation<Predicate>{*this, held, std::move(predicate)};
+    [[nodiscard]] wait_operation<std::decay_t<Predicate>> wait(async_mutex::guard& held,
+                                                               Predicate&& predicate) {
+        static_assert(detail::safe_in_co_await<Predicate>,
+                      "GCC 12 destroys the captures of this closure twice inside a co_await "
+                      "expression: name it, and pass the name (auto ready = [...] {...}; co_await "
+                      "condition.wait(held, ready))");
+        return wait_operation<std::decay_t<Predicate>>{*this, held,
+                                                       std::forward<Predicate>(predicate)};
     }
 
     /// Has the one who has waited longest look at its predicate. With the mutex locked or not.
@@ -146,4 +156,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

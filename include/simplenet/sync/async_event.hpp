@@ -6,7 +6,9 @@
 #include <coroutine>
 #include <string>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A switch that coroutines of one loop can wait for.
@@ -74,4 +76,6 @@ inline async_event::wait_operation async_event::wait() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 namespace detail {
 class condition_waiter;
 } // namespace detail
@@ -137,4 +139,6 @@ inline std::optional<async_mutex::guard> async_mutex::try_lock() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 
-namespace simplenet {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
 inline namespace runtime {
 
 /// A number of permits that coroutines of one loop take and give back.
@@ -21,7 +24,9 @@ inline namespace runtime {
 /// @snippet synchronisation.cpp semaphore
 class async_semaphore {
 public:
+    class permit;
     class acquire_operation;
+    class acquire_permit_operation;
 
     explicit async_semaphore(std::size_t permits) noexcept
         : available_{permits} {}
@@ -34,6 +39,9 @@ public:
     /// @par Cancellation
     /// Whom a permit was given to succeeds, also if a stop comes before it resumes.
     [[nodiscard]] acquire_operation acquire() noexcept;
+
+    /// The same for a permit that gives itself back, exceptions and stops included.
+    [[nodiscard]] acquire_permit_operation acquire_permit() noexcept;
 
     /// Takes a permit if there is one.
     [[nodiscard]] bool try_acquire() noexcept {
@@ -61,8 +69,38 @@ private:
     detail::waiter_queue<detail::waiter> waiters_;
 };
 
+/// Owns one permit of a semaphore, which outlives it, and gives it back. Movable.
+class [[nodiscard]] async_semaphore::permit {
+public:
+    permit() noexcept = default;
+    permit(permit&& other) noexcept
+        : from_{std::exchange(other.from_, nullptr)} {}
+    permit& operator=(permit&& other) noexcept {
+        if (this != &other) {
+            release();
+            from_ = std::exchange(other.from_, nullptr);
+        }
+        return *this;
+    }
+    ~permit() { release(); }
+
+    /// Gives it back early. Does nothing where there is none.
+    void release() noexcept {
+        if (from_ != nullptr) std::exchange(from_, nullptr)->release();
+    }
+    /// Whether there is one.
+    explicit operator bool() const noexcept { return from_ != nullptr; }
+
+private:
+    friend acquire_permit_operation;
+    explicit permit(async_semaphore& from) noexcept
+        : from_{&from} {}
+
+    async_semaphore* from_ = nullptr; // borrowed
+};
+
 /// Awaitable of async_semaphore::acquire(); the contract is documented there.
-class [[nodiscard]] async_semaphore::acquire_operation final : public detail::waiter {
+class [[nodiscard]] async_semaphore::acquire_operation : public detail::waiter {
 public:
     explicit acquire_operation(async_semaphore& at) noexcept
         : semaphore_{&at} {}
@@ -80,13 +118,29 @@ public:
     }
     result<> await_resume() const noexcept { return outcome(); }
 
-private:
+protected:
     async_semaphore* semaphore_; // borrowed
 };
 
+/// Awaitable of async_semaphore::acquire_permit(); the contract is documented there.
+class [[nodiscard]] async_semaphore::acquire_permit_operation final : public acquire_operation {
+public:
+    using acquire_operation::acquire_operation;
+
+    result<permit> await_resume() const noexcept {
+        if (auto taken = outcome(); !taken) return fail(taken);
+        return permit{*semaphore_};
+    }
+};
+
+inline async_semaphore::acquire_permit_operation async_semaphore::acquire_permit() noexcept {
+    return acquire_permit_operation{*this};
+}
 inline async_semaphore::acquire_operation async_semaphore::acquire() noexcept {
     return acquire_operation{*this};
 }
 
 } // namespace runtime
-} // namespace simplenet
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// Waits with a value that somebody is to take. `Waiter` has `end(wait_end)` and list links.
 template <class Waiter, class T>
@@ -91,4 +93,6 @@ public:
     waiter_queue<receiving<Waiter, T>> receivers;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

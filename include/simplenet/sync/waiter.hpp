@@ -10,7 +10,9 @@
 #include <system_error>
 #include <utility>
 
-namespace simplenet::detail {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
 
 /// How a wait ended.
 enum class wait_end : std::uint8_t {
@@ -128,4 +130,6 @@ private:
     intrusive_list<Waiter> waiters_;
 };
 
-} // namespace simplenet::detail
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

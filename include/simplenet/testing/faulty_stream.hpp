@@ -26,7 +26,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::testing {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::testing {
 
 /// What happens to the reads, or to the writes, of a faulty_stream. Calls count from 1, bytes from
 /// 0; everything may be changed between calls. Rules of one call add up: hook, delay, error, size.
@@ -226,4 +228,6 @@ private:
     std::shared_ptr<state> state_; // null only after a move
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing
+
+#pragma GCC visibility pop

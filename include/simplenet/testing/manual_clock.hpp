@@ -8,7 +8,9 @@
 
 #include <chrono>
 
-namespace simplenet::testing {
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::testing {
 
 /// The time of a loop in a test.
 ///
@@ -17,7 +19,7 @@ namespace simplenet::testing {
 ///
 /// Sleeps, intervals, time limits and idle timeouts of such a loop go by this clock. It stands
 /// still while anything runs. When nothing is ready it jumps to the next timer, so that nobody
-/// sleeps; timers come in order, at most one tick of 16.4 us after their time.
+/// sleeps; timers come in order, at most one tick of 4.1 us after their time.
 ///
 /// Real I/O works, and is waited for: while an operation of a socket or a descriptor waits, the
 /// clock does not jump but runs on as time does. So give code under test streams in memory. What
@@ -65,4 +67,6 @@ private:
     time_point start_ = now_;
 };
 
-} // namespace simplenet::testing
+} // namespace simplenet::inline v0::testing
+
+#pragma GCC visibility pop

@@ -1,0 +1,47 @@
+#pragma once
+// refusal: what has nothing to wait for is refused after a stop like everything else. Layer coro.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/task.hpp>
+
+#include <coroutine>
+#include <string>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
+/// Awaited first by operations that may end without waiting: fails with the reason where the caller
+/// was stopped, else goes on at once.
+class [[nodiscard]] refusal final : public suspension {
+public:
+    refusal() noexcept = default;
+    ~refusal() = default;
+
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
+        if (!within.stopped()) return false;
+        reason_ = within.reason;
+        suspend(caller, within);
+        within.queue->refuse(*this, within);
+        return true;
+    }
+    [[nodiscard]] result<> await_resume() const noexcept {
+        if (reason_ != stop_reason::none) return fail(error_of(reason_));
+        return {};
+    }
+
+    void on_stop(stop_reason) noexcept override {} // it is on its way already
+    void describe(std::string& text) override { text += "nothing: it was stopped"; }
+
+private:
+    stop_reason reason_ = stop_reason::none;
+};
+
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,23 @@
+#pragma once
+// safe_in_co_await: whether a callable may be written where its result is awaited. Layer coro.
+
+#include <type_traits>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
+// GCC 12 destroys the captures of a closure twice when it stands in a co_await expression.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+/// Of a forwarding reference's `Function`.
+template <class Function>
+inline constexpr bool safe_in_co_await =
+    std::is_lvalue_reference_v<Function> || std::is_trivially_destructible_v<Function>;
+#else
+template <class Function>
+inline constexpr bool safe_in_co_await = true;
+#endif
+
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,90 @@
+#pragma once
+// The names of the library, declared and not defined: for headers that only mention them.
+// A declaration of your own would be another name, since these are in the inline namespace of an
+// ABI version. What has no complete declaration without its concepts (queued_writer,
+// buffered_reader) is not here.
+
+#include <cstdint>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+
+class const_buffer;
+class endpoint;
+class ip_address;
+class local_endpoint;
+class mutable_buffer;
+class unique_fd;
+struct listen_options;
+struct transfer_error;
+enum class errc;
+
+namespace blocking {
+class local_datagram;
+class local_listener;
+class local_stream;
+class tcp_listener;
+class tcp_stream;
+class udp_socket;
+} // namespace blocking
+
+namespace nonblocking {
+class local_datagram;
+class local_listener;
+class local_stream;
+class tcp_listener;
+class tcp_stream;
+class udp_socket;
+} // namespace nonblocking
+
+inline namespace runtime {
+class any_stream;
+class async_condition_variable;
+class async_event;
+class async_mutex;
+class async_semaphore;
+class duplex_stream;
+class event_loop;
+class interval;
+class local_datagram;
+class local_listener;
+class local_stream;
+class received;
+class signal_set;
+class task_group;
+class tcp_listener;
+class tcp_stream;
+class udp_socket;
+struct connect_options;
+struct group_options;
+struct loop_metrics;
+struct loop_options;
+struct resolve_options;
+struct watermarks;
+enum class backend : std::uint8_t;
+enum class backpressure : std::uint8_t;
+
+// Without their default argument, which stands at the definition: `task<void>`.
+template <class T>
+class task;
+template <class T>
+class join_handle;
+template <class T>
+class remote_handle;
+template <class T>
+class channel;
+template <class T>
+class cross_channel;
+template <class T>
+class oneshot;
+} // namespace runtime
+
+namespace testing {
+class fault_script;
+class manual_clock;
+} // namespace testing
+
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

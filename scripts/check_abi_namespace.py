@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Holds the sources to the version of the ABI that is in their names, and public headers to what is
+exported.
+
+    namespace simplenet::inline v0 {     wherever namespace simplenet is opened: one declaration
+                                         outside of it would be a second, different name
+    #pragma GCC visibility push(default) in each public header, behind its includes
+    #pragma GCC visibility pop           its last line: the library is compiled with hidden
+                                         visibility, and a program may be as well
+
+With --fix it writes all that. docs/development/versioning.md says why, and when v0 becomes v1.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ABI = "v0"
+
+TREES = ["include", "src", "tests", "examples", "benchmarks", "docs/snippets"]
+PUSH = "#pragma GCC visibility push(default)\n"
+POP = "#pragma GCC visibility pop\n"
+OPENED = re.compile(r"^(namespace |} // namespace )simplenet(?!::inline )((?:::[\w:]+)?)(?= \{$|$)",
+                    re.MULTILINE)
+OTHER_VERSION = re.compile(rf"^namespace simplenet::inline (?!{ABI}\b)\w+", re.MULTILINE)
+FIRST_NAMESPACE = re.compile(r"^namespace simplenet\b", re.MULTILINE)
+
+
+def fixed(text, is_public):
+    text = OPENED.sub(rf"\1simplenet::inline {ABI}\2", text)
+    opening = FIRST_NAMESPACE.search(text)
+    if is_public and opening:
+        if PUSH not in text:
+            text = text[:opening.start()] + PUSH + "\n" + text[opening.start():]
+        if not text.endswith(POP):
+            text = text.rstrip("\n") + "\n\n" + POP
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fix", action="store_true", help="write what should be there")
+    fix = parser.parse_args().fix
+
+    complaints = []
+    files = [file for tree in TREES for pattern in ("*.hpp", "*.cpp")
+             for file in sorted((ROOT / tree).rglob(pattern))]
+    for file in files:
+        text = file.read_text()
+        wanted = fixed(text, is_public=file.is_relative_to(ROOT / "include"))
+        if OTHER_VERSION.search(text):
+            complaints.append(f"{file.relative_to(ROOT)}: another version than {ABI}")
+        elif wanted != text:
+            if fix:
+                file.write_text(wanted)
+            else:
+                complaints.append(f"{file.relative_to(ROOT)}: not in inline namespace {ABI}, or "
+                                  "without its visibility")
+    if f'"simplenet::{ABI}::"' not in (ROOT / "share/gdb/libsimplenet-gdb.py").read_text():
+        complaints.append(f"share/gdb/libsimplenet-gdb.py: its ABI is not {ABI}")
+    if complaints:
+        print(*complaints, sep="\n", file=sys.stderr)
+        sys.exit("scripts/check_abi_namespace.py --fix writes it.")
+    print(f"ABI namespace: {ABI} in {len(files)} files")
+
+
+main()

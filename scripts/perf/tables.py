@@ -1,0 +1,170 @@
+"""The tables of the README, in Markdown, from what the suite wrote."""
+
+import os
+
+OURS = {
+    "ours_epoll_read_some": "libsimplenet, epoll, `read_some`",
+    "ours_epoll_receive": "libsimplenet, epoll, `receive()`",
+    "ours_io_uring_read_some": "libsimplenet, io_uring, `read_some`",
+    "ours_io_uring_receive": "libsimplenet, io_uring, `receive()`",
+}
+OTHERS = {
+    "asio_epoll": "Boost.Asio coroutines, epoll",
+    "asio_io_uring": "Boost.Asio coroutines, io_uring",
+    "tokio": "tokio, current thread",
+    "libuv": "libuv",
+    "libevent": "libevent",
+    "bare_epoll": "bare epoll, no library",
+    "bare_io_uring": "bare io_uring, no library",
+}
+
+BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update; do not edit -->"
+END = "<!-- to here: scripts/generate_perf_figures.py -->"
+
+ECHO = [
+    *((f"64 B, {n}", ("async_tcp_echo", f"64B_{n}", "server_cpu_ns")) for n in (1, 10, 100, 1000)),
+    ("16 KiB, 100", ("async_tcp_echo", "16384B_100", "server_cpu_ns")),
+    ("connect and reset, 16", ("connection_churn", "16", "server_cpu_ns")),
+]
+
+# label, key, is a name of Asio's, unit
+PIECES = [
+    ("await a coroutine", ("micro", "coroutine_call", "cpu_ns"), "asio", "ns"),
+    ("spawn and join", ("micro", "spawn_join", "cpu_ns"), "asio", "ns"),
+    ("yield", ("micro", "yield", "cpu_ns"), "asio", "ns"),
+    ("`when_all` of 100", ("micro", "when_all_100", "cpu_ns"), "asio", "ns"),
+    ("channel, there and back", ("micro", "channel", "cpu_ns"), "asio", "ns"),
+    ("timer set and cancelled, 100 000 pending", ("micro", "timer_arm_cancel_100000", "cpu_ns"), "asio", "ns"),
+    ("timer that outlives eight turns, 100 000 pending", ("micro", "timer_outlives_turns_100000", "cpu_ns"), "asio", "ns"),
+    ("post, same thread, 64 of them", ("micro", "post_same_thread_64", "cpu_ns"), "asio", "ns"),
+    ("resolve a numeric host", ("micro", "resolve_numeric", "cpu_ns"), "asio", "ns"),
+    ("wait 100 us for nothing", ("idle_wait", "100us", "cpu_ns"), "asio_epoll", "ns"),
+    ("datagram of 64 bytes, one by one", ("udp", "64B_one_by_one", "cpu_ns"), "asio", "ns"),
+    ("datagram of 64 bytes, in batches", ("udp", "64B_batch", "cpu_ns"), "asio", "ns"),
+    ("stream of 64 KiB blocks, for a MiB", ("streaming", "64KiB_1", "server_cpu_us_per_mib"), "asio_epoll", "us"),
+    ("message queued 16 times, 100 connections", ("queued_writer", "64B_100_x16", "server_cpu_ns"), "asio_epoll", "ns"),
+    ("connection of a storm of 1000", ("accept_storm", "1000", "server_cpu_ns"), "asio_epoll", "ns"),
+]
+
+PER_CONNECTION = [
+    ("memory of an idle connection, of 10 000", ("memory_per_connection", "10000", "bytes_per_connection"), "B"),
+    ("instructions in user space, 64 B, 1 connection", ("instructions", "epoll-1", "instructions"), ""),
+    ("instructions in user space, 64 B, 100", ("instructions", "epoll-100", "instructions"), ""),
+    ("allocations, 64 B, 100", ("allocations", "echo_64B_100", "allocations"), ""),
+]
+
+
+def number(value):
+    if value == 0:
+        return "0"
+    if abs(value) < 10:
+        return f"{value:.2f}"
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def grid(head, rows):
+    """A Markdown table; nothing when no row has a figure."""
+    rows = [row for row in rows if any(each != "-" for each in row[1:])]
+    if not rows:
+        return []
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def present(data, keys):
+    return [(label, key) for label, key in keys if key in data.medians]
+
+
+def echo_table(data):
+    columns = present(data, ECHO)
+
+    def cell(key, subject):
+        found = data.cost(key, subject)
+        if not found:
+            return "-"
+        return ("≈ " if data.unclear(key, subject) else "") + f"{found[0]:.2f}"
+
+    rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
+    return grid(["processor time of the server", *(label for label, _ in columns)], rows)
+
+
+def pieces_table(data):
+    rows = []
+    for label, key, asio, unit in PIECES:
+        values = data.medians.get(key, {})
+        row = [f"{label}, {unit}"]
+        row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio)]
+        if not {"ours_epoll", "ours_io_uring"} & values.keys():
+            # Of a server that reads in two ways the plain one stands here.
+            for at, name in ((1, "ours_epoll_read_some"), (2, "ours_io_uring_read_some")):
+                row[at] = number(values[name]) if name in values else "-"
+        for ours in ("ours_epoll", "ours_io_uring"):
+            ours = ours if ours in values else f"{ours}_read_some"
+            found = data.cost(key, asio, ours)
+            row.append("-" if not found else ("≈ " if data.unclear(key, ours, asio) else "") + f"{found[0]:.2f}")
+        rows.append(row)
+    head = ["processor time", "epoll", "io_uring", "Boost.Asio", "times faster, epoll", "times faster, io_uring"]
+    return grid(head, rows)
+
+
+def connection_table(data):
+    columns = [(f"{label}{', ' + unit if unit else ''}", key) for label, key, unit in PER_CONNECTION]
+    columns = present(data, columns)
+
+    def cell(key, subject):
+        values = data.medians[key]
+        return number(values[subject]) if subject in values else "-"
+
+    rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
+    return grid(["what a connection takes", *(label for label, _ in columns)], rows)
+
+
+def source(data, root):
+    meta = data.meta
+    place = os.path.relpath(data.directory, root)
+    where = f"[{place}]({place})" if not place.startswith("..") else f"`{os.path.basename(data.directory)}`"
+    noise = sorted(data.noise.get(key, 0.0) for _, key in ECHO if key in data.noise)
+    lines = [
+        f"Measured on {meta['date']} at commit {meta['commit']}: {meta['processor']}, "
+        f"{meta['processors']} processors, Linux {meta['kernel']}, {meta['compiler']} {meta['flags']}, "
+        f"Boost {meta['boost']}, tokio {meta['tokio']}, libuv {meta['libuv']}, libevent {meta['libevent']}. "
+        f"{data.settings['repeats']} rounds in turns, medians of the ratios within a round; `≈`: a tie, "
+        "inside the noise of the run.",
+    ]
+    if noise:
+        lines.append(f"A program against itself differed by up to {100 * noise[-1]:.1f} % in the first table.")
+    if not meta.get("complete"):
+        lines.append("**The run was not completed.**")
+    if meta.get("busy", 0) > 0.15:
+        lines.append(f"**Others used {meta['busy']:.2f} processors when it began.**")
+    lines.append(
+        f"From {where} by `python3 scripts/generate_perf_figures.py`; how it is measured: "
+        "[docs/development/performance.md](docs/development/performance.md)."
+    )
+    return ["\n".join(lines)]
+
+
+def markdown(data, root):
+    parts = [
+        ["Echo by a server and a client on one processor. Boost.Asio's coroutines on epoll are 1.00; less is better."],
+        echo_table(data),
+        ["Pieces, beside Boost.Asio on epoll. In the two columns on the right more is better."],
+        pieces_table(data),
+        connection_table(data),
+        source(data, root),
+    ]
+    # A heading without its table is none.
+    kept = []
+    for at, part in enumerate(parts):
+        heading = at in (0, 2)
+        if part and not (heading and not parts[at + 1]):
+            kept.append("\n".join(part))
+    return "\n\n".join(kept) + "\n"
+
+
+def update(text, tables):
+    """`text` with the tables between the two marks; ValueError where it has none."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"has no lines\n{BEGIN}\n{END}")
+    return f"{before}{begin}\n\n{tables}\n{end}{after}"

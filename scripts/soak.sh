@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Builds the tests that have a full form and runs them in it: for hours rather than seconds.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/toolchain.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/soak.sh [--preset NAME]... [--minutes M] [--seed N] [--jobs N] [--no-install]
+                       [-- CTEST-OPTIONS]
+
+Builds the tests of the label \`soak\`, runs them with SIMPLENET_FULL=1, and prints what each of them
+tried. Ends at the first failure, with its output and the seed to see it again with.
+
+  --preset NAME  one of CMakePresets.json, in build/NAME; may be repeated (default: dev). asan and
+                 tsan are what they are for
+  --minutes M    again and again, with new seeds, until M minutes have passed; at least once
+  --seed N       begins with this seed, as a failure prints it
+  --jobs N       compilations at once (default: $(default_jobs) here). The tests run one by one, as some
+                 measure the processor
+  --no-install   say what is missing instead of installing it
+  --help         this text
+  -- ...         the rest goes to ctest, for example: -- -R cancel_chaos
+
+The figures, and what each of the tests does, are in docs/development/testing.md.
+END
+}
+
+wrong_usage() {
+    warn "$@"
+    usage >&2
+    exit 2
+}
+
+presets=()
+minutes=0
+jobs=$(default_jobs)
+ctest_options=()
+while (($# > 0)); do
+    case $1 in
+    --preset)
+        [[ ${2:-} =~ ^(dev|clang|release|asan|tsan|coverage)$ ]] ||
+            wrong_usage "--preset needs one of: dev clang release asan tsan coverage"
+        presets+=("$2")
+        shift
+        ;;
+    --minutes)
+        [[ ${2:-} =~ ^[0-9]+$ ]] || wrong_usage "--minutes needs a number"
+        minutes=$2
+        shift
+        ;;
+    --seed)
+        [[ ${2:-} =~ ^[0-9]+$ ]] || wrong_usage "--seed needs a number"
+        export SIMPLENET_SEED=$2
+        shift
+        ;;
+    --jobs)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || wrong_usage "--jobs needs a number"
+        jobs=$2
+        shift
+        ;;
+    --no-install) export SIMPLENET_NO_INSTALL=1 ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    --)
+        shift
+        ctest_options=("$@")
+        break
+        ;;
+    *) wrong_usage "unknown option: $1" ;;
+    esac
+    shift
+done
+if ((${#presets[@]} == 0)); then presets=(dev); fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-soak.XXXXXX")
+log=$work/log
+trap 'rm -rf "$work"' EXIT
+end_on_signals
+
+headline "Tools"
+want_build_tools
+want libgmock-dev have_header gmock/gmock.h
+for preset in "${presets[@]}"; do
+    if [[ $preset == clang ]]; then want clang-19 compiler_is_usable clang++-19; fi
+done
+install_wanted
+choose_compiler
+say "$(compiler_name "$CXX")"
+
+# The sanitizers of older compilers cannot place their shadow where the kernel randomises addresses
+# by many bits. Some sandboxes refuse personality(2): then as it is.
+without_aslr=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(uname -m)" -R); fi
+
+build_preset() {
+    local preset=$1 compiler=$CXX fresh
+    if [[ $preset == clang ]]; then compiler=clang++-19; fi
+    headline "$preset: configure and build (build/$preset)"
+    fresh=$(fresh_if_moved "$root/build/$preset" "$compiler")
+    if ! cmake --preset "$preset" ${fresh:+"$fresh"} >"$log" 2>&1; then
+        cat "$log" >&2
+        die "CMake could not configure $preset."
+    fi
+    cmake --build "build/$preset" --parallel "$jobs" --target simplenet_soak_tests ||
+        die "$preset does not build."
+}
+
+# What the tests said of themselves, with the time each of them took.
+print_table() {
+    awk -v preset="$1" '
+        /^[0-9]+\/[0-9]+ Testing: / { name = $3; figures = "" }
+        /^FIGURES / { sub(/^FIGURES [^:]*: /, ""); figures = figures (figures ? "; " : "") $0 }
+        /^Test time = / { printf "%-6s %7.1f s  %s\n", preset, $4, name
+                          if (figures) printf "%18s%s\n", "", figures }
+    ' "$root/build/$1/Testing/Temporary/LastTest.log"
+}
+
+run_preset() {
+    local preset=$1 status=0 command
+    headline "$preset: all tests in full, seed ${SIMPLENET_SEED:-of the clock}"
+    command=(ctest --test-dir "build/$preset" --label-regex '^soak$' --stop-on-failure
+        --output-on-failure --no-tests=error "${ctest_options[@]}")
+    "${without_aslr[@]}" "${command[@]}" >"$log" 2>&1 || status=$?
+    if ((status != 0)); then
+        cat "$log"
+        die "a test failed in its full form; if it has a seed, the line 'to see it again' names it."
+    fi
+    print_table "$preset"
+}
+
+export SIMPLENET_FULL=1
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
+
+cd "$root"
+for preset in "${presets[@]}"; do build_preset "$preset"; done
+started=$SECONDS
+rounds=0
+while :; do
+    for preset in "${presets[@]}"; do run_preset "$preset"; done
+    rounds=$((rounds + 1))
+    if ((SECONDS - started >= minutes * 60)); then break; fi
+done
+headline "Summary"
+say "$rounds rounds of ${presets[*]} in $((SECONDS - started)) s, and nothing failed."

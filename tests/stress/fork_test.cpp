@@ -1,0 +1,190 @@
+// fork(2) in a process with a loop: the parent goes on as if nothing had happened, whatever the
+// child does; the child can make loops of its own, and is told when it uses one of the parent's.
+
+#include "support/backend_test.hpp"
+#include "support/child_process.hpp"
+#include "support/coroutines.hpp"
+#include "support/full_form.hpp"
+#include "support/placed_bytes.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/simplenet.hpp>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::child_process;
+using testing::placed_bytes;
+using testing::short_or_full;
+
+class fork_test : public testing::backend_test {
+protected:
+    static task<> write_placed(tcp_stream& stream, std::uint64_t seed, const bool& over) {
+        const placed_bytes content{seed};
+        std::uint64_t offset = 0;
+        while (!over) {
+            const auto piece = content.piece(offset, 1 + offset % 9000);
+            const auto sent = co_await async_write_all(stream, const_buffer{piece});
+            EXPECT_TRUE(sent);
+            if (!sent) co_return;
+            offset += *sent;
+            co_await yield();
+        }
+        EXPECT_TRUE(stream.shutdown_write());
+    }
+    static task<> read_placed(tcp_stream& stream, std::uint64_t seed) {
+        const placed_bytes content{seed};
+        std::uint64_t offset = 0;
+        while (auto lease = co_await stream.receive()) {
+            const auto mistake = content.mistake(offset, lease->bytes());
+            EXPECT_FALSE(mistake) << *mistake;
+            offset += lease->size();
+        }
+    }
+
+    /// Everything that a child may do while the parent's loop runs.
+    int in_child(int number) {
+        switch (number % 3) {
+        case 0:
+            return 0; // _exit() at once
+        case 1:       // what a program that is executed inherits: nothing of ours
+            ::execl("/bin/true", "true", nullptr);
+            return 1;
+        default: // with all its descriptors, for a while
+            ::usleep(1000);
+            return 0;
+        }
+    }
+};
+
+TEST_P(fork_test, the_parent_goes_on) {
+    constexpr int connections = 4;
+    const int children = short_or_full(30, 1000);
+    std::vector<testing::stream_pair> pairs;
+    for (int each = 0; each < connections; ++each)
+        pairs.push_back(testing::connected_pair({.ours = 8192, .theirs = 8192}));
+    run(
+        [&]() -> task<> {
+            bool over = false;
+            task_group all;
+            for (int each = 0; each < connections; ++each) {
+                all.spawn(write_placed(pairs[each].ours, each, over));
+                all.spawn(read_placed(pairs[each].theirs, each));
+            }
+            for (int number = 0; number < children; ++number) {
+                child_process child{[&] { return in_child(number); }};
+                co_await testing::turns(5);
+                EXPECT_EQ(child.end(), "status 0");
+                co_await testing::turns(5);
+            }
+            over = true;
+            EXPECT_TRUE(co_await all.join());
+        },
+        std::max<std::chrono::seconds>(testing::test_limit, 45s));
+    testing::report_figures(std::to_string(children) + " children");
+}
+
+TEST_P(fork_test, a_child_has_loops_of_its_own) {
+    auto [ours, theirs] = testing::connect_raw();
+    bool read = false;
+    loop().spawn([&, &ours = ours]() -> task<> {
+        std::array<char, 4> buffer;
+        read = (co_await async_read_exact(ours, buffer)).has_value();
+    });
+    loop().poll(); // it waits
+
+    const backend on = GetParam();
+    child_process child{[on] {
+        event_loop own = or_throw(event_loop::create({.backend = on}));
+        auto [one, other] = testing::connected_pair();
+        int status = 1;
+        auto echo = [&, &one = one, &other = other]() -> task<> {
+            std::array<char, 4> buffer;
+            const auto sent = co_await async_write_all(one, "ping");
+            const auto read_there = co_await async_read_exact(other, buffer);
+            const auto slept = co_await async_sleep(1ms);
+            status = sent && read_there && slept ? 0 : 1;
+        };
+        own.spawn(echo());
+        own.run();
+        return status;
+    }};
+    EXPECT_EQ(child.end(), "status 0");
+
+    theirs.send("four");
+    loop().run();
+    EXPECT_TRUE(read);
+}
+
+// The kernel's side of a loop is shared after a fork: what the child would take from it, or put
+// into it, the parent would miss, or find.
+TEST_P(fork_test, a_child_that_runs_a_loop_of_its_parent_is_stopped) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto run_it = [this] {
+        child_process child{[this] {
+            loop().run();
+            return 0;
+        }};
+        std::exit(child.end() == "signal 6" ? 0 : 1);
+    };
+    EXPECT_EXIT(run_it(), ::testing::ExitedWithCode(0), "before the fork");
+}
+
+TEST_P(fork_test, a_child_that_goes_on_inside_a_loop_is_stopped) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto fork_inside = [this] {
+        int status = 1;
+        loop().spawn([&]() -> task<> {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                co_await yield();
+                ::_exit(0); // never
+            }
+            int how = 0;
+            ::waitpid(child, &how, 0);
+            status = WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT ? 0 : 1;
+            co_await yield();
+        });
+        loop().run();
+        std::exit(status);
+    };
+    EXPECT_EXIT(fork_inside(), ::testing::ExitedWithCode(0), "before the fork");
+}
+
+TEST_P(fork_test, a_child_may_leave_the_scope_of_a_loop) {
+    auto loop_of_parent =
+        std::make_unique<event_loop>(or_throw(event_loop::create({.backend = GetParam()})));
+    auto [ours, theirs] = testing::connect_raw();
+    bool read = false;
+    loop_of_parent->spawn([&, &ours = ours]() -> task<> {
+        std::array<char, 4> buffer;
+        read = (co_await async_read_exact(ours, buffer)).has_value();
+    });
+    loop_of_parent->poll();
+
+    child_process child{[&] {
+        loop_of_parent.reset();
+        return 0;
+    }};
+    EXPECT_EQ(child.end(), "status 0");
+
+    theirs.send("four");
+    loop_of_parent->run();
+    EXPECT_TRUE(read) << "the end of the child's copy reached the parent's";
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, fork_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,51 @@
+#pragma once
+// child_process: a copy of this process that runs a function and ends with what it returns.
+
+#include "raw_peer.hpp"
+
+#include <string>
+#include <utility>
+
+#include <csignal>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace simplenet::inline v0::testing {
+
+/// By fork(2), so from a thread without a loop, in a process without others. Killed at the end if
+/// it still runs.
+class child_process {
+public:
+    template <class Body>
+    explicit child_process(Body body)
+        : process_{checked(::fork())} {
+        if (process_ == 0) ::_exit(body());
+    }
+    child_process(const child_process&) = delete;
+    child_process& operator=(const child_process&) = delete;
+    ~child_process() {
+        if (process_ <= 0) return;
+        ::kill(process_, SIGKILL);
+        ::waitpid(process_, nullptr, 0);
+    }
+
+    void send(int signal) const { checked(::kill(process_, signal)); }
+    /// Returns when it has stopped, or has ended.
+    void wait_until_stopped() const {
+        int status = 0;
+        checked(::waitpid(process_, &status, WUNTRACED));
+    }
+    /// How it ended: "status 3", "signal 15".
+    [[nodiscard]] std::string end() {
+        int status = 0;
+        checked(::waitpid(std::exchange(process_, 0), &status, 0));
+        return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                   : "status " + std::to_string(WEXITSTATUS(status));
+    }
+
+private:
+    pid_t process_;
+};
+
+} // namespace simplenet::inline v0::testing

@@ -1,0 +1,227 @@
+#pragma once
+// fault_plan: what is to go wrong between the library and the kernel, and a count of what could.
+
+#include "sys/seam.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace simplenet::inline v0::testing {
+
+using detail::sys::call;
+
+inline constexpr unsigned from_then_on = std::numeric_limits<unsigned>::max();
+
+/// Calls, entries and completions are counted from 0, over all threads of the process. What is
+/// planned may be added to at any time; everything is over with the plan.
+class fault_plan final : public detail::sys::interceptor {
+public:
+    /// A kind of entry of io_uring.
+    struct entry_kind {
+        std::uint8_t opcode;
+        bool multishot;
+        auto operator<=>(const entry_kind&) const = default;
+    };
+
+    fault_plan() = default;
+
+    /// The `index`-th `which`, and all that follow it in `times`, fail with `error`.
+    void fail(call which, unsigned index, int error, unsigned times = 1) {
+        add(calls_[number_of(which)], {.from = index, .times = times, .error = error});
+    }
+    /// It moves no more than `count`.
+    // Not of receiving: a short count says there that the socket is empty (epoll(7)), and the
+    // kernel does not say so of one that is not.
+    void shorten(call which, unsigned index, std::size_t count, unsigned times = 1) {
+        add(calls_[number_of(which)], {.from = index, .times = times, .at_most = count});
+    }
+    void delay(call which, unsigned index, std::chrono::microseconds time, unsigned times = 1) {
+        add(calls_[number_of(which)], {.from = index, .times = times, .delay = time});
+    }
+
+    void fail(entry_kind kind, unsigned index, int error, unsigned times = 1) {
+        const std::lock_guard lock{guard_};
+        entries_[kind].faults.push_back({.from = index, .times = times, .error = error});
+    }
+    void shorten(entry_kind kind, unsigned index, std::size_t count, unsigned times = 1) {
+        const std::lock_guard lock{guard_};
+        entries_[kind].faults.push_back({.from = index, .times = times, .at_most = count});
+    }
+    /// The `index`-th completion is delivered so many polls later.
+    void hold(unsigned index, unsigned polls, unsigned times = 1) {
+        add(completions_, {.from = index, .times = times, .polls = polls});
+    }
+    /// If it is of a multishot, that is over: quietly, or with `error`.
+    void end_multishot(unsigned index, int error = 0, unsigned times = 1) {
+        add(completions_, {.from = index, .times = times, .error = error, .ends = true});
+    }
+    /// The kernel does not get back receive buffers, from the `index`-th time they are published.
+    void withhold_buffers(unsigned index, unsigned times) {
+        add(buffers_, {.from = index, .times = times, .ends = true});
+    }
+
+    [[nodiscard]] unsigned count(call which) const {
+        const std::lock_guard lock{guard_};
+        return calls_[number_of(which)].seen;
+    }
+    [[nodiscard]] std::map<entry_kind, unsigned> entries() const {
+        const std::lock_guard lock{guard_};
+        std::map<entry_kind, unsigned> counts;
+        for (const auto& [kind, at] : entries_)
+            counts[kind] = at.seen;
+        return counts;
+    }
+    [[nodiscard]] unsigned completions() const {
+        const std::lock_guard lock{guard_};
+        return completions_.seen;
+    }
+    [[nodiscard]] unsigned publications() const {
+        const std::lock_guard lock{guard_};
+        return buffers_.seen;
+    }
+    /// How often something went wrong.
+    [[nodiscard]] unsigned struck() const {
+        const std::lock_guard lock{guard_};
+        return struck_;
+    }
+
+private:
+    using pending_call = detail::sys::pending_call;
+
+    struct fault {
+        unsigned from;
+        unsigned times;
+        int error = 0;
+        std::optional<std::size_t> at_most{};
+        std::chrono::microseconds delay{};
+        unsigned polls = 0;
+        bool ends = false;
+    };
+    struct site {
+        unsigned seen = 0;
+        std::vector<fault> faults{};
+
+        /// What is planned for the next one.
+        std::optional<fault> next() {
+            const unsigned index = seen++;
+            for (const fault& each : faults) {
+                if (index >= each.from && index - each.from < each.times) return each;
+            }
+            return std::nullopt;
+        }
+    };
+
+    static std::size_t number_of(call which) noexcept { return static_cast<std::size_t>(which); }
+    void add(site& at, const fault& planned) {
+        const std::lock_guard lock{guard_};
+        at.faults.push_back(planned);
+    }
+    std::optional<fault> take(site& at) noexcept {
+        const std::lock_guard lock{guard_};
+        const auto planned = at.next();
+        if (planned) ++struck_;
+        return planned;
+    }
+
+    long on_call(pending_call& made) noexcept override {
+        // A signal handler may wake a loop up, and must not meet our lock.
+        if (made.which() == call::write) return made.make();
+        const auto planned = take(calls_[number_of(made.which())]);
+        if (!planned) return made.make();
+        if (planned->delay.count() != 0) std::this_thread::sleep_for(planned->delay);
+        if (planned->at_most) cut(made, *planned->at_most);
+        return planned->error != 0 ? failed(made, planned->error) : made.make();
+    }
+
+    /// As the kernel fails: some calls have done their work all the same.
+    static long failed(pending_call& made, int error) noexcept {
+        switch (made.which()) {
+        case call::close: // the number is free whatever it says (close(2), NOTES)
+            static_cast<void>(made.make());
+            return -error;
+        case call::connect: { // goes on in the background (connect(2))
+            if (error != EINTR || family_of(made.argument<const sockaddr*>(1)) == AF_UNIX) break;
+            const long outcome = made.make();
+            return outcome == 0 || outcome == -EINPROGRESS ? -error : outcome;
+        }
+        case call::accept: { // an error of the connection uses it up (accept(2), NOTES)
+            if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+                error == EINTR) {
+                break;
+            }
+            const long outcome = made.make();
+            if (outcome < 0) return outcome;
+            ::close(static_cast<int>(outcome));
+            break;
+        }
+        default:
+            break;
+        }
+        return -error;
+    }
+    static int family_of(const sockaddr* address) noexcept { return address->sa_family; }
+
+    static void cut(pending_call& made, std::size_t most) noexcept {
+        switch (made.which()) {
+        case call::send:
+        case call::recv:
+        case call::pread:
+        case call::sendmmsg:
+        case call::recvmmsg:
+        case call::epoll_wait:
+        case call::epoll_pwait2:
+            return cut_argument(made, 2, most);
+        case call::sendfile:
+            return cut_argument(made, 3, most);
+        case call::splice:
+            return cut_argument(made, 4, most);
+        default:
+            return;
+        }
+    }
+    static void cut_argument(pending_call& made, std::size_t at, std::size_t most) noexcept {
+        if (made.argument<std::size_t>(at) > most) made.replace(at, most);
+    }
+
+    int on_entry(detail::sys::pending_entry& entry) noexcept override {
+        const std::lock_guard lock{guard_};
+        const auto planned = entries_[{entry.opcode, entry.multishot}].next();
+        if (!planned) return 0;
+        ++struck_;
+        if (planned->at_most && entry.length > *planned->at_most) {
+            entry.length = static_cast<std::uint32_t>(*planned->at_most);
+        }
+        return -planned->error;
+    }
+    detail::sys::verdict on_completion(detail::sys::reaped_completion&) noexcept override {
+        const auto planned = take(completions_);
+        if (!planned) return {};
+        return {.polls = planned->polls, .ends = planned->ends, .error = -planned->error};
+    }
+    bool on_buffers() noexcept override { return !take(buffers_); }
+
+    mutable std::mutex guard_;
+    std::array<site, static_cast<std::size_t>(call::count_of_calls)> calls_;
+    std::map<entry_kind, site> entries_;
+    site completions_;
+    site buffers_;
+    unsigned struck_ = 0;
+    detail::sys::intercepting installed_{*this};
+};
+
+} // namespace simplenet::inline v0::testing

@@ -1,0 +1,17 @@
+#pragma once
+// processor_time: what this process has used so far.
+
+#include <chrono>
+
+#include <ctime>
+
+namespace simplenet::inline v0::testing {
+
+/// All threads of the process together.
+inline std::chrono::nanoseconds processor_time() {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
+}
+
+} // namespace simplenet::inline v0::testing

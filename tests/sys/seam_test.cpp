@@ -1,0 +1,158 @@
+#include "sys/seam.hpp"
+
+#include "support/fault_plan.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+namespace simplenet::inline v0::detail::sys {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct pair_of_sockets {
+    pair_of_sockets() {
+        std::array<int, 2> fds{};
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.data()),
+                  0);
+        left = unique_fd{fds[0]};
+        right = unique_fd{fds[1]};
+    }
+    unique_fd left;
+    unique_fd right;
+};
+
+TEST(seam_test, a_call_that_nobody_stands_in_the_way_of_reaches_the_kernel) {
+    pair_of_sockets ends;
+
+    EXPECT_EQ(send(ends.left.get(), "abc", 3), 3);
+
+    std::array<char, 8> got{};
+    EXPECT_EQ(recv(ends.right.get(), got.data(), got.size()), 3);
+    EXPECT_EQ(std::string_view(got.data(), 3), "abc");
+}
+
+TEST(seam_test, an_interceptor_sees_the_arguments_and_may_change_them) {
+    struct first_byte_only final : interceptor {
+        long on_call(pending_call& call) noexcept override {
+            if (call.which() != sys::call::send) return call.make();
+            fd = call.descriptor();
+            size = call.argument<std::size_t>(2);
+            call.replace(2, std::size_t{1});
+            return call.make();
+        }
+        int fd = -1;
+        std::size_t size = 0;
+    };
+    pair_of_sockets ends;
+    first_byte_only watching;
+    const intercepting now{watching};
+
+    EXPECT_EQ(send(ends.left.get(), "abc", 3), 1);
+
+    EXPECT_EQ(watching.fd, ends.left.get());
+    EXPECT_EQ(watching.size, 3U);
+}
+
+TEST(seam_test, an_interceptor_answers_for_descriptors_that_the_kernel_does_not_know) {
+    struct simulated final : interceptor {
+        long on_call(pending_call& call) noexcept override {
+            if (call.descriptor() != 1'000'000) return call.make();
+            if (call.which() == sys::call::send) return call.argument<long>(2);
+            return -ENOTCONN;
+        }
+    };
+    simulated network;
+    const intercepting now{network};
+
+    EXPECT_EQ(send(1'000'000, "abc", 3), 3);
+    char byte = 0;
+    EXPECT_EQ(recv(1'000'000, &byte, 1), -ENOTCONN);
+    EXPECT_EQ(recv(-1, &byte, 1), -EBADF);
+}
+
+TEST(seam_test, the_last_interceptor_is_asked_first_and_hands_on_to_the_others) {
+    struct noting final : interceptor {
+        noting(std::vector<int>& into, int number)
+            : into_{into}
+            , number_{number} {}
+        long on_call(pending_call& call) noexcept override {
+            into_.push_back(number_);
+            return call.make();
+        }
+
+    private:
+        std::vector<int>& into_;
+        int number_;
+    };
+    std::vector<int> order;
+    noting one{order, 1};
+    noting two{order, 2};
+    {
+        const intercepting first{one};
+        const intercepting second{two};
+        EXPECT_EQ(listen(-1, 1), -EBADF);
+    }
+    EXPECT_EQ(listen(-1, 1), -EBADF);
+
+    EXPECT_THAT(order, ElementsAre(2, 1));
+}
+
+TEST(seam_test, a_plan_fails_the_nth_call) {
+    testing::fault_plan plan;
+    plan.fail(call::listen, 1, EADDRINUSE);
+
+    EXPECT_EQ(listen(-1, 1), -EBADF);
+    EXPECT_EQ(listen(-1, 1), -EADDRINUSE);
+    EXPECT_EQ(listen(-1, 1), -EBADF);
+    EXPECT_EQ(plan.count(call::listen), 3U);
+    EXPECT_EQ(plan.struck(), 1U);
+}
+
+TEST(seam_test, a_plan_goes_on_failing) {
+    testing::fault_plan plan;
+    plan.fail(call::listen, 1, EADDRINUSE, testing::from_then_on);
+
+    EXPECT_EQ(listen(-1, 1), -EBADF);
+    EXPECT_EQ(listen(-1, 1), -EADDRINUSE);
+    EXPECT_EQ(listen(-1, 1), -EADDRINUSE);
+}
+
+TEST(seam_test, an_interruption_is_retried) {
+    pair_of_sockets ends;
+    testing::fault_plan plan;
+    plan.fail(call::send, 0, EINTR, 2);
+
+    EXPECT_EQ(send(ends.left.get(), "abc", 3), 3);
+    EXPECT_EQ(plan.count(call::send), 3U);
+}
+
+TEST(seam_test, a_plan_shortens_what_is_moved) {
+    pair_of_sockets ends;
+    testing::fault_plan plan;
+    plan.shorten(call::send, 0, 2);
+
+    EXPECT_EQ(send(ends.left.get(), "abc", 3), 2);
+}
+
+TEST(seam_test, a_close_that_fails_has_closed) {
+    pair_of_sockets ends;
+    testing::fault_plan plan;
+    plan.fail(call::close, 0, EIO);
+
+    EXPECT_EQ(close(ends.left.release()), -EIO);
+
+    char byte = 0;
+    EXPECT_EQ(recv(ends.right.get(), &byte, 1), 0);
+}
+
+} // namespace
+} // namespace simplenet::inline v0::detail::sys
