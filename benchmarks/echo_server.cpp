@@ -39,7 +39,7 @@ task<> echo_receive(tcp_stream stream) {
     }
 }
 
-task<> echo_read_limited(tcp_stream stream, std::size_t size, std::chrono::seconds limit) {
+task<> echo_read_limited(tcp_stream stream, std::size_t size, std::chrono::nanoseconds limit) {
     const auto buffer = std::make_unique<std::byte[]>(size);
     while (auto count = co_await with_timeout(stream.read_some({buffer.get(), size}), limit)) {
         const const_buffer reply{buffer.get(), *count};
@@ -47,7 +47,7 @@ task<> echo_read_limited(tcp_stream stream, std::size_t size, std::chrono::secon
     }
 }
 
-task<> echo_receive_limited(tcp_stream stream, std::chrono::seconds limit) {
+task<> echo_receive_limited(tcp_stream stream, std::chrono::nanoseconds limit) {
     while (auto bytes = co_await with_timeout(stream.receive(), limit)) {
         if (!co_await with_timeout(async_write_all(stream, *bytes), limit)) break;
     }

@@ -72,7 +72,10 @@ public:
         parameters.cq_entries = 8192;
         check(io_uring_queue_init_params(4096, &ring_, &parameters), "io_uring_setup");
         memory_ = static_cast<char*>(map(buffer * how.buffers));
-        if (how.receive == receiving::oneshot) return accept();
+        if (how.receive == receiving::oneshot) {
+            accept();
+            return;
+        }
         buffers_ = static_cast<io_uring_buf_ring*>(map(how.buffers * sizeof(io_uring_buf)));
         io_uring_buf_reg registration{};
         registration.ring_addr = reinterpret_cast<std::uint64_t>(buffers_);

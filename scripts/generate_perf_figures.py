@@ -4,6 +4,7 @@
     python3 scripts/generate_perf_figures.py                      # docs/figures/*.svg, and the tables
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
+    python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data DIR takes that one. Needs matplotlib
 (Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
@@ -64,7 +65,6 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     figure, axes = plot.subplots(figsize=(max(6.5, 0.16 * len(groups) * len(subjects) + 3), 4))
     width = 0.84 / len(subjects)
     for at, name in enumerate(subjects):
-        first = True
         for group, (_, values) in enumerate(groups):
             if name not in values:
                 continue
@@ -73,13 +73,11 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
                 group + (at + 0.5) * width - 0.42,
                 value,
                 width * 0.92,
-                label=NAMES[name] if first else None,
                 color=COLOURS[name],
                 alpha=PALE if pale else 1.0,
                 yerr=[[max(value - low, 0.0)], [max(high - value, 0.0)]],
                 error_kw={"elinewidth": 0.7, "ecolor": "#333333"},
             )
-            first = False
     axes.set_xticks(range(len(groups)), [label for label, _ in groups])
     axes.set_ylabel(axis)
     axes.set_title(title, loc="left", fontsize=11)
@@ -88,9 +86,11 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     if logarithmic:
         axes.set_yscale("log")
     axes.spines[["top", "right"]].set_visible(False)
-    legend = axes.legend(fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1))
-    for handle in legend.legend_handles:
-        handle.set_alpha(1.0)
+    # Not from the bars: the first of a program may be a pale one.
+    full = [plot.Rectangle((0, 0), 1, 1, color=COLOURS[name], label=NAMES[name]) for name in subjects]
+    axes.legend(
+        handles=full, fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
+    )
     figure.savefig(file, bbox_inches="tight", metadata={} if file.endswith("png") else {"Date": None})
     plot.close(figure)
     print(os.path.relpath(file), file=sys.stderr)
@@ -171,6 +171,7 @@ def main():
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
+    parser.add_argument("--counts", action="store_true", help="prints what was counted for the lab log")
     parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
     given = parser.parse_args()
 
@@ -181,7 +182,18 @@ def main():
         data = Data(os.path.abspath(directory))
     except (OSError, ValueError, KeyError) as wrong:
         sys.exit(f"{directory} was not written by the suite: {wrong}")
-    text = tables.markdown(data, ROOT)
+    if given.counts:
+        print(tables.counts(data), end="")
+        return
+    if not given.tables:
+        try:
+            draw(data, given.out, given.format)
+        except ImportError:
+            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
+    # Figures of another run, or elsewhere, are none of these tables.
+    figures = os.path.abspath(given.out)
+    inside = not given.tables and given.format == "svg" and not os.path.relpath(figures, ROOT).startswith("..")
+    text = tables.markdown(data, ROOT, figures if inside else "")
     print(text, end="")
     if given.update:
         with open(given.update) as file:
@@ -192,11 +204,6 @@ def main():
             sys.exit(f"{given.update} {wrong}")
         with open(given.update, "w") as file:
             file.write(after)
-    if not given.tables:
-        try:
-            draw(data, given.out, given.format)
-        except ImportError:
-            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,13 @@ class Data:
         return found
 
     def unclear(self, key, subject, base=BASE):
-        """Whether nothing may be said about one of ours against `base`."""
-        return self.verdicts.get((*key, subject, base), "") in ("tie", "unknown")
+        """Whether nothing may be said about a program against `base`."""
+        known = self.verdicts.get((*key, subject, base))
+        if known is None and subject != base:
+            # Two programs that are not ours: the suite compares only ours, so by the worse control.
+            ratios = paired.paired_ratios(self.rounds[key].get(base, {}), self.rounds[key].get(subject, {}))
+            known = paired.verdict(ratios, self.noise.get(key))
+        return known in ("tie", "unknown")
 
 
 def newest(parent):

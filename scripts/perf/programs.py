@@ -97,22 +97,37 @@ def run_text(command, cpu, timeout, environment=None):
     name = os.path.basename(command[0])
     surroundings = {**os.environ, **environment} if environment else None
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
             preexec_fn=pinned(cpu),
             env=surroundings,
         )
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{name} took more than {timeout} s") from None
     except OSError as error:
         raise Failed(f"{name}: {error.strerror}") from None
-    if done.returncode != 0:
-        raise Failed(f"{name} failed ({done.returncode}): {done.stderr.strip()[-200:]}")
-    return done.stdout
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException as stopped:
+            ask_to_end(process)
+            if isinstance(stopped, subprocess.TimeoutExpired):
+                raise Failed(f"{name} took more than {timeout} s") from None
+            raise
+    if process.returncode != 0:
+        raise Failed(f"{name} failed ({process.returncode}): {err.strip()[-200:]}")
+    return out
+
+
+def ask_to_end(process):
+    """A script has children of its own to end, so SIGKILL comes only later."""
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def run_load(client, server, cpu, options, timeout):

@@ -179,22 +179,22 @@ def two_cores(tools):
         for each in tools.echo(4096, busy_poll=settings.busy_poll_us)
         if each.ours
     ]
+    ours = [each for each in sleeping if each.ours]
+    others = [each for each in sleeping if not each.ours]
+    # A client that sleeps is most of the time that the server saves: its own waking up.
+    clients = (("", ours + busy + others, {}), ("_awake_client", busy + others, {"spin": 1}))
     for connections in settings.numbers("two_cores_connections"):
-        yield load_case(
-            tools,
-            "two_cores",
-            f"64B_{connections}",
-            [each for each in sleeping if each.ours] + busy + [each for each in sleeping if not each.ours],
-            {"size": 64, "connections": connections},
-            ["round_trips_per_s", "p50_ns", "server_cpu_ns"],
-            both_on_one=False,
-            extra=rate,
-        )
-        # A client that sleeps is most of the time that the server saves: its own waking up.
-        awake = {**options, "spin": 1}
-        yield load_case(
-            tools, "two_cores", f"busy_poll_awake_client_{connections}", busy, awake, main, False, rate
-        )
+        for name, subjects, more in clients:
+            yield load_case(
+                tools,
+                "two_cores",
+                f"64B_{connections}{name}",
+                subjects,
+                {"size": 64, "connections": connections, **more},
+                ["round_trips_per_s", "p50_ns", "server_cpu_ns"],
+                both_on_one=False,
+                extra=rate,
+            )
 
 
 def ping_pong_matrix(tools):
@@ -356,7 +356,7 @@ def count_allocations(tools):
 
         return measure
 
-    stream = tools.stream("queue", "--copies", settings.copies)
+    stream = [each for each in tools.stream("queue", "--copies", settings.copies) if each.command]
     loads = [
         ("echo_64B_100", tools.echo(4096), {"size": 64, "connections": 100}),
         ("churn_16", tools.echo(4096), {"size": 64, "connections": 16, "churn": 1}),
@@ -444,7 +444,7 @@ def instructions(tools):
             tools.kept(subjects),
             measure_with(connections),
             ["instructions"],
-            seconds=6,
+            seconds=2 + settings.callgrind_round_trips / 1250,
             repeatable=True,
         )
 
@@ -479,7 +479,7 @@ def udp(tools):
     """Processor time of a 64-byte datagram, sent and received on one thread."""
     # bytes, in flight, rounds
     common = [64, tools.settings.udp_in_flight, 1]
-    for way in ("one_by_one", "batch", "segments"):
+    for way in ("one_by_one", "batch", "segments") if tools.settings.mode == "full" else ("batch",):
         subjects = [
             tools.subject(f"ours_{backend}", "udp_batch", *common, f"{backend}_{way}", ours=True, backend=backend)
             for backend in ("epoll", "io_uring")
@@ -490,9 +490,11 @@ def udp(tools):
                 "asio_io_uring", "udp_batch_asio_uring", *common, "asio_one_by_one", backend="io_uring"
             )
         )
+        subjects.append(tools.tokio(["udp", 64, tools.settings.udp_in_flight], "tokio_pieces"))
+        subjects.append(
+            tools.subject("libuv", "libuv_datagrams", 64, tools.settings.udp_in_flight, needs="libuv1-dev")
+        )
         subjects += tools.without(
-            tokio="its program here is an echo server over TCP",
-            libuv="its program here is an echo server over TCP",
             libevent="it has no datagrams of its own: that would be bare sendto(2) and recvfrom(2)",
         )
 
@@ -539,9 +541,72 @@ def idle_wait(tools):
     subjects = waiters(tools) + tools.without(
         tokio="its timers count milliseconds",
         libuv="its timers count milliseconds",
-        libevent="its timers count milliseconds by default",
     )
+    subjects.append(tools.subject("libevent", "libevent_waits", needs="libevent-dev"))
     yield Case("idle_wait", "100us", tools.chosen(subjects), measure, ["cpu_ns"], seconds=count * 2e-4)
+
+
+def strace_counts(tools, subject, options, trips):
+    """{call: times} of a server and its threads while it serves, by `strace -c`."""
+    settings = tools.settings
+    with tempfile.NamedTemporaryFile("r") as file:
+        # -D: the server stays our child, and strace is its grandchild; it ends with the server.
+        command = ["strace", "-D", "-f", "-c", "-o", file.name, *subject.command]
+        with programs.Server(command, settings.server_cpu) as server:
+            given = {**options, "round-trips": trips}
+            programs.run_load(tools.client, server, settings.server_cpu, given, settings.timeout)
+            time.sleep(0.05)  # the server sees the ends
+            server.end()
+        give_up = time.monotonic() + 20
+        while " total\n" not in (said := open_again(file.name)):
+            if time.monotonic() > give_up:
+                raise Failed("strace left no summary")
+            time.sleep(0.02)
+    row = re.compile(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?([a-z]\w*)$", re.M)
+    return {name: int(times) for times, name in row.findall(said) if name != "total"}
+
+
+def open_again(name):
+    with open(name) as file:
+        return file.read()
+
+
+def system_calls(tools):
+    """System calls of a server for each round trip, and which: the difference of a short and a long run."""
+    settings = tools.settings
+    if not programs.have("strace"):
+        raise Failed("strace is not installed")
+
+    def measure_with(options):
+        trips = max(settings.strace_round_trips // options["connections"], 2) * options["connections"]
+
+        def measure(subject, _):
+            few = strace_counts(tools, subject, options, trips)
+            many = strace_counts(tools, subject, options, 3 * trips)
+            found = {name: (count - few.get(name, 0)) / (2 * trips) for name, count in many.items()}
+            return {
+                "system_calls": sum(found.values()),
+                **{f"calls_{name}": each for name, each in found.items() if each >= 0.005},
+            }
+
+        return measure
+
+    loads = [
+        ("echo_64B_1", tools.echo(4096), {"size": 64, "connections": 1}),
+        ("echo_64B_100", tools.echo(4096), {"size": 64, "connections": 100}),
+        ("echo_16384B_100", tools.echo(16384), {"size": 16384, "connections": 100}),
+        ("churn_16", tools.echo(4096), {"size": 64, "connections": 16, "churn": 1}),
+    ]
+    for name, subjects, options in loads if settings.mode == "full" else loads[1:2]:
+        yield Case(
+            "system_calls",
+            name,
+            tools.kept(subjects, FEW),
+            measure_with(options),
+            ["system_calls"],
+            seconds=0.5 + settings.strace_round_trips / 1000,
+            repeatable=True,
+        )
 
 
 def post_system_calls(tools):
@@ -571,7 +636,7 @@ def post_system_calls(tools):
         tools.kept(waiters(tools)),
         measure,
         ["system_calls"],
-        seconds=3,
+        seconds=1,
         repeatable=True,
     )
 
@@ -617,8 +682,12 @@ def micro(tools):
             tools.asio(
                 "asio_io_uring", "micro_asio_uring", "asio_io_uring", backend="io_uring", needs=[needs]
             ),
-        ] + tools.without(
-            tokio="it has no Google Benchmark: its pieces would be measured by another clock",
+        ]
+        if operation.startswith("timer_arm_expire"):
+            subjects += tools.without(tokio="its timers count milliseconds")
+        else:
+            subjects.append(tools.tokio(["tokio"], "tokio_pieces"))
+        subjects += tools.without(
             libuv="it has callbacks, not tasks and channels",
             libevent="it has callbacks, not tasks and channels",
         )
@@ -702,6 +771,7 @@ SCENARIOS = {
     "ab_matrix": ab_matrix,
     "udp": udp,
     "micro": micro,
+    "system_calls": system_calls,
     "post_system_calls": post_system_calls,
     "memory_per_connection": memory_per_connection,
     "allocations": count_allocations,

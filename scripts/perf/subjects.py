@@ -126,8 +126,8 @@ class Tools:
             found.append(Subject("asyncio", [sys.executable, script, *map(str, common)]))
         return found
 
-    def tokio(self, common):
-        program = os.path.join(self.build, "tokio", "release", "tokio_echo_server")
+    def tokio(self, common, name="tokio_echo_server"):
+        program = os.path.join(self.build, "tokio", "release", name)
         found = self.subject("tokio", program, *common)
         if found.missing:
             found.missing = (

@@ -50,6 +50,8 @@ PER_CONNECTION = [
     ("memory of an idle connection, of 10 000", ("memory_per_connection", "10000", "bytes_per_connection"), "B"),
     ("instructions in user space, 64 B, 1 connection", ("instructions", "epoll-1", "instructions"), ""),
     ("instructions in user space, 64 B, 100", ("instructions", "epoll-100", "instructions"), ""),
+    ("system calls, 64 B, 100", ("system_calls", "echo_64B_100", "system_calls"), ""),
+    ("system calls, connect and reset", ("system_calls", "churn_16", "system_calls"), ""),
     ("allocations, 64 B, 100", ("allocations", "echo_64B_100", "allocations"), ""),
 ]
 
@@ -92,7 +94,7 @@ def pieces_table(data):
     for label, key, asio, unit in PIECES:
         values = data.medians.get(key, {})
         row = [f"{label}, {unit}"]
-        row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio)]
+        row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio, "tokio")]
         if not {"ours_epoll", "ours_io_uring"} & values.keys():
             # Of a server that reads in two ways the plain one stands here.
             for at, name in ((1, "ours_epoll_read_some"), (2, "ours_io_uring_read_some")):
@@ -102,7 +104,7 @@ def pieces_table(data):
             found = data.cost(key, asio, ours)
             row.append("-" if not found else ("≈ " if data.unclear(key, ours, asio) else "") + f"{found[0]:.2f}")
         rows.append(row)
-    head = ["processor time", "epoll", "io_uring", "Boost.Asio", "times faster, epoll", "times faster, io_uring"]
+    head = ["processor time", "epoll", "io_uring", "Boost.Asio", "tokio", "Asio / epoll", "Asio / io_uring"]
     return grid(head, rows)
 
 
@@ -115,7 +117,47 @@ def connection_table(data):
         return number(values[subject]) if subject in values else "-"
 
     rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
-    return grid(["what a connection takes", *(label for label, _ in columns)], rows)
+    return grid(["what a round trip or a connection takes", *(label for label, _ in columns)], rows)
+
+
+def calls_table(data, case):
+    """Which system calls a server makes for each round trip; one column for each call."""
+    prefix = "calls_"
+    found = {
+        key[2].removeprefix(prefix): values
+        for key, values in data.medians.items()
+        if key[:2] == ("system_calls", case) and key[2].startswith(prefix)
+    }
+    names = sorted(found, key=lambda name: -max(found[name].values()))
+    totals = data.medians.get(("system_calls", case, "system_calls"), {})
+
+    def show(value):
+        return f"{value:.2f}" if value else ""
+
+    rows = [
+        [label, *(show(found[name].get(subject)) for name in names), show(totals.get(subject)) or "-"]
+        for subject, label in {**OURS, **OTHERS}.items()
+        if subject in totals
+    ]
+    return grid([case.replace("_", ", "), *names, "all"], rows)
+
+
+def instructions_table(data):
+    cases = sorted({key[1] for key in data.medians if key[0] == "instructions"})
+    values = [data.medians["instructions", case, "instructions"] for case in cases]
+    names = {"ours_epoll_limits": "libsimplenet, epoll, limits around both operations", **OURS, **OTHERS}
+    rows = [
+        [label, *(number(each[subject]) if subject in each else "-" for each in values)]
+        for subject, label in names.items()
+    ]
+    return grid(["instructions in user space", *cases], rows)
+
+
+def counts(data):
+    """For the lab log: what was counted, by strace and callgrind."""
+    cases = dict.fromkeys(key[1] for key in data.medians if key[0] == "system_calls")
+    parts = [calls_table(data, case) for case in cases] + [instructions_table(data)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def source(data, root):
@@ -143,19 +185,32 @@ def source(data, root):
     return ["\n".join(lines)]
 
 
-def markdown(data, root):
+def pictures(root, figures, names):
+    """Those that were drawn, as links from the README."""
+    found = []
+    for name, what in names:
+        place = os.path.join(figures, f"{name}.svg")
+        if figures and os.path.exists(place):
+            found.append(f"![{what}]({os.path.relpath(place, root)})")
+    return found
+
+
+def markdown(data, root, figures=""):
+    """Tables, and what was drawn from the same data in the directory `figures`."""
     parts = [
         ["Echo by a server and a client on one processor. Boost.Asio's coroutines on epoll are 1.00; less is better."],
         echo_table(data),
-        ["Pieces, beside Boost.Asio on epoll. In the two columns on the right more is better."],
+        pictures(root, figures, [("echo_64", "echo of 64 bytes: processor time of the server")]),
+        ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
         pieces_table(data),
+        pictures(root, figures, [("micro", "pieces of a loop: nanoseconds")]),
         connection_table(data),
         source(data, root),
     ]
     # A heading without its table is none.
     kept = []
     for at, part in enumerate(parts):
-        heading = at in (0, 2)
+        heading = at in (0, 3)
         if part and not (heading and not parts[at + 1]):
             kept.append("\n".join(part))
     return "\n\n".join(kept) + "\n"

@@ -22,6 +22,12 @@ struct io_record;
 /// As a time to wait: until something happens.
 inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
+#if SIMPLENET_SEAMS
+/// epoll over a kernel that a test stands in for (docs/development/simulator.md). For
+/// loop_options::backend of tests; no value of the public enumeration.
+inline constexpr backend simulated_backend{255};
+#endif
+
 class backend_driver {
 public:
     virtual ~backend_driver() = default;

@@ -4,7 +4,7 @@
 
 namespace simplenet::inline v0::detail {
 
-connect_plan::connect_plan(delays delays) noexcept
+connect_plan::connect_plan(delays delays)
     : delays_{
           std::clamp<nanoseconds>(delays.attempt, shortest_attempt_delay, longest_attempt_delay),
           std::clamp<nanoseconds>(delays.resolution, nanoseconds::zero(), longest_attempt_delay)} {}

@@ -32,7 +32,7 @@ public:
         nanoseconds attempt;    // cut to the limits above
         nanoseconds resolution; // for IPv6's answer after IPv4's; cut to 0 ... 2 s
     };
-    explicit connect_plan(delays delays) noexcept;
+    explicit connect_plan(delays delays);
 
     /// A lookup of this family is under way.
     void ask(address_family family) noexcept { of(family).asked = true; }

@@ -9,6 +9,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/timed_queue.hpp>
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -176,12 +177,10 @@ std::error_code error_of(const contest& in) noexcept {
     return merge_errors(in.lookup_v6, in.lookup_v4);
 }
 
-task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_options options) {
-    contest in{std::move(host), port, options};
-    std::error_code stopped;
-    task_group group;
+/// Starts what the plan says, until it is decided. Why it was stopped, if it was.
+task<std::error_code> contend(contest& in, task_group& group) {
     for (const address_family family : {address_family::v6, address_family::v4}) {
-        if (options.family != address_family::any && options.family != family) continue;
+        if (in.options.family != address_family::any && in.options.family != family) continue;
         in.plan.ask(family);
         group.spawn(look_up(in, family));
     }
@@ -192,13 +191,25 @@ task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_opti
             group.spawn(try_address(in, step.address));
             continue;
         }
-        if (const auto waited = co_await in.changed.wait(step.until); !waited) {
-            stopped = waited.error();
-            break;
-        }
+        const auto waited = co_await in.changed.wait(step.until);
+        if (!waited) co_return waited.error();
+    }
+    co_return std::error_code{};
+}
+
+task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_options options) {
+    contest in{std::move(host), port, options};
+    std::error_code stopped;
+    std::exception_ptr thrown; // there was no memory for a child; those that run are joined first
+    task_group group;
+    try {
+        stopped = co_await contend(in, group);
+    } catch (...) {
+        thrown = std::current_exception();
     }
     group.request_stop();
     const result<> joined = co_await group.join();
+    if (thrown) std::rethrow_exception(thrown);
     if (options.report != nullptr) {
         options.report->lookup_v6 = in.lookup_v6;
         options.report->lookup_v4 = in.lookup_v4;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
+#include <new>
 
 namespace simplenet::inline v0::detail {
 
@@ -24,7 +25,7 @@ namespace simplenet::inline v0::detail {
 /// once. The kernel drops a registration when the last duplicate of the descriptor is closed.
 class epoll_waits {
 public:
-    explicit epoll_waits(loop& owner) noexcept
+    explicit epoll_waits(loop& owner) // a deque allocates
         : loop_{owner} {}
 
     /// To be watched for EPOLLIN, level-triggered; or a negated errno.
@@ -43,7 +44,11 @@ public:
             if (const int asked = sys::get_descriptor_flags(op.fd); asked < 0) {
                 return loop_.complete(op, -asked);
             }
-            entries_.resize(number + 1);
+            try {
+                entries_.resize(number + 1);
+            } catch (const std::bad_alloc&) {
+                return loop_.complete(op, ENOMEM);
+            }
         }
         entry& at = entries_[number];
         if (at.registered && !wake(op.fd, at, interest_of(at) | interest_in(op.waits_to))) {

@@ -53,6 +53,9 @@ result<decision> decide(backend wanted) noexcept {
 result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_options& options) {
     const auto decided = decide(options.backend);
     if (!decided) return fail(decided);
+#if SIMPLENET_SEAMS
+    if (decided->which == simulated_backend) return make_epoll_backend(owner, options);
+#endif
     if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
 #if SIMPLENET_HAS_IO_URING
     if (auto works = probe_uring(); !works) {
@@ -77,7 +80,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
     if (!driver) return fail(driver);
     made->driver_ = *std::move(driver);
     made->pool_ = &made->driver_->pool();
-    made->reads_directly_ = made->driver_->kind() == backend::epoll;
+    made->reads_directly_ = made->driver_->kind() != backend::io_uring;
     if (options.dump_signal != 0) {
         if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) {
             made->driver_.reset(); // so there is nothing to tear down, perhaps inside another loop
@@ -92,6 +95,9 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
 inline namespace runtime {
 
 const char* to_string(backend which) noexcept {
+#if SIMPLENET_SEAMS
+    if (which == detail::simulated_backend) return "simulated";
+#endif
     switch (which) {
     case backend::automatic:
         return "automatic";

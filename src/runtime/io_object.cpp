@@ -21,7 +21,7 @@ int io_object::native_handle() const noexcept {
     return record_ == nullptr || record_->closing ? -1 : record_->fd;
 }
 
-void io_object::set_idle_timeout(std::chrono::nanoseconds limit) noexcept {
+void io_object::set_idle_timeout(std::chrono::nanoseconds limit) {
     SIMPLENET_EXPECTS(record_ != nullptr, "an idle timeout for a socket that was moved from");
     if (!record_->idle) record_->idle = std::make_unique<idle_state>(*record_);
     record_->idle->limit = limit;
@@ -108,7 +108,7 @@ void idle_state::expired() noexcept {
     if (reader == nullptr) return; // armed again by the next read that waits
     loop& home = *record.home;
     const auto due = last + limit;
-    if (touched || due > home.now()) {
+    if (touched() || due > home.now()) {
         home.timers.insert(*this, due);
     } else {
         reader->on_stop(stop_reason::deadline);

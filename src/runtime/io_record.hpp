@@ -18,11 +18,17 @@ class backend_driver;
 class loop;
 
 struct starved_tag; // streams that wait for a receive buffer, listeners that wait for a descriptor
+struct touched_tag; // sockets on which something moved in this turn
 
 /// Accepting: what a listener needs and a stream does not.
 struct accept_state final : timer_node {
-    explicit accept_state(io_record& of) noexcept
-        : record{of} {}
+    /// io_uring stops accepting when there are so many that nobody asked for.
+    static constexpr std::size_t most_ahead = 64;
+
+    explicit accept_state(io_record& of)
+        : record{of} {
+        ahead.reserve(most_ahead);
+    }
     void expired() noexcept override; // the pause after EMFILE and its like is over
 
     io_record& record;
@@ -33,7 +39,7 @@ struct accept_state final : timer_node {
 };
 
 /// The clock of set_idle_timeout().
-struct idle_state final : timer_node {
+struct idle_state final : timer_node, list_hook<touched_tag> {
     explicit idle_state(io_record& of) noexcept
         : record{of} {}
     void expired() noexcept override;
@@ -41,7 +47,10 @@ struct idle_state final : timer_node {
     io_record& record;
     std::chrono::nanoseconds limit{};
     timer_wheel::time_point last{}; // something moved, or a read began to wait
-    bool touched = false;           // it did in this turn: on the loop's list
+    /// Something moved in this turn: on the loop's list.
+    [[nodiscard]] bool touched() const noexcept {
+        return static_cast<const list_hook<touched_tag>&>(*this).linked();
+    }
 };
 
 /// One socket of a loop.

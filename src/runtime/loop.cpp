@@ -34,6 +34,8 @@ void relax_processor() noexcept {
 
 loop::~loop() {
     tear_down();
+    while (!spare_.empty())
+        delete &spare_.pop_front();
 }
 
 // --- running
@@ -51,18 +53,17 @@ inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired
     if (forked_) [[unlikely]]
         complain_of_fork();
     const std::int64_t before = clock_ns;
-    const auto present = note_clock(now());
-    if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
-        [[unlikely]] {
-        const std::size_t events = driver_->poll(no_wait);
-        fired += events;
-        if (events != 0) return no_wait;
-    }
+    const auto present = note_clock(time_ == nullptr ? sys::monotonic_now() : time_->now());
     const bool touched = !touched_.empty();
     if (touched) [[unlikely]]
         settle_touched(present);
     timers.settle(present);
     if (timers.soonest() <= present || touched) [[unlikely]] {
+        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present)) {
+            const std::size_t events = driver_->poll(no_wait);
+            fired += events;
+            if (events != 0) return no_wait;
+        }
         fired += timers.fire(present);
         if (has_ready()) return no_wait;
         if (touched_.empty()) timers.calm_down();
@@ -78,39 +79,40 @@ inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired
 }
 
 /// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
-/// resumptions cost less than the system call. Returns how many there were, beside `count` already.
-inline std::size_t loop::run_on(std::size_t count) noexcept {
+/// resumptions cost less than the system call.
+void loop::run_on() noexcept {
     if (busy_turns_ != busy_turns_polled) {
         ++busy_turns_;
-        return 0;
+        return;
     }
-    std::size_t more = 0;
+    std::size_t count = std::exchange(unpolled_, 0);
     while (has_ready() && !stop_requested_.load(std::memory_order_relaxed) &&
-           unpolled_ + count + more < resumptions_per_poll) {
-        if (!inbox_.empty()) more += take_posted();
-        more += run_ready_and_count(); // an operation costs a system call as well
+           count < resumptions_per_poll) {
+        if (!inbox_.empty()) count += take_posted();
+        count += run_ready_and_count(); // an operation costs a system call as well
     }
-    return more;
 }
 
 // Straight-line for the turn of a busy server without timers; inline in run(), which is where
 // servers are.
-[[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit) {
+[[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit, bool& out_of_work) {
     pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
     if (has_ready()) {
-        if (limit != no_wait) count += run_on(count);
+        if (limit != no_wait) run_on();
         if (has_ready()) limit = no_wait;
     }
-    unpolled_ = 0;
 
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
     const bool timed = !timers.quiet();
     if (timed) wait = tend_timers(limit, count);
-    if (!has_work()) wait = no_wait;
+    if (!has_work()) [[unlikely]] {
+        wait = no_wait;
+        out_of_work = true;
+    }
 
     std::size_t events = 0;
     if (wait == no_wait) {
@@ -123,10 +125,12 @@ inline std::size_t loop::run_on(std::size_t count) noexcept {
             events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
         }
         // The wait ended for a timer: no need for another poll before it fires.
-        if (timed && events == 0) {
-            const std::size_t fired = timers.fire(note_clock(now()));
-            count += fired;
-            if (fired != 0) events += driver_->catch_up();
+        if (timed) [[unlikely]] {
+            if (events == 0) {
+                const std::size_t fired = timers.fire(note_clock(now()));
+                count += fired;
+                if (fired != 0) events += driver_->catch_up();
+            }
         }
     }
     completions_ += events;
@@ -134,7 +138,8 @@ inline std::size_t loop::run_on(std::size_t count) noexcept {
 }
 
 std::size_t loop::turn(nanoseconds limit) {
-    return make_turn(limit);
+    bool out_of_work = false;
+    return make_turn(limit, out_of_work);
 }
 
 inline std::size_t loop::sleep(nanoseconds limit) noexcept {
@@ -189,6 +194,10 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
     // A slot of the wheel's last level begins further away: what is in it was never meant to come.
     constexpr nanoseconds never{std::int64_t{1} << 61};
     const auto next = timers.next();
+    if (time_->moved_by_poll_) {
+        const auto left = next ? std::max<nanoseconds>(*next - now(), no_wait) : forever;
+        return driver_->poll(std::min(limit, left));
+    }
     if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
 
     if (waits_for_io()) {
@@ -221,14 +230,13 @@ std::size_t loop::take_posted() noexcept {
 }
 
 void loop::settle_touched(clock::time_point now) noexcept {
-    for (idle_state* idle : touched_) {
-        idle->touched = false;
-        idle->last = now;
-        if (idle->limit > no_wait && !idle->armed() && idle->record.reader != nullptr) {
-            timers.insert_after(*idle, idle->limit);
+    while (!touched_.empty()) {
+        idle_state& idle = touched_.pop_front();
+        idle.last = now;
+        if (idle.limit > no_wait && !idle.armed() && idle.record.reader != nullptr) {
+            timers.insert_after(idle, idle.limit);
         }
     }
-    touched_.clear();
 }
 
 bool loop::has_work() const noexcept {
@@ -247,11 +255,15 @@ void loop::complain_of_fork() noexcept {
     std::abort();
 }
 
-void loop::enter_thread() noexcept {
+void loop::claim_thread() noexcept {
     if (is_inherited()) complain_of_fork();
     if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
     SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
                       "an event loop is run, and destroyed, by one thread");
+}
+
+void loop::enter_thread() {
+    claim_thread();
     if (options_.stall_threshold > no_wait && !watched_) begin_watch();
 }
 
@@ -265,8 +277,11 @@ void loop::run() {
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
-    while (!consume_stop() && has_work())
-        make_turn(forever);
+    // Asked after a turn that had found no work, and not after each.
+    for (bool out_of_work = true; !consume_stop() && (!out_of_work || has_work());) {
+        out_of_work = false;
+        make_turn(forever, out_of_work);
+    }
     if (embedded_) announce_work();
 }
 
@@ -384,8 +399,7 @@ void loop::describe(std::string& text) {
 io_record& loop::new_record(int descriptor) {
     auto* const home = static_cast<loop*>(run_queue::current());
     if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
-    io_record& reused = *home->spare_.back().release();
-    home->spare_.pop_back();
+    io_record& reused = home->spare_.pop_front(); // the last one: it is warm
     reused.reset(descriptor);
     return reused;
 }
@@ -458,15 +472,14 @@ void loop::free_if_unused(io_record& record) noexcept {
     if (record.held || !record.finished || !record.closed_waiters.empty()) return;
     // A release() whose coroutine was destroyed before it took the descriptor.
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-    if (record.idle && record.idle->touched) std::erase(touched_, record.idle.get());
+    if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
     record.unlink_all();
-    spare_.emplace_back(&record);
+    spare_.push_front(record);
 }
 
 void loop::note_touched(idle_state& idle) noexcept {
-    idle.touched = true;
     timers.attend();
-    touched_.push_back(&idle);
+    touched_.push_back(idle);
 }
 
 void loop::pause_accepting(io_record& listener) noexcept {
@@ -497,7 +510,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
 void loop::tear_down() noexcept {
     if (!driver_) return;
     dump_signal_.disarm();
-    enter_thread();
+    claim_thread();
     {
         const active here_now{*this};
         begin_teardown();

@@ -112,7 +112,7 @@ public:
     void give_up(readiness_operation& op) noexcept;
     /// Something moved on `record`, or a read began to wait.
     void touch(io_record& record) noexcept {
-        if (record.idle && !record.idle->touched) note_touched(*record.idle);
+        if (record.idle && !record.idle->touched()) note_touched(*record.idle);
     }
 
     /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
@@ -157,9 +157,9 @@ private:
         std::atomic<unsigned>& count_;
     };
 
-    std::size_t make_turn(nanoseconds limit);
+    std::size_t make_turn(nanoseconds limit, bool& out_of_work);
     std::size_t turn(nanoseconds limit);
-    std::size_t run_on(std::size_t count) noexcept;
+    [[gnu::noinline]] void run_on() noexcept;
     [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
@@ -176,7 +176,8 @@ private:
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
-    void enter_thread() noexcept;
+    void claim_thread() noexcept;
+    void enter_thread();
     [[noreturn]] static void complain_of_fork() noexcept;
     void begin_watch();
 
@@ -233,10 +234,10 @@ private:
     std::size_t live_waits_ = 0;   // for descriptors that belong to somebody else
     std::size_t live_lookups_ = 0; // of names, by other threads
 
-    intrusive_list<io_record> records_;             // bound to this loop
-    std::vector<std::unique_ptr<io_record>> spare_; // closed and unheld, for the next sockets
-    std::vector<idle_state*> touched_;              // get their clock reading before the poll
-    intrusive_list<io_record, starved_tag> paused_; // listeners without descriptors
+    intrusive_list<io_record> records_; // bound to this loop
+    intrusive_list<io_record> spare_;   // owned: closed and unheld, for the next sockets
+    intrusive_list<idle_state, touched_tag> touched_; // get their clock reading before the poll
+    intrusive_list<io_record, starved_tag> paused_;   // listeners without descriptors
 };
 
 void print_to_standard_error(std::string_view text) noexcept;

@@ -23,8 +23,13 @@ result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
     int error = 0;
     void* const memory = sys::map_memory(count * buffer_size, MAP_NORESERVE, error);
     if (memory == nullptr) return fail(std::error_code{error, std::system_category()});
-    return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
-                            told};
+    try {
+        return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
+                                told};
+    } catch (...) {
+        sys::unmap_memory(memory, count * buffer_size);
+        throw;
+    }
 }
 
 receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* told)

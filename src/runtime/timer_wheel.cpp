@@ -55,7 +55,10 @@ std::optional<timer_wheel::time_point> timer_wheel::next() const noexcept {
     pour_settled();
     const auto first = first_ns();
     if (!first) return std::nullopt;
-    return time_point{clock::duration{*first}};
+    // Not at the start of a slot that is before soonest(): fire() does nothing until then, so
+    // whoever came would come again and again. On the lowest level it is the tick of what is due.
+    const bool exact = first_occupied().level == 0;
+    return time_point{clock::duration{exact ? *first : std::max(*first, soonest_ns_)}};
 }
 
 /// When the first slot that is not empty is to be looked at.

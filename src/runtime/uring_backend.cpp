@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #include <poll.h>
 
@@ -29,6 +30,8 @@ result<> uring_backend::open(const loop_options& options) {
     if (const int outcome = buffers_.open(ring_, pool_->count(), receive_group); outcome != 0) {
         return fail(sys::error_from(outcome));
     }
+    // All that fits into the queue, so that set_aside() cannot fail. Memory only when it is used.
+    aside_.reserve(ring_.get()->cq.ring_entries);
     read_ahead_ = std::max<std::size_t>(options.read_ahead, 1);
     post_buffers(first_buffers);
     return {};
@@ -205,8 +208,9 @@ int uring_backend::native_handle() noexcept {
     if (!embed_) {
         const int made = sys::eventfd(1);
         if (made < 0) return -1;
-        embed_.reset(made);
-        ring_.signal_completions(made);
+        unique_fd signalled{made};
+        if (ring_.signal_completions(made) < 0) return -1; // no memory
+        embed_ = std::move(signalled);
         handle_.store(made, std::memory_order_release);
     }
     return embed_.get();

@@ -74,7 +74,6 @@ private:
     static constexpr int most_rounds = 64;
     static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
-    static constexpr std::size_t most_ahead_connections = 64;
 
     // --- the ring ---
 
@@ -303,6 +302,7 @@ private:
     // --- accepting ---
 
     void want_accept(io_record& record) noexcept;
+    void accept_ahead(io_record& record, int connection) noexcept;
     void accept_completed(io_record& record, const uring::completion& seen) noexcept;
 
     /// An accept in the kernel keeps the socket listening, so its end is not left for later: nobody

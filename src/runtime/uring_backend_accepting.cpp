@@ -4,6 +4,7 @@
 #include "runtime/uring_backend.hpp"
 
 #include <cerrno>
+#include <new>
 
 namespace simplenet::inline v0::detail {
 
@@ -17,6 +18,18 @@ void uring_backend::want_accept(io_record& record) noexcept {
     hold(record);
 }
 
+void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
+    accept_state& accepting = *record.accepting;
+    try {
+        accepting.ahead.push_back(connection);
+    } catch (const std::bad_alloc&) {
+        // Taken off the queue already, and there is no place for it: its client hears of it.
+        close_descriptor(connection);
+        return loop_.pause_accepting(record);
+    }
+    if (accepting.ahead.size() - accepting.next >= accept_state::most_ahead) disarm(record);
+}
+
 void uring_backend::accept_completed(io_record& record, const uring::completion& seen) noexcept {
     accept_state& accepting = *record.accepting;
     const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
@@ -26,8 +39,7 @@ void uring_backend::accept_completed(io_record& record, const uring::completion&
         if (record.closing) {
             close_descriptor(seen.res);
         } else {
-            accepting.ahead.push_back(seen.res);
-            if (accepting.ahead.size() - accepting.next >= most_ahead_connections) disarm(record);
+            accept_ahead(record, seen.res);
         }
     } else if (is_shortage(-seen.res)) {
         if (!record.closing) loop_.pause_accepting(record);

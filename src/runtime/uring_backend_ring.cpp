@@ -2,8 +2,6 @@
 
 #include "sys/calls.hpp"
 
-#include <simplenet/core/contract.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -15,7 +13,6 @@ namespace {
 // Newer than the headers of liburing 2.3.
 constexpr unsigned enter_no_iowait = 1U << 7;    // Linux 6.15, IORING_ENTER_NO_IOWAIT
 constexpr unsigned feature_no_iowait = 1U << 17; // Linux 6.15, IORING_FEAT_NO_IOWAIT
-constexpr unsigned register_enable_rings = 12;   // liburing 2.3 declares and does not export it
 
 constexpr unsigned smallest_entries = 8;
 constexpr unsigned smallest_completions = 256;
@@ -97,7 +94,7 @@ int ring::open(unsigned entries, unsigned completions, unsigned flags) noexcept 
 }
 
 int ring::enable() noexcept {
-    const int outcome = sys::uring_register(ring_.ring_fd, register_enable_rings, nullptr, 0);
+    const int outcome = sys::uring_enable(ring_.ring_fd);
     if (outcome < 0) return outcome;
     io_uring_register_ring_fd(&ring_); // saves a descriptor look-up an enter; may fail
     return 0;
@@ -105,9 +102,8 @@ int ring::enable() noexcept {
 
 // Not by liburing, which before 2.5 fails here on Linux < 6.3 once the ring's descriptor is
 // registered (axboe/liburing#877).
-void ring::signal_completions(int eventfd) noexcept {
-    const int outcome = sys::uring_register(ring_.ring_fd, IORING_REGISTER_EVENTFD, &eventfd, 1);
-    SIMPLENET_EXPECTS(outcome == 0, "the ring would not signal its completions");
+int ring::signal_completions(int eventfd) noexcept {
+    return sys::uring_register(ring_.ring_fd, IORING_REGISTER_EVENTFD, &eventfd, 1);
 }
 
 buffer_ring::~buffer_ring() {

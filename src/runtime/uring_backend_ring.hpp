@@ -66,7 +66,7 @@ public:
     }
 
     /// Completions make `eventfd` readable.
-    void signal_completions(int eventfd) noexcept;
+    [[nodiscard]] int signal_completions(int eventfd) noexcept;
 
     /// An entry to prepare, or null if the queue is full.
     io_uring_sqe* next_entry() noexcept { return io_uring_get_sqe(&ring_); }

@@ -2,6 +2,8 @@
 
 #include <simplenet/runtime/with_stop.hpp>
 
+#include <utility>
+
 namespace simplenet::inline v0::detail {
 
 namespace {
@@ -14,11 +16,21 @@ void stop_now(stop_target& target, stop_reason why) noexcept {
 
 } // namespace
 
+void stop_target::run() noexcept {
+    const auto here = std::move(self);
+    stop_now(*here, why);
+}
+
+void stop_target::drop() noexcept {
+    const auto here = std::move(self);
+}
+
 void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept {
     // On the loop's thread at once, so that the operation after the request is refused already.
     if (run_queue::current() == target->queue) return stop_now(*target, why);
-    auto later = [target, why] { stop_now(*target, why); };
-    static_cast<loop*>(target->queue)->post(*new posted_call<decltype(later)>{std::move(later)});
+    target->why = why;
+    target->self = target;
+    static_cast<loop*>(target->queue)->post(*target);
 }
 
 } // namespace simplenet::inline v0::detail

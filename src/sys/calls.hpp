@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <ctime>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -245,6 +246,14 @@ template <class T>
 
 /// Removes the socket at `path`; ENOTSOCK if something else is there, a symbolic link included.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;
+
+/// CLOCK_MONOTONIC, which is what std::chrono::steady_clock reads.
+[[nodiscard]] inline std::chrono::steady_clock::time_point monotonic_now() noexcept {
+    timespec now; // clock_gettime(2) cannot fail here
+    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
+    return std::chrono::steady_clock::time_point{std::chrono::seconds{now.tv_sec} +
+                                                 std::chrono::nanoseconds{now.tv_nsec}};
+}
 
 /// fcntl(2), F_GETFD: whether there is such a descriptor.
 [[nodiscard]] int get_descriptor_flags(int fd) noexcept;

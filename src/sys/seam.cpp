@@ -25,15 +25,16 @@ public:
 
 const char* to_string(call which) noexcept {
     static constexpr std::array names{
-        "accept",         "bind",         "close",          "connect",     "epoll_create",
-        "epoll_ctl",      "epoll_pwait2", "epoll_wait",     "eventfd",     "fcntl",
-        "freeaddrinfo",   "getaddrinfo",  "getpeername",    "getsockname", "getsockopt",
-        "if_nametoindex", "listen",       "lstat",          "mmap",        "munmap",
-        "pipe",           "poll",         "pread",          "read",        "recv",
-        "recvfrom",       "recvmmsg",     "recvmsg",        "send",        "sendfile",
-        "sendmmsg",       "sendmsg",      "sendto",         "setsockopt",  "shutdown",
-        "signalfd",       "socket",       "socketpair",     "splice",      "thread",
-        "unlink",         "uring_enter",  "uring_register", "uring_setup", "write"};
+        "accept",         "bind",         "close",       "connect",        "epoll_create",
+        "epoll_ctl",      "epoll_pwait2", "epoll_wait",  "eventfd",        "fcntl",
+        "freeaddrinfo",   "getaddrinfo",  "getpeername", "getsockname",    "getsockopt",
+        "if_nametoindex", "listen",       "lstat",       "mmap",           "munmap",
+        "pipe",           "poll",         "pread",       "read",           "recv",
+        "recvfrom",       "recvmmsg",     "recvmsg",     "send",           "sendfile",
+        "sendmmsg",       "sendmsg",      "sendto",      "setsockopt",     "shutdown",
+        "signalfd",       "socket",       "socketpair",  "splice",         "thread",
+        "unlink",         "uring_enable", "uring_enter", "uring_register", "uring_setup",
+        "write"};
     static_assert(names.size() == static_cast<std::size_t>(call::count_of_calls));
     return names[static_cast<std::size_t>(which)];
 }
@@ -54,7 +55,13 @@ intercepting::~intercepting() {
 
 long pending_call::make() noexcept {
     interceptor* const asked = next_;
-    if (asked == nullptr) return make_(function_, arguments_);
+    if (asked == nullptr) {
+        // It may sleep there, and nobody is to wait for that.
+        inside.fetch_sub(1);
+        const long outcome = make_(function_, arguments_);
+        inside.fetch_add(1);
+        return outcome;
+    }
     next_ = asked->next();
     const long outcome = asked->on_call(*this);
     next_ = asked; // so that it may be made again

@@ -62,6 +62,7 @@ enum class call : std::uint8_t {
     splice,
     thread, // pthread_create(3), by way of std::thread
     unlink,
+    uring_enable,
     uring_enter,
     uring_register,
     uring_setup,
@@ -193,7 +194,8 @@ private:
 };
 
 /// Has an interceptor installed, for the whole process, as long as it lives. They end in the
-/// reverse order; the end waits for threads that are in a call.
+/// reverse order; the end waits for threads that are in an interceptor, not for those that are in
+/// the kernel.
 class intercepting {
 public:
     explicit intercepting(interceptor& with) noexcept;

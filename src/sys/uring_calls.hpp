@@ -24,6 +24,10 @@ namespace simplenet::inline v0::detail::sys {
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
+/// io_uring_register(2), IORING_REGISTER_ENABLE_RINGS: the calling thread is the one that submits.
+// Not by liburing, which declares it in 2.3 and does not export it.
+[[nodiscard]] int uring_enable(int ring) noexcept;
+
 /// io_uring_register(2).
 [[nodiscard]] int uring_register(int ring, unsigned what, void* argument, unsigned count) noexcept;
 

@@ -49,12 +49,12 @@ class connect_by_name_test : public testing::backend_test {
 protected:
     void SetUp() override {
         backend_test::SetUp();
-        before_ = testing::open_descriptor_count();
+        before_ = testing::open_descriptors();
     }
     void TearDown() override {
         // Of a loop that goes on living.
         if (!HasFailure() && !IsSkipped()) {
-            EXPECT_LE(testing::open_descriptor_count(), before_);
+            EXPECT_LE(testing::open_descriptors(), before_);
         }
         backend_test::TearDown();
     }
@@ -173,7 +173,7 @@ TEST_P(connect_by_name_test, an_address_that_is_silent_gets_the_attempt_delay) {
     has(v4, {"127.0.0.3"});
     auto listener = listen_at("127.0.0.3", silent.at().port());
     run([&]() -> task<> {
-        const std::size_t before = testing::open_descriptor_count();
+        const std::size_t before = testing::open_descriptors();
         connect_report report;
         {
             auto stream = co_await async_connect(
@@ -183,7 +183,7 @@ TEST_P(connect_by_name_test, an_address_that_is_silent_gets_the_attempt_delay) {
             if (!stream) co_return;
             EXPECT_EQ(or_throw(stream->remote_endpoint()), or_throw(listener.local_endpoint()));
             // The loser is joined and closed already.
-            EXPECT_EQ(testing::open_descriptor_count(), before + 1);
+            EXPECT_EQ(testing::open_descriptors(), before + 1);
         }
         EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3"));
         EXPECT_EQ(report.attempts[0].error, canceled);
@@ -358,7 +358,7 @@ TEST_P(connect_by_name_test, a_huge_limit_is_no_limit) {
 TEST_P(connect_by_name_test, a_stop_at_any_moment_leaves_nothing_behind) {
     const testing::full_listener silent{endpoint{or_throw(ip_address::parse("127.0.0.2")), 0}};
     auto listener = listen_at("127.0.0.4", silent.at().port());
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     bool succeeded = false;
     for (int at = 0; at < 400 && !succeeded; ++at) {
         run([&]() -> task<> {
@@ -385,7 +385,7 @@ TEST_P(connect_by_name_test, a_stop_at_any_moment_leaves_nothing_behind) {
                 EXPECT_EQ(error_of(stream), canceled);
             }
         });
-        ASSERT_EQ(testing::open_descriptor_count(), before) << "stopped at turn " << at;
+        ASSERT_EQ(testing::open_descriptors(), before) << "stopped at turn " << at;
     }
     EXPECT_TRUE(succeeded);
 }

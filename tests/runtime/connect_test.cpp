@@ -84,13 +84,13 @@ TEST_P(connect_test, connect_reports_refusal) {
         auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
         return or_throw(listener.local_endpoint());
     }();
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
         for (int round = 0; round < 20; ++round) {
             EXPECT_EQ(error_of(co_await async_connect(nobody)), std::errc::connection_refused);
         }
     });
-    EXPECT_EQ(testing::open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST_P(connect_test, connect_reports_a_source_address_that_is_not_ours) {
@@ -141,19 +141,19 @@ TEST_P(connect_test, connect_without_descriptors_says_so) {
 
 TEST_P(connect_test, a_connection_nobody_answers_ends_at_its_deadline_and_not_earlier) {
     const testing::full_listener busy;
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
         const auto start = clock::now();
         EXPECT_EQ(error_of(co_await with_timeout(async_connect(busy.at()), 10ms)),
                   errc::deadline_exceeded);
         EXPECT_GE(clock::now() - start, 10ms);
     });
-    EXPECT_EQ(testing::open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
     const testing::full_listener busy;
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
         for (int round = 0; round < 10; ++round) {
             auto connecting = spawn([&]() -> task<> {
@@ -164,13 +164,13 @@ TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
             co_await connecting;
         }
     });
-    EXPECT_EQ(testing::open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_or_closed) {
     auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
             auto connecting =
@@ -183,12 +183,12 @@ TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_o
             }
         }
     });
-    EXPECT_EQ(testing::open_descriptor_count(), before);
+    EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST_P(connect_test, the_end_of_the_loop_ends_a_connection_that_is_being_made) {
     const testing::full_listener busy;
-    const std::size_t before = testing::open_descriptor_count();
+    const std::size_t before = testing::open_descriptors();
     std::error_code end;
     remake_loop();
     loop().spawn([&]() -> task<> { end = error_of(co_await async_connect(busy.at())); });
@@ -196,7 +196,7 @@ TEST_P(connect_test, the_end_of_the_loop_ends_a_connection_that_is_being_made) {
     destroy_loop();
 
     EXPECT_EQ(end, canceled);
-    EXPECT_LE(testing::open_descriptor_count(), before);
+    EXPECT_LE(testing::open_descriptors(), before);
 }
 
 // --- Unix domain ---------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ TEST_P(descriptors_test, those_that_nobody_takes_are_closed) {
         auto [ours, theirs] = connect_raw_local();
         std::array<char, 64> buffer{};
         static_cast<void>(co_await with_timeout(ours.read_some(buffer), 1ms));
-        const int before = open_descriptors();
+        const std::size_t before = open_descriptors();
         const std::vector<int> many(50, out.get());
         for (int round = 0; round < 4; ++round) {
             send_with(theirs, "ignored", many);
@@ -314,7 +314,7 @@ TEST_P(descriptors_test, more_than_the_limit_is_an_error_that_keeps_the_bytes) {
     run([&]() -> task<> {
         std::array<char, 64> buffer{};
         static_cast<void>(co_await with_timeout(ours.read_some(buffer), 1ms));
-        const int before = open_descriptors();
+        const std::size_t before = open_descriptors();
         send_with(theirs, "three", std::vector<int>(3, out.get()));
         auto got = co_await ours.receive_descriptors(buffer, 2);
         EXPECT_EQ(error_of(got), errc::limit_exceeded);
@@ -339,7 +339,7 @@ TEST_P(descriptors_test, a_process_without_room_for_them_is_told_and_leaks_none)
     run([&]() -> task<> {
         std::array<char, 64> buffer{};
         static_cast<void>(co_await with_timeout(ours.read_some(buffer), 1ms));
-        const int before = open_descriptors();
+        const std::size_t before = open_descriptors();
         send_with(theirs, "ten", std::vector<int>(10, out.get()));
         theirs.send("behind");
         {
@@ -378,7 +378,7 @@ TEST_P(descriptors_test, a_stream_that_is_closed_with_descriptors_unread_closes_
 }
 
 TEST_P(descriptors_test, the_end_of_a_loop_with_reads_in_flight_leaks_nothing) {
-    const int before = open_descriptors();
+    const std::size_t before = open_descriptors();
     {
         auto [ours, theirs] = connect_raw_local();
         auto [out, in] = make_pipe();

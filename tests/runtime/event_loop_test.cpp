@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/descriptor_limit.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 
@@ -24,6 +25,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -399,6 +401,9 @@ TEST_P(event_loop_test, a_post_after_a_run_makes_the_native_handle_readable) {
 }
 
 TEST_P(event_loop_test, an_owner_that_watches_handle_and_timer_can_drive_an_echo) {
+    if (to_string(GetParam()) == std::string_view{"simulated"}) {
+        GTEST_SKIP() << "events that the perturbed kernel holds back do not show at the handle";
+    }
     auto [left, right] = or_throw(local_stream::pair());
     bool done = false;
     auto echo = [](local_stream stream) -> task<> {

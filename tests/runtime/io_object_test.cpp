@@ -148,12 +148,18 @@ TEST_P(io_object_test, close_ends_receive_exact_reads_and_accept_as_canceled) {
     });
 }
 
-TEST_P(io_object_test, a_read_whose_bytes_were_seen_but_not_taken_is_canceled_by_close) {
+// Whether the loop has taken them for the read by then is up to the backend: success beats a close.
+TEST_P(io_object_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_has_them) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
             std::array<std::byte, 8> buffer;
-            EXPECT_EQ(error_of(co_await ours.read_some(buffer)), canceled);
+            const auto count = co_await ours.read_some(buffer);
+            if (count) {
+                EXPECT_EQ(*count, 1U);
+            } else {
+                EXPECT_EQ(error_of(count), canceled);
+            }
         });
         co_await turns(3);
         theirs.send("x");

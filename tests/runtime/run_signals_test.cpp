@@ -222,8 +222,9 @@ TEST_P(signal_set_in_a_program_test, what_nobody_received_has_its_effect_when_it
     EXPECT_EQ(program.end(), killed_by_term);
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, run_signals_test, all_backends, backend_name);
-INSTANTIATE_TEST_SUITE_P(backends, signal_set_in_a_program_test, all_backends, backend_name);
+// In another process, which has a kernel of its own.
+INSTANTIATE_TEST_SUITE_P(backends, run_signals_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, signal_set_in_a_program_test, real_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::inline v0::testing

@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
 #include "support/process.hpp"
 
 #include <simplenet/coro/spawn.hpp>

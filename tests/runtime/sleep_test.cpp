@@ -55,6 +55,15 @@ TEST_P(sleep_test, the_thread_does_not_sleep_for_less_than_a_tick) {
     });
 }
 
+// Waits of a second and more are handed to the kernel in parts.
+TEST_P(sleep_test, a_long_one_does_not_end_early_either) {
+    run([]() -> task<> {
+        const auto start = clock::now();
+        EXPECT_TRUE(co_await async_sleep(1050ms));
+        EXPECT_GE(clock::now() - start, 1050ms);
+    });
+}
+
 TEST_P(sleep_test, until_never_ends_early) {
     run([]() -> task<> {
         for (int round = 0; round < 20; ++round) {

@@ -1,6 +1,7 @@
 // The end of a loop (promise 10): every task ends, nothing is resumed for ever, nothing leaks.
 
 #include "support/backend_test.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 
@@ -66,7 +67,7 @@ protected:
 
 private:
     std::ptrdiff_t frames_ = 0;
-    std::ptrdiff_t descriptors_ = 0;
+    std::size_t descriptors_ = 0;
 };
 
 /// Writes its name when it dies.

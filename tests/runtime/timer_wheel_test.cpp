@@ -283,6 +283,26 @@ TEST(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
     }
 }
 
+// The start of their slot was before soonest(), and there fire() did nothing: whoever went by
+// next() came again and again.
+TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot) {
+    timer_wheel wheel{start};
+    int fired = 0;
+    timer first{[&] { ++fired; }};
+    timer second{[&] { ++fired; }};
+    wheel.insert_after(first, 100ms);
+    wheel.insert_after(second, 101ms);
+    wheel.settle(start);
+
+    int steps = 0;
+    while (const auto next = wheel.next()) {
+        ASSERT_LE(++steps, 20) << "next() leads nowhere";
+        wheel.fire(*next);
+    }
+
+    EXPECT_EQ(fired, 2);
+}
+
 TEST(timer_wheel_test, firing_may_arm_and_what_is_due_then_waits_for_the_next_call) {
     timer_wheel wheel{start};
     int count = 0;

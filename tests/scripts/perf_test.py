@@ -12,15 +12,23 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
-from perf import compare, goals, lines, machine, paired, programs, report
+from perf import compare, data, goals, lines, machine, paired, programs, report, scenarios, tables
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
 from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
 from perf.subjects import Subject, Tools
-from perf.suite import Suite
+from perf.suite import Suite, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def setUpModule():
+    """Nothing here has sockets that the kernel must finish with."""
+    patch = mock.patch.object(programs, "settle", lambda: None)
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
 
 
 class PairedTest(unittest.TestCase):
@@ -351,11 +359,16 @@ class CommandTest(unittest.TestCase):
     """What is wrong with the command line is said at once, without a traceback."""
 
     def run_suite(self, *words, **environment):
+        """(status, standard output, standard error)"""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PERF_")}
-        return subprocess.run(
-            [sys.executable, "-B", "-m", "perf.suite", "--build", "/nonexistent", "--root", ROOT, *words],
-            env={**clean, **environment}, capture_output=True, text=True, timeout=30,
-        )  # fmt: skip
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, {**clean, **environment}, clear=True):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    status = main(["--build", "/nonexistent", "--root", ROOT, *words])
+                except SystemExit as ended:
+                    status = ended.code
+        return status, out.getvalue(), err.getvalue()
 
     def test_is_refused(self):
         for words, environment in (
@@ -367,22 +380,30 @@ class CommandTest(unittest.TestCase):
             ([], {"PERF_SIZES": "abc"}),
             ([], {"PERF_REPEAT": "2"}),
         ):
-            done = self.run_suite("--check", *words, **environment)
             with self.subTest(words=words, environment=environment):
-                self.assertEqual(done.returncode, 2)
-                self.assertNotIn("Traceback", done.stderr)
+                status, _, said = self.run_suite("--check", *words, **environment)
+                self.assertEqual(status, 2)
+                self.assertTrue(said)
 
     def test_is_accepted(self):
-        self.assertEqual(self.run_suite("--check", "--quick", "--scenario", "udp|micro").returncode, 0)
+        self.assertEqual(self.run_suite("--check", "--quick", "--scenario", "udp|micro")[0], 0)
 
     def test_a_build_that_nobody_ships_is_not_measured(self):
-        done = self.run_suite("--quick", "--no-save")
-        self.assertEqual((done.returncode, "only Release" in done.stderr), (2, True))
+        status, _, said = self.run_suite("--quick", "--no-save")
+        self.assertEqual((status, "only Release" in said), (2, True))
+
+    def test_every_scenario_has_its_cases(self):
+        for mode in ("--quick", "--full"):
+            status, said, _ = self.run_suite("--list", mode)
+            self.assertEqual(status, 0)
+            for name in scenarios.SCENARIOS:
+                if (name, mode) != ("instructions_io_uring", "--quick"):
+                    self.assertRegex(said, rf"(?m)^{name}\b")
 
     def test_the_list_needs_no_build(self):
-        done = self.run_suite("--list", "--scenario", "tcp_echo")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("tcp_echo 64B: (ours) (asio) (bare)", done.stdout)
+        status, said, _ = self.run_suite("--list", "--scenario", "tcp_echo")
+        self.assertEqual(status, 0)
+        self.assertIn("tcp_echo 64B: (ours) (asio) (bare)", said)
 
 
 class MachineTest(unittest.TestCase):
@@ -589,12 +610,104 @@ class SuiteTest(unittest.TestCase):
         self.assertFalse(any(each.endswith("install ") for each in missing.values()))
         self.assertTrue(missing["tokio"])
 
+    def test_who_takes_too_long_is_asked_to_end_first(self):
+        # As scripts/perf_check.sh, which has a server to end.
+        with tempfile.TemporaryDirectory() as place:
+            told = os.path.join(place, "told")
+            script = f"trap 'touch {told}; exit' TERM; while :; do sleep 0.05; done"
+            with self.assertRaises(programs.Failed):
+                programs.run_text(["bash", "-c", script], None, 2)
+            self.assertTrue(os.path.exists(told))
+
     def test_a_server_that_does_not_start_says_why(self):
         script = "import sys; print('no port', file=sys.stderr); sys.exit(3)"
         with self.assertRaises(programs.Failed) as caught:
             with programs.Server([sys.executable, "-c", script], None):
                 pass
         self.assertIn("no port", str(caught.exception))
+
+
+class TablesTest(unittest.TestCase):
+    """From what the suite wrote to the README."""
+
+    META = {
+        "date": "2026-01-02", "began": "2026-01-02T03:04:05+00:00", "commit": "abc", "processor": "P",
+        "processors": 2, "kernel": "6", "compiler": "c++", "flags": "-O3", "boost": "1.81", "tokio": "1",
+        "libuv": "1", "libevent": "2", "busy": 0.0, "complete": True,
+    }  # fmt: skip
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+
+    def write(self, name="run", **meta):
+        settings = Settings("quick", {"PERF_REPEATS": "6"})
+        suite = Suite(Tools("/nonexistent", "/nonexistent", settings), settings, io.StringIO(), look=lambda: 0.0)
+        cost = {"ours_epoll_read_some": 80.0, "ours_io_uring_receive": 99.999, "asio_epoll": 100.0, "libuv": 90.0}
+        subjects = [
+            Subject(each, ["true"], each.startswith("ours"), backend="io_uring" if "uring" in each else "epoll")
+            for each in cost
+        ]
+        slower = itertools.count(100)  # the machine gets slower all the time: only pairs know
+
+        def measure(subject, _):
+            return {"server_cpu_ns": cost[subject.twin or subject.name] * (1 + 1e-4 * next(slower))}
+
+        case = Case("async_tcp_echo", "64B_100", suite.tools.chosen(subjects), measure, ["server_cpu_ns"])
+        suite.run_case(case, Progress(1, io.StringIO()))
+        where = os.path.join(self.place, name)
+        report.write(where, {**self.META, **meta}, settings, suite.runs, suite.results, suite.text)
+        return where
+
+    def test_a_table_has_paired_figures_and_says_what_is_a_tie(self):
+        text = tables.markdown(data.Data(self.write()), self.place)
+        self.assertIn("| libsimplenet, epoll, `read_some` | 0.80 |", text)
+        self.assertIn("| libsimplenet, io_uring, `receive()` | ≈ 1.00 |", text)
+        self.assertIn("| libuv | 0.90 |", text)
+        self.assertNotIn("tokio, current thread", text)  # did not run
+        self.assertNotIn("control", text)
+        self.assertNotIn("Pieces", text)  # nothing of it was measured
+
+    def test_a_table_says_where_it_comes_from(self):
+        text = tables.markdown(data.Data(self.write()), self.place)
+        for said in ("2026-01-02", "commit abc", "[run](run)", "generate_perf_figures.py"):
+            self.assertIn(said, text)
+        with open(os.path.join(self.place, "echo_64.svg"), "w"):
+            pass
+        shown = tables.markdown(data.Data(self.write("drawn")), self.place, self.place)
+        self.assertIn("(echo_64.svg)", shown)
+        self.assertNotIn("micro.svg", shown)
+        self.assertIn("not completed", tables.markdown(data.Data(self.write("half", complete=False)), self.place))
+
+    def test_counts_have_a_column_for_each_call(self):
+        run = data.Data(self.write())
+        for name, value in (("system_calls", 3.0), ("calls_send", 1.0), ("calls_recv", 2.0)):
+            run.medians["system_calls", "echo_64B_1", name] = {"ours_epoll_receive": value}
+        run.medians["system_calls", "echo_64B_1", "calls_brk"] = {"libuv": 0.01}
+        text = tables.counts(run)
+        self.assertIn("| echo, 64B, 1 | recv | send | brk | all |", text)
+        self.assertIn("| libsimplenet, epoll, `receive()` | 2.00 | 1.00 |  | 3.00 |", text)
+
+    def test_the_newest_is_the_latest_complete_one(self):
+        self.assertIsNone(data.newest(self.place))
+        self.write("z-early", began="2026-01-02T03:04:05+00:00")
+        self.write("a-late", began="2026-01-02T13:04:05+00:00")
+        self.write("b-partial", began="2026-01-03T13:04:05+00:00", complete=False)
+        os.makedirs(os.path.join(self.place, "empty"))
+        self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late"))
+
+    def test_tables_replace_what_is_between_the_marks(self):
+        before = f"# A\n\n{tables.BEGIN}\nold\n{tables.END}\n\nend\n"
+        once = tables.update(before, "new\n")
+        self.assertEqual(once, f"# A\n\n{tables.BEGIN}\n\nnew\n\n{tables.END}\n\nend\n")
+        self.assertEqual(tables.update(once, "new\n"), once)
+        with self.assertRaises(ValueError):
+            tables.update("# A\n", "new\n")
+
+    def test_the_readme_has_a_place_for_them(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            tables.update(file.read(), "")
 
 
 class ProgramsTest(unittest.TestCase):

@@ -80,7 +80,7 @@ TYPED_TEST(descriptor_transfers_test, what_cannot_be_sent_is_refused_whole) {
 }
 
 TYPED_TEST(descriptor_transfers_test, those_that_are_not_taken_are_closed) {
-    const int before = open_descriptors();
+    const std::size_t before = open_descriptors();
     send_with(*this->theirs, "limit", std::vector<int>(20, 0));
     const auto limited = this->ours->receive_descriptors(this->buffer, 19);
     EXPECT_EQ(error_of(limited), errc::limit_exceeded);
@@ -108,7 +108,7 @@ TYPED_TEST(descriptor_transfers_test, control_data_that_nobody_asked_for_is_no_h
     const int fd = this->ours->native_handle();
     testing::checked(::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
     const bool pidfds = ::setsockopt(fd, SOL_SOCKET, pass_pidfd, &on, sizeof on) == 0;
-    const int before = open_descriptors();
+    const std::size_t before = open_descriptors();
     send_with(*this->theirs, "x", std::vector<int>(most_descriptors, 0));
     {
         const auto got = this->ours->receive_descriptors(this->buffer);

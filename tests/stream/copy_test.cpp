@@ -369,10 +369,10 @@ TEST_P(copy_after_much_test, it_holds_no_pipe_while_it_waits) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     auto beside = [&]() -> task<> {
-        const std::size_t before = testing::open_descriptor_count(); // with the spare pipe
+        const std::size_t before = testing::open_descriptors(); // with the spare pipe
         auto copying = spawn(async_copy(from, to));
         co_await pass_on(source, sink, much);
-        EXPECT_EQ(testing::open_descriptor_count(), before);
+        EXPECT_EQ(testing::open_descriptors(), before);
         copying.request_stop();
         static_cast<void>(co_await copying);
     };

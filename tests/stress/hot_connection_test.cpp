@@ -123,8 +123,9 @@ TEST_P(hot_connection_test, a_hundred_others_are_answered_in_time) {
         return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
     };
     const auto p99 = measured[measured.size() * 99 / 100];
-    // The machine may be busy with other things; a starved one would wait for seconds.
-    EXPECT_LT(p99, 250ms * testing::patience);
+    if (testing::full_form()) { // on a machine that has nothing else to do
+        EXPECT_LT(p99, 250ms * testing::patience);
+    }
     EXPECT_GT(swallowed, 0U);
     testing::report_figures(std::to_string(measured.size()) + " pings of " +
                             std::to_string(pingers) + ": median " +

@@ -1,10 +1,17 @@
 #pragma once
-// backend_test: the fixture of everything that touches a loop; each test runs on both backends.
+// backend_test: the fixture of everything that touches a loop; each test runs on both backends, and
+// where there are seams on epoll over a kernel that makes use of its liberties.
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 
+#if SIMPLENET_SEAMS
+#include "runtime/backend_driver.hpp"
+#include "simulation/perturbed_kernel.hpp"
+#endif
+
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -69,7 +76,11 @@ inline bool is_required(backend which) {
 /// Gives each test a fresh event_loop on the backend named by the parameter.
 class backend_test : public ::testing::TestWithParam<backend> {
 protected:
-    void SetUp() override { remake_loop(); }
+    void SetUp() override {
+        // The child of a plain one could not run the loop that the test made before it.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        remake_loop();
+    }
     void TearDown() override { loop_.reset(); }
 
     [[nodiscard]] event_loop& loop() { return *loop_; }
@@ -78,6 +89,7 @@ protected:
     void remake_loop(loop_options options = {}) {
         options.backend = GetParam();
         loop_.reset();
+        perturb();
         auto made = event_loop::create(options);
         if (!made && made.error() == errc::backend_unavailable) {
             ASSERT_FALSE(is_required(GetParam()))
@@ -109,6 +121,22 @@ protected:
     }
 
 private:
+#if SIMPLENET_SEAMS
+    /// Of every run of a test the same, unless SIMPLENET_SEED says otherwise; with threads and
+    /// peers the run is not.
+    void perturb() {
+        if (GetParam() != detail::simulated_backend || kernel_) return;
+        std::uint64_t seed = 0;
+        if (const char* const text = std::getenv("SIMPLENET_SEED"); text != nullptr) {
+            seed = std::strtoull(text, nullptr, 10);
+        }
+        kernel_.emplace(seed);
+    }
+    std::optional<simulation::perturbed_kernel> kernel_;
+#else
+    void perturb() {}
+#endif
+
     template <class Body>
     static task<> guarded(Body& body) {
         try {
@@ -123,7 +151,14 @@ private:
     std::optional<event_loop> loop_;
 };
 
-inline const auto all_backends = ::testing::Values(backend::epoll, backend::io_uring);
+/// For tests that measure the kernel, or what the library asks of it.
+inline const auto real_backends = ::testing::Values(backend::epoll, backend::io_uring);
+#if SIMPLENET_SEAMS
+inline const auto all_backends =
+    ::testing::Values(backend::epoll, backend::io_uring, detail::simulated_backend);
+#else
+inline const auto all_backends = real_backends;
+#endif
 inline const auto backend_name = [](const auto& info) {
     return std::string{to_string(info.param)};
 };

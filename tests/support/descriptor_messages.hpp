@@ -1,5 +1,5 @@
 #pragma once
-// What a peer does with descriptors by plain system calls, and how a test counts what is open.
+// What a peer does with descriptors by plain system calls.
 
 #include "support/raw_peer.hpp"
 
@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstring>
-#include <dirent.h>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -73,16 +72,6 @@ inline bool same_file(int one, int other) {
     struct stat right{};
     return ::fstat(one, &left) == 0 && ::fstat(other, &right) == 0 && left.st_dev == right.st_dev &&
            left.st_ino == right.st_ino;
-}
-
-/// How many descriptors this process has open.
-inline int open_descriptors() {
-    int count = 0;
-    DIR* const all = ::opendir("/proc/self/fd");
-    while (::readdir(all) != nullptr)
-        ++count;
-    ::closedir(all);
-    return count;
 }
 
 struct pipe_pair {

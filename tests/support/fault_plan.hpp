@@ -3,6 +3,8 @@
 
 #include "sys/seam.hpp"
 
+#include <simplenet/core/contract.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -55,12 +57,10 @@ public:
     }
 
     void fail(entry_kind kind, unsigned index, int error, unsigned times = 1) {
-        const std::lock_guard lock{guard_};
-        entries_[kind].faults.push_back({.from = index, .times = times, .error = error});
+        add(site_of(kind), {.from = index, .times = times, .error = error});
     }
     void shorten(entry_kind kind, unsigned index, std::size_t count, unsigned times = 1) {
-        const std::lock_guard lock{guard_};
-        entries_[kind].faults.push_back({.from = index, .times = times, .at_most = count});
+        add(site_of(kind), {.from = index, .times = times, .at_most = count});
     }
     /// The `index`-th completion is delivered so many polls later.
     void hold(unsigned index, unsigned polls, unsigned times = 1) {
@@ -79,11 +79,11 @@ public:
         const std::lock_guard lock{guard_};
         return calls_[number_of(which)].seen;
     }
-    [[nodiscard]] std::map<entry_kind, unsigned> entries() const {
+    [[nodiscard]] std::vector<std::pair<entry_kind, unsigned>> entries() const {
         const std::lock_guard lock{guard_};
-        std::map<entry_kind, unsigned> counts;
-        for (const auto& [kind, at] : entries_)
-            counts[kind] = at.seen;
+        std::vector<std::pair<entry_kind, unsigned>> counts;
+        for (const entry_site& each : std::span{entries_}.first(kinds_))
+            counts.emplace_back(each.kind, each.at.seen);
         return counts;
     }
     [[nodiscard]] unsigned completions() const {
@@ -126,10 +126,24 @@ private:
         }
     };
 
+    struct entry_site {
+        entry_kind kind;
+        site at;
+    };
+
     static std::size_t number_of(call which) noexcept { return static_cast<std::size_t>(which); }
     void add(site& at, const fault& planned) {
         const std::lock_guard lock{guard_};
         at.faults.push_back(planned);
+    }
+    site& site_of(entry_kind kind) noexcept {
+        const std::lock_guard lock{guard_};
+        for (entry_site& each : std::span{entries_}.first(kinds_)) {
+            if (each.kind == kind) return each.at;
+        }
+        SIMPLENET_EXPECTS(kinds_ != entries_.size(), "a plan has room for 16 kinds of entries");
+        entries_[kinds_].kind = kind;
+        return entries_[kinds_++].at;
     }
     std::optional<fault> take(site& at) noexcept {
         const std::lock_guard lock{guard_};
@@ -176,9 +190,16 @@ private:
     }
     static int family_of(const sockaddr* address) noexcept { return address->sa_family; }
 
+    static bool is_stream(int fd) noexcept {
+        int type = 0;
+        socklen_t size = sizeof type;
+        return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+    }
     static void cut(pending_call& made, std::size_t most) noexcept {
         switch (made.which()) {
         case call::send:
+            if (!is_stream(made.descriptor())) return; // a datagram goes whole
+            return cut_argument(made, 2, most);
         case call::recv:
         case call::pread:
         case call::sendmmsg:
@@ -199,10 +220,8 @@ private:
     }
 
     int on_entry(detail::sys::pending_entry& entry) noexcept override {
-        const std::lock_guard lock{guard_};
-        const auto planned = entries_[{entry.opcode, entry.multishot}].next();
+        const auto planned = take(site_of({entry.opcode, entry.multishot}));
         if (!planned) return 0;
-        ++struck_;
         if (planned->at_most && entry.length > *planned->at_most) {
             entry.length = static_cast<std::uint32_t>(*planned->at_most);
         }
@@ -217,7 +236,8 @@ private:
 
     mutable std::mutex guard_;
     std::array<site, static_cast<std::size_t>(call::count_of_calls)> calls_;
-    std::map<entry_kind, site> entries_;
+    std::array<entry_site, 16> entries_; // no map: allocations may be failing
+    std::size_t kinds_ = 0;
     site completions_;
     site buffers_;
     unsigned struck_ = 0;

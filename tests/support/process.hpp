@@ -2,8 +2,6 @@
 // What tests ask about the process, and how they take things away from it.
 
 #include <cstddef>
-#include <filesystem>
-#include <iterator>
 
 #include <array>
 #include <linux/filter.h>
@@ -12,12 +10,6 @@
 #include <sys/syscall.h>
 
 namespace simplenet::inline v0::testing {
-
-/// How many descriptors this process has open.
-inline std::ptrdiff_t open_descriptors() {
-    const std::filesystem::directory_iterator all{"/proc/self/fd"};
-    return std::distance(begin(all), end(all)); // with the one that counts, each time
-}
 
 /// From here on io_uring_setup(2) fails with `error`: for death tests, it cannot be undone.
 inline bool refuse_io_uring(int error) {

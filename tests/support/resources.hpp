@@ -1,7 +1,7 @@
 #pragma once
 // resources: what must not grow when a test is over.
 
-#include "process.hpp"
+#include "support/descriptors.hpp"
 
 #include <simplenet/coro/frame_allocator.hpp>
 
@@ -14,7 +14,7 @@ namespace simplenet::inline v0::testing {
 /// What this process holds of things that leak.
 struct resources {
     std::ptrdiff_t frames; // coroutine frames of this thread
-    std::ptrdiff_t descriptors;
+    std::size_t descriptors;
 
     static resources now() { return {detail::live_frames(), open_descriptors()}; }
 };

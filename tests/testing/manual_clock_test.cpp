@@ -63,6 +63,22 @@ TEST_P(manual_clock_test, timers_come_in_order) {
     EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
+task<> sleep_for(std::chrono::nanoseconds time) {
+    static_cast<void>(co_await async_sleep(time));
+}
+
+// It used to stand still for ever in front of them.
+TEST_P(manual_clock_test, reaches_sleeps_that_end_nearly_together) {
+    run([&]() -> task<> {
+        auto first = spawn(sleep_for(100ms));
+        auto second = spawn(sleep_for(101ms));
+        co_await first;
+        co_await second;
+
+        EXPECT_GE(clock.elapsed(), 101ms);
+    });
+}
+
 TEST_P(manual_clock_test, stands_still_while_anything_runs) {
     run([&]() -> task<> {
         const auto before = clock.now();

@@ -32,11 +32,13 @@ task<await_result<Awaitable>> run_as_task(Awaitable awaitable) {
 /// A task is taken as it is; anything else gets a coroutine around it.
 template <class Awaitable>
 auto as_task(Awaitable&& awaitable) {
+    // NOLINTBEGIN(bugprone-move-forwarding-reference): taken from whatever it is
     if constexpr (is_task<std::remove_cvref_t<Awaitable>>) {
         return std::move(awaitable);
     } else {
         return run_as_task<std::remove_cvref_t<Awaitable>>(std::move(awaitable));
     }
+    // NOLINTEND(bugprone-move-forwarding-reference)
 }
 
 class arms;

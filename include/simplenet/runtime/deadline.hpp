@@ -146,9 +146,10 @@ private:
 template <class Awaitable, class Limit>
 auto limited(Awaitable&& awaitable, Limit limit) {
     if constexpr (leaf<Awaitable> && reports_errors<await_result<Awaitable>>) {
-        return limited_operation<Awaitable, Limit>{std::move(awaitable), limit};
+        return limited_operation<Awaitable, Limit>{std::forward<Awaitable>(awaitable), limit};
     } else {
-        return scoped_awaiter<Awaitable, limit_policy<Limit>>{std::move(awaitable), limit};
+        return scoped_awaiter<Awaitable, limit_policy<Limit>>{std::forward<Awaitable>(awaitable),
+                                                              limit};
     }
 }
 

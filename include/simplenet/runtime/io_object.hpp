@@ -106,7 +106,7 @@ protected:
     [[nodiscard]] io_record& give_away() noexcept { return *std::exchange(record_, nullptr); }
 
     [[nodiscard]] io_record* record() const noexcept { return record_; }
-    void set_idle_timeout(std::chrono::nanoseconds limit) noexcept;
+    void set_idle_timeout(std::chrono::nanoseconds limit);
     void abort_on_close(bool abort) noexcept;
     /// Descriptors may be attached to what is received: a read ends where they are, with more
     /// behind them (unix(7)), and must not take more than was asked for.

@@ -55,7 +55,7 @@ private:
 template <class T>
 class remote_state final : public remote_state_base {
 public:
-    explicit remote_state(unhandled_hook hook) noexcept
+    explicit remote_state(unhandled_hook hook) // std::stop_source allocates
         : hook_{hook} {}
     remote_state(const remote_state&) = delete;
     remote_state& operator=(const remote_state&) = delete;

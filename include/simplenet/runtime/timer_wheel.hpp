@@ -184,10 +184,10 @@ public:
     /// ask rarely: pours every batch.
     ///
     /// Exact, rounded up to the tick, if the first slot has one timer or is of the lowest level.
-    /// Otherwise it may be too early: then expire() finds nothing due but sorts that slot more
-    /// finely, so that a driver that always goes to next() is there after eight such calls at
-    /// most. While has_fresh() it is the latest time seen, so at once. Never late, not held back
-    /// by cancelled nodes either.
+    /// Otherwise it may be too early, but not before soonest(): then expire() and fire() find
+    /// nothing due but sort that slot more finely, so that a driver that always goes to next() is
+    /// there after eight such calls at most. While has_fresh() it is the latest time seen, so at
+    /// once. Never late, not held back by cancelled nodes either.
     [[nodiscard]] std::optional<time_point> next() const noexcept;
 
     /// Moves every node whose deadline's tick `now` has reached to the back of `due`, by ticks and

@@ -30,7 +30,8 @@ protected:
     ~virtual_time() = default;
 
     clock::time_point now_ = clock::now();
-    bool automatic_ = true; // the loop moves it to the next timer
+    bool automatic_ = true;      // the loop moves it to the next timer
+    bool moved_by_poll_ = false; // what the loop waits for moves it, and never further than it may
 
 private:
     friend loop;

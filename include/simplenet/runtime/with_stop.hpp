@@ -3,6 +3,7 @@
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/posted.hpp>
 
 #include <atomic>
 #include <memory>
@@ -16,11 +17,20 @@ namespace simplenet::inline v0 {
 namespace detail {
 
 /// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
-/// the awaiter and by requests on their way.
-struct stop_target {
-    scope* inner;            // loop thread only; null once the await is over
-    run_queue* const queue;  // for comparing only, from other threads
-    bool came_first = false; // loop thread only: the scope was stopped before the end
+/// the awaiter and by the request on its way, of which there is one at most: it is its own message,
+/// so that a request cannot fail for want of memory.
+struct stop_target final : posted {
+    stop_target(scope* stopped, run_queue* home) noexcept
+        : inner{stopped}
+        , queue{home} {}
+    void run() noexcept override;
+    void drop() noexcept override;
+
+    scope* inner;                      // loop thread only; null once the await is over
+    run_queue* const queue;            // for comparing only, from other threads
+    bool came_first = false;           // loop thread only: the scope was stopped before the end
+    stop_reason why{};                 // of the request on its way
+    std::shared_ptr<stop_target> self; // set while it is
 };
 
 /// Stops `target`: at once on its own thread, by way of the loop's inbox from another one.
@@ -82,8 +92,8 @@ inline namespace runtime {
 ///         `result<T>`, which is operation_canceled if the stop came before the end.
 /// @pre The source's last request from another thread returns before the loop is destroyed.
 /// @par Cost
-/// One allocation for the state that both threads share; one more and, if the loop sleeps, one
-/// system call for a request from another thread.
+/// One allocation for the state that both threads share; if the loop sleeps, one system call for a
+/// request from another thread.
 template <detail::awaitable Awaitable>
 [[nodiscard]] auto with_stop(std::stop_token token, Awaitable awaitable) {
     return detail::scoped_awaiter<Awaitable, detail::token_policy>{std::move(awaitable),

@@ -1,0 +1,298 @@
+#!/usr/bin/env bash
+# Builds and tests the library on systems other than this one: each cell of a table of systems,
+# compilers and options, in a minimal Debian of its own.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+
+# name              suite    compiler  library    type    kind    io_uring
+cells=(
+    "debian12-readme      bookworm -          libstdc++ -       static with"
+    "debian13-readme      trixie   -          libstdc++ -       static with"
+    "gcc12-O3-shared      bookworm g++        libstdc++ Release shared with"
+    "gcc12-O0-no-uring    bookworm g++        libstdc++ Debug   static without"
+    "clang19-O0-gcc12     bookworm clang++-19 libstdc++ Debug   static with"
+    "gcc14-O3             trixie   g++-14     libstdc++ Release static with"
+    "gcc14-O0-shared      trixie   g++-14     libstdc++ Debug   shared with"
+    "clang19-O3           trixie   clang++-19 libstdc++ Release static with"
+    "clang19-O0-libcxx    trixie   clang++-19 libc++    Debug   static with"
+    "clang19-O3-libcxx    trixie   clang++-19 libc++    Release shared with"
+)
+
+usage() {
+    cat <<END
+Usage: scripts/matrix.sh [--list] [--keep] [--jobs N] [CELL]...
+
+Runs the cells named, or all of them, one after the other, and prints a table. Needs root, for
+debootstrap and chroot, and Debian's mirrors.
+
+  -readme   a fresh Debian, minimal but for ccache, and in it the two commands of the README:
+            scripts/quickstart.sh and scripts/test.sh, which install what they need
+  others    a minimal Debian with what the cell needs; configures, builds everything, runs every test
+
+  --list    the cells
+  --keep    leaves the fresh systems of the readme cells behind, to look into
+  --jobs N  compilations and tests at once (default: $(default_jobs) here)
+  --help    this text
+
+Systems and logs lie in \$SIMPLENET_MATRIX_DIR (default: /var/tmp/simplenet-matrix), several GB. They
+are used again; to begin afresh remove the directory. Where ccache is installed here, the cells share
+its cache. \$SIMPLENET_MATRIX_MIRROR is a mirror of Debian instead of debootstrap's own choice.
+END
+}
+
+list_cells() {
+    printf '%-20s %-9s %-11s %-10s %-8s %-7s %s\n' cell suite compiler library type kind io_uring
+    local cell
+    for cell in "${cells[@]}"; do
+        # shellcheck disable=SC2086
+        printf '%-20s %-9s %-11s %-10s %-8s %-7s %s\n' $cell
+    done
+}
+
+keep=no
+jobs=$(default_jobs)
+chosen=()
+while (($# > 0)); do
+    case $1 in
+    --list)
+        list_cells
+        exit 0
+        ;;
+    --keep) keep=yes ;;
+    --jobs)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number"
+        jobs=$2
+        shift
+        ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    *)
+        found=
+        for cell in "${cells[@]}"; do
+            if [[ ${cell%% *} == "$1" ]]; then found=$cell; fi
+        done
+        if [[ -z $found ]]; then
+            warn "no cell $1; see --list"
+            exit 2
+        fi
+        chosen+=("$found")
+        ;;
+    esac
+    shift
+done
+if ((${#chosen[@]} == 0)); then chosen=("${cells[@]}"); fi
+((EUID == 0)) || die "debootstrap and chroot need root."
+want debootstrap have debootstrap
+install_wanted
+
+where=${SIMPLENET_MATRIX_DIR:-/var/tmp/simplenet-matrix}
+mkdir -p "$where/logs"
+# Two at a time would make the same systems.
+exec 9>"$where/lock"
+flock -n 9 || die "another matrix.sh runs in $where."
+end_on_signals
+
+# --- systems -------------------------------------------------------------------------------------
+
+# remove_system <name>: never through a mount, which would be this machine's own.
+remove_system() {
+    if grep -q -F " $where/$1/" /proc/self/mountinfo; then
+        warn "something is still mounted below $where/$1: unmount it, and run this again."
+        return 1
+    fi
+    rm -rf --one-file-system "${where:?}/${1:?}"
+}
+
+# base_of <suite>: a minimal system, made once. What debootstrap mounts ends with it.
+base_of() {
+    local base=$where/$1
+    if [[ ! -e $base/.complete ]]; then
+        remove_system "$1" || return 1
+        # shellcheck disable=SC2086 # a mirror, or nothing
+        unshare --mount --propagation private \
+            debootstrap --variant=minbase "$1" "$base" ${SIMPLENET_MATRIX_MIRROR:-} || return 1
+        # Without caches of packages: a copy of this is a fresh system.
+        rm -f "$base"/var/cache/apt/archives/*.deb
+        touch "$base/.complete"
+    fi
+}
+
+# copy_of <suite> <name>: another system like the base.
+copy_of() {
+    remove_system "$2" || return 1
+    cp -a --reflink=auto "$where/$1" "$where/$2"
+}
+
+ccache_dir=
+ccache_size=
+if have ccache; then
+    ccache_dir=$(ccache --get-config cache_dir)
+    ccache_size=$(ccache --get-config max_size)
+fi
+
+# inside <system> <command...>: in it, with what programs expect of a kernel. The mounts end with
+# the command, and so does everything that it started.
+inside() {
+    local system=$where/$1
+    shift
+    cp -L /etc/resolv.conf "$system/etc/resolv.conf"
+    mkdir -p "$system/ccache"
+    # shellcheck disable=SC2016 # expanded inside
+    unshare --mount --pid --fork --kill-child --propagation private bash -c '
+        set -e
+        system=$1 ccache_dir=$2
+        shift 2
+        mount -t proc proc "$system/proc"
+        mount --rbind /sys "$system/sys"
+        mount --rbind /dev "$system/dev"
+        if [[ -n $ccache_dir ]]; then mount --bind "$ccache_dir" "$system/ccache"; fi
+        exec chroot "$system" /usr/bin/env -i "$@"' inside "$system" "$ccache_dir" \
+        HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        CCACHE_DIR=/ccache CCACHE_MAXSIZE="${ccache_size:-5G}" CCACHE_BASEDIR=/simplenet \
+        CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros \
+        "$@"
+}
+
+# install_into <system> <package...>
+install_into() {
+    local system=$1 package missing=()
+    shift
+    for package in "$@"; do
+        # shellcheck disable=SC2016 # dpkg's variable
+        if ! chroot "$where/$system" dpkg-query -W -f '${Status}' "$package" 2>/dev/null |
+            grep -q 'ok installed'; then
+            missing+=("$package")
+        fi
+    done
+    ((${#missing[@]} > 0)) || return 0
+    inside "$system" bash -c 'apt-get -q update && apt-get -q install -y --no-install-recommends "$@"' \
+        install "${missing[@]}"
+}
+
+# Puts this tree, as it is, changes included, into a system.
+put_sources_into() {
+    local to=$where/$1/simplenet
+    rm -rf "$to"
+    mkdir -p "$to"
+    if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git -C "$root" ls-files -z --cached --others --exclude-standard |
+            tar -C "$root" --null --ignore-failed-read -T - -cf - | tar -C "$to" -xf -
+    else
+        tar -C "$root" --exclude ./build -cf - . | tar -C "$to" -xf -
+    fi
+}
+
+# --- cells ---------------------------------------------------------------------------------------
+
+# readme_cell <name> <suite>
+readme_cell() {
+    local system=$1.system
+    base_of "$2" && copy_of "$2" "$system" || return 1
+    if [[ -n $ccache_dir ]]; then install_into "$system" ccache || return 1; fi
+    put_sources_into "$system"
+    local status=0
+    # shellcheck disable=SC2016 # expanded inside
+    inside "$system" bash -c '
+        cd /simplenet
+        ./scripts/quickstart.sh --jobs "$1" && ./scripts/test.sh --jobs "$1" || exit 1
+        echo "matrix: $(g++ --version | head -n 1)"
+        echo "matrix: liburing $(dpkg-query -W -f "\${Version}" liburing-dev)"' \
+        readme "$jobs" || status=1
+    if [[ $keep == no ]]; then remove_system "$system" || status=1; fi
+    return $status
+}
+
+# build_cell <name> <suite> <compiler> <library> <type> <kind> <io_uring>
+build_cell() {
+    local name=$1 suite=$2 compiler=$3 library=$4 type=$5 kind=$6 uring=$7
+    local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd socat)
+    # No debug information: it is half of the time of a build without optimisation.
+    local options=(-DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_DEBUG=-O0
+        -DCMAKE_CXX_COMPILER="$compiler" -DSIMPLENET_WERROR=ON)
+
+    if [[ -n $ccache_dir ]]; then
+        packages+=(ccache)
+        options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    case $compiler in
+    clang++-19) packages+=(clang-19 g++) ;; # g++: for libstdc++
+    *) packages+=("$compiler") ;;
+    esac
+    if [[ $library == libc++ ]]; then
+        # Debian's GoogleTest is compiled for libstdc++.
+        packages+=(libc++-19-dev libc++abi-19-dev googletest)
+        options+=(-DCMAKE_CXX_FLAGS=-stdlib=libc++ -DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=NEVER
+            -DFETCHCONTENT_SOURCE_DIR_GOOGLETEST=/usr/src/googletest)
+    else
+        packages+=(libgmock-dev)
+    fi
+    if [[ $kind == shared ]]; then options+=(-DBUILD_SHARED_LIBS=ON); fi
+    if [[ $uring == without ]]; then
+        options+=(-DSIMPLENET_IO_URING=OFF)
+        system+=.no-uring
+    else
+        packages+=(liburing-dev)
+    fi
+
+    base_of "$suite" || return 1
+    if [[ ! -e $where/$system/.complete ]]; then copy_of "$suite" "$system" || return 1; fi
+    install_into "$system" "${packages[@]}" || return 1
+    put_sources_into "$system"
+    # shellcheck disable=SC2016 # expanded inside
+    inside "$system" bash -c '
+        set -e
+        compiler=$1 jobs=$2
+        shift 2
+        cd /simplenet
+        cmake -S . -B build/matrix -G Ninja "$@"
+        cmake --build build/matrix --parallel "$jobs"
+        echo "matrix: $($compiler --version | head -n 1)"
+        echo "matrix: liburing $(dpkg-query -W -f "\${Version}" liburing-dev 2>/dev/null || echo none)"
+        export SIMPLENET_REQUIRE_BACKENDS=epoll
+        if [[ " $* " != *" -DSIMPLENET_IO_URING=OFF "* ]] && build/matrix/tests/simplenet_probe_io_uring
+        then SIMPLENET_REQUIRE_BACKENDS+=" io_uring"; fi
+        echo "matrix: tests of $SIMPLENET_REQUIRE_BACKENDS had to run"
+        ctest --test-dir build/matrix --parallel "$jobs" --output-on-failure --no-tests=error' \
+        build "$compiler" "$jobs" "${options[@]}"
+}
+
+run_cell() {
+    if [[ $1 == *-readme ]]; then readme_cell "$@"; else build_cell "$@"; fi
+}
+
+# What a log says about its cell in the table: compiler and tests.
+described() {
+    local compiler tests liburing
+    compiler=$(sed -n -E 's/^matrix: (.*(clang|g\+\+).*)$/\1/p' "$1" | head -n 1)
+    compiler=$(sed -E 's/^Debian //; s/ \(.*\) / /; s/ \([^()]*\)$//' <<<"$compiler")
+    liburing=$(sed -n 's/^matrix: liburing //p' "$1" | head -n 1)
+    tests=$(grep -E '^[0-9]+% tests passed' "$1" | tail -n 1 || true)
+    printf '%-24s %-8s %s' "${compiler:--}" "${liburing:--}" "${tests:-no tests}"
+}
+
+summary=()
+failed=()
+for cell in "${chosen[@]}"; do
+    read -r -a columns <<<"$cell"
+    name=${columns[0]} log=$where/logs/${columns[0]}.log
+    headline "matrix: $name (log: $log)"
+    started=$SECONDS outcome=ok
+    # In a process of its own: `set -e` does not act in a condition.
+    (run_cell "${columns[@]}") </dev/null >"$log" 2>&1 9>&- || outcome=FAILED
+    if [[ $outcome != ok ]]; then
+        failed+=("$name")
+        tail -n 25 "$log"
+    fi
+    summary+=("$(printf '%-20s %-7s %5d s  %s' "$name" "$outcome" $((SECONDS - started)) \
+        "$(described "$log")")")
+    say "${summary[-1]}"
+done
+
+headline "matrix: summary"
+printf '%-20s %-7s %7s  %-24s %-8s %s\n' cell result time compiler liburing tests
+printf '%s\n' "${summary[@]}"
+((${#failed[@]} == 0)) || die "failed: ${failed[*]}"

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs the scenarios of the simulator from seeds, and prints the first that fails.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/simulate.sh [N [FIRST_SEED]] [-- OPTIONS]
+
+Builds the simulator, optimised, in build/simulate, and runs every scenario from N seeds (default: 1000),
+beginning with FIRST_SEED (default: 1). Stops at the first that fails, with the command that replays it.
+
+  -- ...  goes to the simulator: --scenario NAME, --trace (every event), --hash, --list
+
+Environment: CXX chooses the compiler. The same seed is the same run under every one.
+END
+}
+
+case ${1:-} in
+--help | -h)
+    usage
+    exit 0
+    ;;
+esac
+numbers=()
+while (($# > 0)) && [[ $1 != -- ]]; do
+    [[ $1 =~ ^[0-9]+$ ]] || { usage >&2; exit 2; }
+    numbers+=("$1")
+    shift
+done
+if (($# > 0)); then shift; fi
+((${#numbers[@]} <= 2)) || { usage >&2; exit 2; }
+
+directory=$root/build/simulate
+log=$directory/simulate.log
+mkdir -p "$directory"
+launcher=()
+if have ccache; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+# Debug, so that there are seams and every check of the library; and optimised all the same.
+cmake -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O2 -g1" \
+    -DSIMPLENET_SEAMS=ON -DSIMPLENET_BUILD_EXAMPLES=OFF "${launcher[@]}" >"$log" 2>&1 ||
+    { cat "$log" >&2; die "CMake could not configure the simulator."; }
+cmake --build "$directory" --target simplenet_simulate --parallel "$(default_jobs)" >"$log" 2>&1 ||
+    { cat "$log" >&2; die "the simulator does not build."; }
+
+exec "$directory/tests/simulation/simplenet_simulate" \
+    --seeds "${numbers[0]:-1000}" --first "${numbers[1]:-1}" "$@"

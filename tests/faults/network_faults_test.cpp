@@ -1,0 +1,408 @@
+// Every call, completion and allocation of what makes connections, sends datagrams and waits for
+// others' descriptors, failing.
+
+#include "support/fail_everywhere.hpp"
+#include "support/fault_parts.hpp"
+#include "support/scripted_resolver.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <array>
+#include <csignal>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::converse;
+using testing::echo_by_read_some;
+using testing::fault_scenario;
+using testing::make_connection;
+using testing::read_all;
+
+class network_faults_test : public testing::fail_everywhere_test {};
+
+constexpr std::string_view words = "one two three";
+
+/// Three clients, served in the order in which they come.
+class accepting : public fault_scenario {
+    static task<result<>> serve(tcp_listener& listener) {
+        for (int left = 3; left > 0; --left) {
+            auto peer = co_await listener.accept();
+            if (!peer) co_return fail(peer);
+            if (auto said = co_await async_write_all(*peer, "hello "); !said) co_return fail(said);
+        }
+        co_return result<>{};
+    }
+    task<result<>> visit(endpoint at) {
+        for (int left = 3; left > 0; --left) {
+            auto stream = co_await async_connect(at);
+            if (!stream) co_return fail(stream);
+            if (auto heard = co_await read_all(*stream, got_); !heard) co_return heard;
+        }
+        co_return result<>{};
+    }
+    task<result<std::string>> play() override {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        co_await or_return(co_await gather(serve(listener), visit(at)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(network_faults_test, accept_loop) {
+    fail_everywhere<accepting>();
+}
+
+class serving_a_group : public fault_scenario {
+    static task<result<>> visit(endpoint at, std::string& got) {
+        auto stream = co_await async_connect(at);
+        if (!stream) co_return fail(stream);
+        co_return co_await converse(*std::move(stream), words, got);
+    }
+    static task<result<>> serve(tcp_listener& listener) {
+        auto body = [&](task_group& peers) -> task<result<>> {
+            for (int left = 3; left > 0; --left) {
+                auto peer = co_await listener.accept();
+                if (!peer) co_return fail(peer);
+                peers.spawn(echo_by_read_some(*std::move(peer)));
+            }
+            co_return result<>{};
+        };
+        co_return co_await with_group(body);
+    }
+    task<result<std::string>> play() override {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        co_await or_return(co_await gather(serve(listener), visit(at, got_[0]), visit(at, got_[1]),
+                                           visit(at, got_[2])));
+        co_return got_[0] + got_[1] + got_[2];
+    }
+    std::array<std::string, 3> got_;
+};
+TEST_P(network_faults_test, group_of_clients) {
+    fail_everywhere<serving_a_group>();
+}
+
+class being_refused : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        listener.close();
+        co_await listener.closed();
+        const auto stream = co_await async_connect(at);
+        if (!stream && stream.error() != std::errc::connection_refused) co_return fail(stream);
+        co_return stream ? "connected" : "refused";
+    }
+};
+TEST_P(network_faults_test, refused_connect) {
+    fail_everywhere<being_refused>();
+}
+
+class setting_options : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        tcp_stream& stream = ends.client;
+        co_await or_return(stream.set_no_delay(true));
+        co_await or_return(stream.set_user_timeout(1s));
+        co_await or_return(stream.set_linger(0s));
+        co_return co_await or_return(stream.remote_endpoint()) ==
+                co_await or_return(ends.server.local_endpoint())
+            ? "right"
+            : "wrong";
+    }
+};
+TEST_P(network_faults_test, options_and_addresses) {
+    fail_everywhere<setting_options>();
+}
+
+/// Both families answer, the first address of them refuses.
+class connecting_by_name : public fault_scenario {
+    task<result<>> visit(std::uint16_t port) {
+        auto stream = co_await async_connect("host", port);
+        if (!stream) co_return fail(stream);
+        co_return co_await converse(*std::move(stream), words, got_);
+    }
+    static task<result<>> serve(tcp_listener& listener) {
+        auto peer = co_await listener.accept();
+        if (!peer) co_return fail(peer);
+        co_return co_await echo_by_read_some(*std::move(peer));
+    }
+    task<result<std::string>> play() override {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        co_await or_return(co_await gather(serve(listener), visit(at.port())));
+        co_return got_;
+    }
+
+    struct resolver_with_answers : testing::scripted_resolver {
+        resolver_with_answers() {
+            answer("host", address_family::v6, {"127.0.0.2"});
+            answer("host", address_family::v4, {"127.0.0.1"});
+        }
+    };
+    resolver_with_answers resolver_;
+    std::string got_;
+};
+TEST_P(network_faults_test, connect_by_name) {
+    fail_everywhere<connecting_by_name>();
+}
+
+/// By getaddrinfo(3), of what needs no server.
+class resolving : public fault_scenario {
+    task<result<std::string>> play() override {
+        const auto found = co_await or_return(co_await async_resolve("127.0.0.1", "80"));
+        co_return found.empty() ? "nothing" : found.front().to_string();
+    }
+};
+TEST_P(network_faults_test, resolve) {
+    fail_everywhere<resolving>();
+}
+
+class talking_over_a_path : public fault_scenario {
+    static task<result<>> serve(local_listener& listener) {
+        auto peer = co_await listener.accept();
+        if (!peer) co_return fail(peer);
+        co_return co_await echo_by_read_some(*std::move(peer));
+    }
+    task<result<>> visit(local_endpoint at) {
+        auto stream = co_await async_connect(at);
+        if (!stream) co_return fail(stream);
+        co_return co_await converse(*std::move(stream), words, got_);
+    }
+    task<result<std::string>> play() override {
+        const auto at = co_await or_return(local_endpoint::parse(path_));
+        auto listener = co_await or_return(local_listener::bind(at));
+        co_await or_return(co_await gather(serve(listener), visit(at)));
+        co_return got_;
+    }
+    testing::temporary_directory folder_;
+    std::string path_ = folder_ / "socket";
+    std::string got_;
+};
+TEST_P(network_faults_test, local_stream) {
+    fail_everywhere<talking_over_a_path>();
+}
+
+class passing_descriptors : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0) co_return fail(std::errc::too_many_files_open);
+        const unique_fd out{ends[0]};
+        const unique_fd in{ends[1]};
+        const std::array<int, 1> sent{in.get()};
+        co_await or_return(co_await ours.send_descriptors("x", sent));
+        std::array<std::byte, 8> buffer{};
+        const auto came = co_await or_return(co_await theirs.receive_descriptors(buffer, 4));
+        co_return came.descriptors.size() == 1 && came.size == 1 ? "one" : "another number";
+    }
+};
+TEST_P(network_faults_test, descriptor_passing) {
+    fail_everywhere<passing_descriptors>();
+}
+
+class sending_datagrams : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto server = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        auto client = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(server.local_endpoint());
+        std::array<char, 16> buffer{};
+        const auto bytes = std::as_writable_bytes(std::span{buffer});
+        co_await or_return(co_await client.send_to("ask", at));
+        const auto asked = co_await or_return(co_await server.receive_from(bytes));
+        co_await or_return(co_await server.send_to(bytes.first(asked.size), asked.from));
+        const auto answer = co_await or_return(co_await client.receive_from(bytes));
+        co_return std::string{buffer.data(), answer.size};
+    }
+};
+TEST_P(network_faults_test, udp_ask_and_answer) {
+    fail_everywhere<sending_datagrams>();
+}
+
+class sending_batches : public fault_scenario {
+    task<result<>> receive(udp_socket& socket) {
+        std::array<std::array<std::byte, 16>, 4> memory{};
+        while (got_.size() < 4) {
+            std::array<incoming_datagram, 4> into{};
+            for (std::size_t at = 0; at < into.size(); ++at)
+                into[at].into = memory[at];
+            const auto count = co_await socket.receive_batch(into);
+            if (!count) co_return fail(count);
+            for (std::size_t at = 0; at < *count; ++at)
+                got_ += static_cast<char>(memory[at][0]);
+        }
+        co_return result<>{};
+    }
+    static task<result<>> send(udp_socket& socket) {
+        const std::array<outgoing_datagram, 4> batch{
+            outgoing_datagram{.data = "a"}, outgoing_datagram{.data = "b"},
+            outgoing_datagram{.data = "c"}, outgoing_datagram{.data = "d"}};
+        std::span<const outgoing_datagram> rest{batch};
+        while (!rest.empty()) {
+            const auto count = co_await socket.send_batch(rest);
+            if (!count) co_return fail(count);
+            rest = rest.subspan(*count);
+        }
+        co_return result<>{};
+    }
+    task<result<std::string>> play() override {
+        auto receiver = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(receiver.local_endpoint());
+        auto sender = co_await or_return(udp_socket::connect(at));
+        co_await or_return(co_await gather(receive(receiver), send(sender)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(network_faults_test, udp_batches) {
+    fail_everywhere<sending_batches>();
+}
+
+class sending_local_datagrams : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto receiver = co_await or_return(local_datagram::bind(local_endpoint{}));
+        const auto at = co_await or_return(receiver.local_endpoint());
+        auto sender = co_await or_return(local_datagram::connect(at));
+        std::array<char, 16> buffer{};
+        const auto bytes = std::as_writable_bytes(std::span{buffer});
+        co_await or_return(co_await sender.send("note"));
+        const auto note = co_await or_return(co_await receiver.receive_from(bytes));
+        co_return std::string{buffer.data(), note.size};
+    }
+};
+TEST_P(network_faults_test, local_datagrams) {
+    fail_everywhere<sending_local_datagrams>();
+}
+
+/// A socket of a server that has died is in the way.
+class replacing_a_socket : public fault_scenario {
+    task<result<std::string>> play() override {
+        const auto at = co_await or_return(local_endpoint::parse(path_));
+        {
+            auto dead = co_await or_return(local_listener::bind(at));
+            dead.close();
+            co_await dead.closed();
+        }
+        auto listener = co_await or_return(local_listener::bind(at, {.unlink_existing = true}));
+        co_await or_return(listener.unlink_path());
+        co_return "replaced";
+    }
+    testing::temporary_directory folder_;
+    std::string path_ = folder_ / "socket";
+};
+TEST_P(network_faults_test, socket_in_the_way) {
+    fail_everywhere<replacing_a_socket>();
+}
+
+/// What waits in the system call: one thread can be both sides, as the kernel keeps what is small.
+class blocking_sockets : public fault_scenario {
+    static result<std::string> talk() {
+        auto listener = blocking::tcp_listener::bind(endpoint::loopback(0));
+        if (!listener) return fail(listener);
+        const auto at = listener->local_endpoint();
+        if (!at) return fail(at);
+        auto client = blocking::tcp_stream::connect(*at, 5s);
+        if (!client) return fail(client);
+        // By hand: an accept that has lost its only connection waits for ever.
+        const int taken = ::accept4(listener->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+        if (taken < 0) return fail(std::errc::io_error);
+        auto server = blocking::tcp_stream::adopt(unique_fd{taken});
+        if (!server) return fail(server);
+        if (auto set = server->set_no_delay(true); !set) return fail(set);
+        if (auto sent = client->write_all("words"); !sent) return fail(sent);
+        std::string got(5, '\0');
+        if (auto came = server->read_exact(got); !came) return fail(came);
+        if (auto told = client->shutdown_write(); !told) return fail(told);
+        const auto end = server->read_some(got);
+        if (!end && end.error() != errc::end_of_stream) return fail(end);
+        return got;
+    }
+    task<result<std::string>> play() override { co_return talk(); }
+};
+TEST_P(network_faults_test, blocking_sockets) {
+    fail_everywhere<blocking_sockets>();
+}
+
+/// A loop inside of another one, as far as its descriptor goes.
+class embedding : public fault_scenario {
+    task<result<std::string>> play() override {
+        event_loop* const here = event_loop::current();
+        // -1 if there is no descriptor, or no memory, for it; and the loop goes on without.
+        static_cast<void>(here->native_handle());
+        co_await or_return(co_await async_sleep(100us));
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.shutdown_write());
+        co_await or_return(co_await read_all(ends.server, got_));
+        co_return "embedded";
+    }
+    std::string got_;
+};
+TEST_P(network_faults_test, native_handle) {
+    fail_everywhere<embedding>();
+}
+
+class waiting_for_a_pipe : public fault_scenario {
+    static task<result<>> write(int fd) {
+        co_await yield();
+        if (auto room = co_await async_wait_writable(fd); !room) co_return room;
+        if (::write(fd, "x", 1) != 1) co_return fail(std::errc::io_error);
+        co_return result<>{};
+    }
+    static task<result<>> wait(int fd) { co_return co_await async_wait_readable(fd); }
+    task<result<std::string>> play() override {
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return fail(std::errc::io_error);
+        const unique_fd out{ends[0]};
+        const unique_fd in{ends[1]};
+        co_await or_return(co_await gather(wait(out.get()), write(in.get())));
+        char got = 0;
+        co_return ::read(out.get(), &got, 1) == 1 ? std::string(1, got) : std::string{};
+    }
+};
+TEST_P(network_faults_test, foreign_descriptor) {
+    fail_everywhere<waiting_for_a_pipe>();
+}
+
+class waiting_for_a_signal : public fault_scenario {
+    task<result<std::string>> play() override {
+        signal_set signals{SIGUSR2};
+        ::pthread_kill(::pthread_self(), SIGUSR2);
+        const int number = co_await or_return(co_await signals.next());
+        co_return number == SIGUSR2 ? "it" : "another";
+    }
+
+public:
+    // One that nobody took must not end the process.
+    ~waiting_for_a_signal() override {
+        ::sigset_t ours;
+        ::sigemptyset(&ours);
+        ::sigaddset(&ours, SIGUSR2);
+        const timespec no_wait{};
+        ::sigtimedwait(&ours, nullptr, &no_wait);
+        ::pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
+    }
+    waiting_for_a_signal() {
+        ::sigset_t ours;
+        ::sigemptyset(&ours);
+        ::sigaddset(&ours, SIGUSR2);
+        ::pthread_sigmask(SIG_BLOCK, &ours, nullptr);
+    }
+};
+TEST_P(network_faults_test, signal_set) {
+    fail_everywhere<waiting_for_a_signal>();
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, network_faults_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

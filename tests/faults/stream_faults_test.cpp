@@ -1,0 +1,355 @@
+// Every call, completion and allocation of what streams do, failing.
+
+#include "support/fail_everywhere.hpp"
+#include "support/fault_parts.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connection;
+using testing::converse;
+using testing::echo_by_read_some;
+using testing::echo_by_receive;
+using testing::fault_scenario;
+using testing::make_connection;
+using testing::noise;
+using testing::read_all;
+
+class stream_faults_test : public testing::fail_everywhere_test {};
+
+constexpr std::string_view words = "one two three and the last";
+
+class echoing_by_read_some : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        auto server = echo_by_read_some(std::move(ends.server));
+        auto client = converse(std::move(ends.client), words, got_);
+        co_await or_return(co_await gather(std::move(server), std::move(client)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, echo_by_read_some) {
+    fail_everywhere<echoing_by_read_some>();
+}
+
+class echoing_by_receive : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        auto server = echo_by_receive(std::move(ends.server));
+        auto client = converse(std::move(ends.client), words, got_);
+        co_await or_return(co_await gather(std::move(server), std::move(client)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, echo_by_receive) {
+    fail_everywhere<echoing_by_receive>();
+}
+TEST_P(stream_faults_test, echo_by_receive_with_two_buffers) {
+    fail_everywhere<echoing_by_receive>({.receive_pool = 1});
+}
+
+/// More than the kernel takes at once, so that both sides wait for each other.
+class transferring : public fault_scenario {
+    task<result<>> send(tcp_stream stream) {
+        const auto sent = co_await async_write_all(stream, text_);
+        if (!sent) co_return fail(sent);
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string text_ = noise(60'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, transfer_that_waits) {
+    fail_everywhere<transferring>();
+}
+
+/// A vector of buffers.
+class gathering_writes : public fault_scenario {
+    task<result<>> send(tcp_stream stream) {
+        const std::array<const_buffer, 3> parts{const_buffer{text_.data(), 10},
+                                                const_buffer{text_.data() + 10, 20'000},
+                                                const_buffer{text_.data() + 20'010, 39'990}};
+        const auto sent = co_await async_write_all(stream, std::span<const const_buffer>{parts});
+        if (!sent) co_return fail(sent);
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string text_ = noise(60'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, vectored_write) {
+    fail_everywhere<gathering_writes>();
+}
+
+class reading_with_a_limit : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        std::array<std::byte, 16> buffer{};
+        const auto nothing = co_await with_timeout(ends.server.read_some(buffer), 1ms);
+        if (!nothing && nothing.error() != errc::deadline_exceeded) co_return fail(nothing);
+        co_await or_return(co_await async_write_all(ends.client, "late"));
+        const auto count =
+            co_await or_return(co_await with_timeout(ends.server.read_some(buffer), 1h));
+        co_return std::string{reinterpret_cast<const char*>(buffer.data()), count};
+    }
+};
+TEST_P(stream_faults_test, read_with_timeout) {
+    fail_everywhere<reading_with_a_limit>();
+}
+
+class idling : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        ends.server.set_idle_timeout(2ms);
+        std::array<std::byte, 16> buffer{};
+        const auto nothing = co_await ends.server.read_some(buffer);
+        if (!nothing && nothing.error() != errc::deadline_exceeded) co_return fail(nothing);
+        co_return nothing ? "something" : "nothing";
+    }
+};
+TEST_P(stream_faults_test, idle_timeout) {
+    fail_everywhere<idling>();
+}
+
+class closing_while_reading : public fault_scenario {
+    static task<result<>> read_on(tcp_stream& stream) {
+        std::array<std::byte, 16> buffer{};
+        const auto count = co_await stream.read_some(buffer);
+        if (!count && count.error() != std::errc::operation_canceled) co_return fail(count);
+        co_return result<>{};
+    }
+    static task<result<>> close(tcp_stream& stream) {
+        co_await yield();
+        stream.close();
+        co_await stream.closed();
+        co_return result<>{};
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(co_await gather(read_on(ends.server), close(ends.server)));
+        std::string got;
+        co_await or_return(co_await read_all(ends.client, got));
+        co_return "the end";
+    }
+};
+TEST_P(stream_faults_test, close_in_flight) {
+    fail_everywhere<closing_while_reading>();
+}
+
+/// A socket that leaves its loop with what was received ahead, and comes back.
+class releasing : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(co_await async_write_all(ends.client, "first second"));
+        std::array<std::byte, 6> buffer{};
+        co_await or_return(co_await async_read_exact(ends.server, buffer));
+        auto parts = co_await or_return(co_await std::move(ends.server).release());
+        got_.assign(reinterpret_cast<const char*>(parts.unread.data()), parts.unread.size());
+        tcp_stream again{std::move(parts.socket)};
+        co_await or_return(ends.client.shutdown_write());
+        co_await or_return(co_await read_all(again, got_));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, release) {
+    fail_everywhere<releasing>();
+}
+
+class queueing : public fault_scenario {
+    task<result<>> write(tcp_stream stream) {
+        queued_writer writer{std::move(stream), {.low = 20'000, .high = 50'000, .limit = 400'000}};
+        for (std::size_t at = 0; at < text_.size(); at += 10'000) {
+            auto pressure = writer.enqueue(std::string_view{text_}.substr(at, 10'000));
+            if (!pressure) co_return fail(pressure);
+            if (*pressure == backpressure::high_watermark) {
+                if (auto room = co_await writer.writable(); !room) co_return room;
+            }
+        }
+        if (auto flushed = co_await writer.flush(); !flushed) co_return flushed;
+        co_return co_await writer.graceful_shutdown();
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(write(std::move(ends.client)), read_all(ends.server, got_)));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string text_ = noise(60'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, queued_writer) {
+    fail_everywhere<queueing>();
+}
+
+class reading_lines : public fault_scenario {
+    static task<result<>> send(tcp_stream stream) {
+        for (const std::string_view part : {"one\ntw", "o\nthree", "\n12", "345rest"}) {
+            if (auto sent = co_await async_write_all(stream, part); !sent) co_return fail(sent);
+            co_await yield();
+        }
+        co_return stream.shutdown_write();
+    }
+    task<result<>> receive(tcp_stream stream) {
+        buffered_reader reader{std::move(stream)};
+        for (int lines = 0; lines < 3; ++lines) {
+            const auto line = co_await reader.read_line(100);
+            if (!line) co_return fail(line);
+            got_.append(*line).append("|");
+        }
+        const auto block = co_await reader.read_exact(5);
+        if (!block) co_return fail(block);
+        got_.append(reinterpret_cast<const char*>(block->data()), block->size()).append("|");
+        co_return co_await read_all(reader, got_);
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), receive(std::move(ends.server))));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, buffered_reader) {
+    fail_everywhere<reading_lines>();
+}
+
+class reading_until : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(co_await async_write_all(ends.client, "some words; and more"));
+        const auto length =
+            co_await or_return(co_await async_read_until(ends.server, got_, ";", 100));
+        co_return got_.substr(0, length);
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, read_until) {
+    fail_everywhere<reading_until>();
+}
+
+/// client <-> (left.server <-> right.client) <-> echo
+class relaying : public fault_scenario {
+    static task<result<>> relay(tcp_stream a, tcp_stream b) {
+        const auto copied = co_await async_copy_bidirectional(a, b);
+        if (!copied) co_return fail(copied.error().code);
+        co_return result<>{};
+    }
+    task<result<std::string>> play() override {
+        auto left = co_await or_return(co_await make_connection());
+        auto right = co_await or_return(co_await make_connection());
+        auto relaying = relay(std::move(left.server), std::move(right.client));
+        auto server = echo_by_read_some(std::move(right.server));
+        auto client = converse(std::move(left.client), words, got_);
+        co_await or_return(
+            co_await gather(std::move(relaying), std::move(server), std::move(client)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, copy_bidirectional) {
+    fail_everywhere<relaying>();
+}
+
+class copying : public fault_scenario {
+    static task<result<>> copy(tcp_stream from, tcp_stream to) {
+        const auto copied = co_await async_copy(from, to);
+        if (!copied) co_return fail(copied);
+        co_return to.shutdown_write();
+    }
+    task<result<>> send(tcp_stream stream) {
+        const auto sent = co_await async_write_all(stream, text_);
+        if (!sent) co_return fail(sent);
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto from = co_await or_return(co_await make_connection());
+        auto to = co_await or_return(co_await make_connection());
+        auto copying = copy(std::move(from.server), std::move(to.client));
+        co_await or_return(co_await gather(send(std::move(from.client)), std::move(copying),
+                                           read_all(to.server, got_)));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string text_ = noise(60'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, copy) {
+    fail_everywhere<copying>();
+}
+
+class sending_a_file : public fault_scenario {
+    task<result<>> send(tcp_stream stream) {
+        const auto moved =
+            co_await async_send_file(stream, ::fileno(file_.get()), 0, content_.size());
+        if (!moved) co_return fail(moved);
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
+        co_return got_ == content_ ? "all of it" : "something else";
+    }
+    struct closer {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    std::string content_ = noise(30'000);
+    std::unique_ptr<std::FILE, closer> file_ = [this] {
+        std::unique_ptr<std::FILE, closer> made{std::tmpfile()};
+        std::fwrite(content_.data(), 1, content_.size(), made.get());
+        std::fflush(made.get());
+        return made;
+    }();
+    std::string got_;
+};
+TEST_P(stream_faults_test, send_file) {
+    fail_everywhere<sending_a_file>();
+}
+
+class talking_in_memory : public fault_scenario {
+    task<result<>> send(duplex_stream stream) {
+        const auto sent = co_await async_write_all(stream, text_);
+        if (!sent) co_return fail(sent);
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = duplex(1000);
+        co_await or_return(co_await gather(send(std::move(ours)), read_all(theirs, got_)));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string text_ = noise(10'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, duplex) {
+    fail_everywhere<talking_in_memory>();
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, stream_faults_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,55 @@
+#pragma once
+// A loop that the fuzzers use again for every input: making one costs more than an input does.
+
+#include "fuzz/fuzz.hpp"
+
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/dump_tasks.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+namespace simplenet::inline v0::fuzz {
+
+/// The loop of this backend; of epoll if it cannot be had. Never destroyed.
+inline event_loop& shared_loop(backend which) {
+    static const auto make = [](backend wanted) {
+        auto made = event_loop::create({.backend = wanted, .handle_signals = false});
+        if (!made) made = event_loop::create({.backend = backend::epoll, .handle_signals = false});
+        return new event_loop{or_throw(std::move(made))};
+    };
+    static event_loop& epoll = *make(backend::epoll);
+    static event_loop& uring = *make(backend::io_uring);
+    return which == backend::io_uring ? uring : epoll;
+}
+
+inline task<> show_tasks() {
+    dump_tasks(std::cerr);
+    co_return;
+}
+
+/// Runs `main` and all it started to their end, and checks that nothing is left.
+inline void run_on(event_loop& loop, task<> main) {
+    const loop_metrics before = loop.metrics();
+    loop.spawn(std::move(main));
+    if (!loop.run_for(std::chrono::seconds{20})) {
+        loop.spawn(show_tasks());
+        loop.poll();
+        FUZZ_CHECK(!"something hangs");
+    }
+    const loop_metrics after = loop.metrics();
+    FUZZ_CHECK(after.live_tasks == 0 && after.live_operations == 0 && after.timers == 0);
+    FUZZ_CHECK(after.open_descriptors == before.open_descriptors);
+    FUZZ_CHECK(after.live_frames == 0);
+}
+
+/// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
+inline task<> turns(std::size_t count) {
+    while (count-- > 0)
+        co_await yield();
+}
+
+} // namespace simplenet::inline v0::fuzz

@@ -1,0 +1,42 @@
+// A seed says everything: what it replays is the same, event by event.
+
+#include "simulation/simulation.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::inline v0::simulation {
+namespace {
+
+class replay_test : public testing::TestWithParam<scenario> {};
+
+TEST_P(replay_test, a_seed_is_the_same_run_again) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        const outcome first = simulate(GetParam(), seed, backend::epoll, true);
+        static_cast<void>(simulate(GetParam(), seed + 100, backend::epoll)); // leaves no trace
+        const outcome second = simulate(GetParam(), seed, backend::epoll, true);
+
+        ASSERT_EQ(first.lines, second.lines) << "seed " << seed;
+        EXPECT_EQ(first.hash, second.hash) << "seed " << seed;
+        EXPECT_EQ(first.elapsed, second.elapsed) << "seed " << seed;
+    }
+}
+
+TEST_P(replay_test, another_seed_is_another_run) {
+    EXPECT_NE(simulate(GetParam(), 1, backend::epoll).hash,
+              simulate(GetParam(), 2, backend::epoll).hash);
+}
+
+TEST_P(replay_test, lines_change_nothing) {
+    EXPECT_EQ(simulate(GetParam(), 3, backend::epoll, true).hash,
+              simulate(GetParam(), 3, backend::epoll, false).hash);
+}
+
+const auto scenario_name = [](const auto& info) { return std::string{info.param.name}; };
+
+INSTANTIATE_TEST_SUITE_P(scenarios, replay_test, testing::ValuesIn(scenarios()), scenario_name);
+
+} // namespace
+} // namespace simplenet::inline v0::simulation

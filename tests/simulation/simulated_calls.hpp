@@ -1,0 +1,31 @@
+#pragma once
+// simulated_calls: while they are installed, the sockets that this thread makes are those of a
+// network.
+
+#include "simulation/network.hpp"
+#include "sys/seam.hpp"
+
+#include <thread>
+
+namespace simplenet::inline v0::simulation {
+
+/// Answers the system calls that are about simulated sockets. Those of other threads, and those
+/// about other descriptors, go to the kernel.
+class simulated_calls final : private detail::sys::interceptor {
+public:
+    /// @param net  Borrowed.
+    explicit simulated_calls(network& net) noexcept
+        : net_{net} {}
+    simulated_calls(const simulated_calls&) = delete;
+    simulated_calls& operator=(const simulated_calls&) = delete;
+
+private:
+    long on_call(detail::sys::pending_call& call) noexcept override;
+    long answer(detail::sys::pending_call& call);
+
+    network& net_;
+    const std::thread::id thread_ = std::this_thread::get_id();
+    const detail::sys::intercepting here_{*this};
+};
+
+} // namespace simplenet::inline v0::simulation

@@ -1,0 +1,66 @@
+#pragma once
+// simulation: one run of one scenario from one seed, and what came of it.
+
+#include "simulation/event_log.hpp"
+#include "simulation/network.hpp"
+#include "simulation/random_source.hpp"
+
+#include <simplenet/coro/task.hpp>
+#include <simplenet/runtime/event_loop.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace simplenet::inline v0::simulation {
+
+/// What a scenario runs in.
+class world {
+public:
+    world(std::uint64_t seed, bool keep_lines);
+
+    random_source random; // for the scenario; the network has its own
+    simulated_clock clock;
+    event_log log;
+    network net;
+    event_loop* loop = nullptr;
+
+    /// A promise: the first one that is broken ends up in `failure`.
+    void expect(bool holds, std::string_view promise);
+    /// Something of the scenario for the log.
+    void note(std::string_view what, std::int64_t count);
+
+    [[nodiscard]] std::chrono::nanoseconds some_time(std::chrono::nanoseconds most) {
+        return random.between(std::chrono::nanoseconds::zero(), most);
+    }
+
+    std::string failure; // empty: all is well
+
+private:
+    explicit world(random_source source, bool keep_lines);
+};
+
+struct scenario {
+    const char* name;
+    task<> (*run)(world&);
+};
+
+/// All there are.
+[[nodiscard]] std::span<const scenario> scenarios() noexcept;
+
+struct outcome {
+    std::string failure; // empty: all is well
+    std::uint64_t hash = 0;
+    std::uint64_t events = 0;
+    std::chrono::nanoseconds elapsed{0}; // in the simulation
+    std::string lines;                   // if they were asked for
+};
+
+/// @param which  The backend of the loop.
+[[nodiscard]] outcome simulate(const scenario& what, std::uint64_t seed, backend which,
+                               bool keep_lines = false);
+
+} // namespace simplenet::inline v0::simulation

@@ -1,0 +1,628 @@
+#pragma once
+// fail_everywhere: a scenario is played once to see what it asks of the kernel and of the heap;
+// then once for each of these and each way in which it may fail, and once more with nothing but
+// failure from there on (the way of curl's and SQLite's tests).
+//
+// Either it makes no difference, or the scenario ends with an error that has a type. Nothing may
+// crash, hang or be left over, and the same loop serves the next request.
+
+#include "backend_test.hpp"
+#include "failing_allocations.hpp"
+#include "fault_plan.hpp"
+#include "full_form.hpp"
+#include "raw_peer.hpp"
+
+#include <simplenet/simplenet.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <linux/io_uring.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace simplenet::inline v0::testing {
+
+/// A little play, made anew for each run. It joins all that it starts.
+class fault_scenario {
+public:
+    fault_scenario() = default;
+    fault_scenario(const fault_scenario&) = delete;
+    fault_scenario& operator=(const fault_scenario&) = delete;
+    virtual ~fault_scenario() = default;
+
+    /// What came of it, the same each time; or the first error. Expects nothing by itself, and may
+    /// throw.
+    virtual task<result<std::string>> play() = 0;
+
+    /// Coroutines end on other threads, so that their frames cannot be counted on this one.
+    [[nodiscard]] virtual bool crosses_threads() const { return false; }
+};
+
+/// An error that a call may report by its manual page.
+struct possible_error {
+    int number;
+    bool lasts = true;      // it may be reported again and again
+    bool costs_one = false; // a connection is lost, for whose end the scenario may wait in vain
+};
+
+/// The likeliest first. Not those that the kernel gives for a reason that a test cannot make up: an
+/// EAGAIN on a socket that is ready, say, loses the edge for which a loop waits.
+inline std::span<const possible_error> errors_of(call which) {
+    static constexpr possible_error once_only_eintr[]{{EINTR, false}};
+    static constexpr possible_error no_descriptor[]{{EMFILE}, {ENFILE}, {ENOMEM}};
+    static constexpr possible_error no_memory[]{{ENOMEM}};
+    switch (which) {
+    case call::accept: {
+        static constexpr possible_error errors[]{{EMFILE},
+                                                 {ECONNABORTED, true, true},
+                                                 {EINTR, false},
+                                                 {ENFILE},
+                                                 {ENOBUFS},
+                                                 {ENOMEM},
+                                                 {EPROTO, true, true},
+                                                 {ENETDOWN, true, true},
+                                                 {EHOSTUNREACH, true, true},
+                                                 {EPERM}};
+        return errors;
+    }
+    case call::bind: {
+        static constexpr possible_error errors[]{
+            {EADDRINUSE}, {EACCES}, {EADDRNOTAVAIL}, {ENOMEM}, {EINTR, false}};
+        return errors;
+    }
+    case call::close: {
+        static constexpr possible_error errors[]{{EINTR}, {EIO}, {ENOSPC}};
+        return errors;
+    }
+    case call::connect: {
+        static constexpr possible_error errors[]{{ECONNREFUSED}, {EINTR, false}, {ETIMEDOUT},
+                                                 {ENETUNREACH},  {EAGAIN},       {EADDRNOTAVAIL},
+                                                 {EACCES},       {EPERM}};
+        return errors;
+    }
+    case call::epoll_ctl: {
+        static constexpr possible_error errors[]{{ENOSPC}, {ENOMEM}};
+        return errors;
+    }
+    case call::epoll_pwait2: {
+        static constexpr possible_error errors[]{{EINTR, false}, {ENOSYS}};
+        return errors;
+    }
+    case call::epoll_create:
+    case call::eventfd:
+    case call::signalfd:
+    case call::pipe:
+        return no_descriptor;
+    case call::epoll_wait:
+        return once_only_eintr;
+    case call::fcntl: {
+        static constexpr possible_error errors[]{{EPERM}, {EBUSY}, {ENOMEM}};
+        return errors;
+    }
+    case call::getaddrinfo: {
+        static constexpr possible_error errors[]{{ENOMEM}, {EMFILE}};
+        return errors;
+    }
+    case call::getpeername: {
+        static constexpr possible_error errors[]{{ENOTCONN}, {ENOBUFS}};
+        return errors;
+    }
+    case call::getsockname: {
+        static constexpr possible_error errors[]{{ENOBUFS}};
+        return errors;
+    }
+    case call::getsockopt:
+    case call::setsockopt: {
+        static constexpr possible_error errors[]{{ENOPROTOOPT}, {ENOMEM}, {EINVAL}};
+        return errors;
+    }
+    case call::if_nametoindex: {
+        static constexpr possible_error errors[]{{ENODEV}};
+        return errors;
+    }
+    case call::listen: {
+        static constexpr possible_error errors[]{{EADDRINUSE}};
+        return errors;
+    }
+    case call::lstat:
+    case call::unlink: {
+        static constexpr possible_error errors[]{{EACCES}, {ENOENT}, {ENOMEM}};
+        return errors;
+    }
+    case call::mmap: {
+        static constexpr possible_error errors[]{{ENOMEM}, {EAGAIN}};
+        return errors;
+    }
+    case call::poll: {
+        static constexpr possible_error errors[]{{EINTR, false}, {ENOMEM}};
+        return errors;
+    }
+    case call::pread: {
+        static constexpr possible_error errors[]{{EIO}, {EINTR, false}};
+        return errors;
+    }
+    case call::recv:
+    case call::recvmsg: {
+        static constexpr possible_error errors[]{
+            {ECONNRESET}, {EINTR, false}, {ENOMEM}, {ETIMEDOUT}};
+        return errors;
+    }
+    case call::recvfrom:
+    case call::recvmmsg: {
+        static constexpr possible_error errors[]{{ECONNREFUSED}, {EINTR, false}, {ENOMEM}};
+        return errors;
+    }
+    case call::send:
+    case call::sendmsg: {
+        static constexpr possible_error errors[]{
+            {EPIPE}, {EINTR, false}, {ECONNRESET}, {ENOBUFS}, {ENOMEM}};
+        return errors;
+    }
+    case call::sendto:
+    case call::sendmmsg: {
+        static constexpr possible_error errors[]{{ENOBUFS}, {EINTR, false}, {ECONNREFUSED},
+                                                 {EPERM},   {ENOMEM},       {EMSGSIZE}};
+        return errors;
+    }
+    case call::sendfile:
+    case call::splice: {
+        static constexpr possible_error errors[]{{EIO}, {EINVAL}, {EINTR, false}, {ENOMEM}};
+        return errors;
+    }
+    case call::shutdown: {
+        static constexpr possible_error errors[]{{ENOTCONN}};
+        return errors;
+    }
+    case call::socket:
+    case call::socketpair: {
+        static constexpr possible_error errors[]{{EMFILE}, {ENFILE}, {ENOBUFS}, {EAFNOSUPPORT}};
+        return errors;
+    }
+    case call::thread: {
+        static constexpr possible_error errors[]{{EAGAIN}};
+        return errors;
+    }
+    case call::uring_enter: {
+        // Lasting ones would be a kernel that has stopped to work.
+        static constexpr possible_error errors[]{
+            {EINTR, false}, {EAGAIN, false}, {EBUSY, false}, {ENOMEM, false}};
+        return errors;
+    }
+    case call::uring_setup: {
+        static constexpr possible_error errors[]{{ENOMEM}, {EMFILE}, {EPERM}, {ENOSYS}};
+        return errors;
+    }
+    case call::uring_register:
+        return no_memory;
+    default: // cannot fail, or nobody could do anything about it
+        return {};
+    }
+}
+
+inline std::span<const possible_error> errors_of(fault_plan::entry_kind kind) {
+    switch (kind.opcode) {
+    case IORING_OP_ACCEPT: {
+        static constexpr possible_error errors[]{{EMFILE},       {ECONNABORTED, true, true},
+                                                 {EINTR, false}, {EAGAIN, false},
+                                                 {ENFILE},       {ENOBUFS},
+                                                 {ENOMEM}};
+        return errors;
+    }
+    case IORING_OP_CONNECT: {
+        static constexpr possible_error errors[]{
+            {ECONNREFUSED}, {ETIMEDOUT}, {ENETUNREACH}, {EADDRNOTAVAIL}};
+        return errors;
+    }
+    case IORING_OP_RECV: {
+        static constexpr possible_error errors[]{{ECONNRESET},    {ENOBUFS, false}, {EINTR, false},
+                                                 {EAGAIN, false}, {ETIMEDOUT},      {ENOMEM}};
+        return errors;
+    }
+    case IORING_OP_SEND: {
+        static constexpr possible_error errors[]{
+            {EPIPE}, {ECONNRESET}, {EINTR, false}, {EAGAIN, false}, {ENOMEM}};
+        return errors;
+    }
+    case IORING_OP_POLL_ADD: {
+        static constexpr possible_error errors[]{{ENOMEM}};
+        if (kind.multishot) return {}; // the loop's own, for its wake-ups
+        return errors;
+    }
+    default: // a cancel finds what it names, or does not
+        return {};
+    }
+}
+
+class fail_everywhere_test : public ::testing::TestWithParam<backend> {
+protected:
+    void SetUp() override {
+        if (probe_backend(GetParam())) return;
+        ASSERT_FALSE(is_required(GetParam())) << to_string(GetParam()) << " cannot be had";
+        GTEST_SKIP() << to_string(GetParam()) << ": not offered by this kernel, sandbox or build";
+    }
+
+    /// Plays `Scenario` with every call, entry, completion and allocation failing in turn.
+    template <class Scenario>
+    void fail_everywhere(loop_options options = {}) {
+        play_ = [] { return std::unique_ptr<fault_scenario>{new Scenario}; };
+        options_ = options;
+        options_.backend = GetParam();
+
+        // The first one opens what the process keeps, a resolver say.
+        for (int round = 0; round < 2; ++round) {
+            const report undisturbed = run({});
+            ASSERT_TRUE(undisturbed.text) << "undisturbed: " << undisturbed.why();
+            expected_ = undisturbed.text->text();
+            calm_ = undisturbed;
+        }
+        ASSERT_FALSE(calm_.hung);
+        fail_calls();
+        fail_entries();
+        disturb_completions();
+        fail_allocations();
+        report_figures(std::to_string(runs_) + " runs, " + std::to_string(unharmed_) +
+                       " as if nothing had happened, the others ended with an error");
+    }
+
+private:
+    class short_text {
+    public:
+        explicit short_text(std::string_view text)
+            : size_{std::min(text.size(), bytes_.size())} {
+            std::ranges::copy(text.substr(0, size_), bytes_.begin());
+        }
+        [[nodiscard]] std::string_view text() const { return {bytes_.data(), size_}; }
+
+    private:
+        std::array<char, 120> bytes_{};
+        std::size_t size_;
+    };
+
+    /// One run. Allocates nothing, so that what is left over can be counted.
+    struct report {
+        std::optional<short_text> text;
+        std::error_code error;
+        bool threw_bad_alloc = false;
+        bool threw = false;
+        bool hung = false;
+        std::error_code served; // the next request on the same loop
+        std::ptrdiff_t frames = 0;
+        std::ptrdiff_t descriptors = 0;
+        std::ptrdiff_t allocations = 0;
+        std::size_t seen_allocations = 0;
+        unsigned struck = 0;
+        std::array<unsigned, static_cast<std::size_t>(call::count_of_calls)> calls{};
+        std::array<std::pair<fault_plan::entry_kind, unsigned>, 16> entries{};
+        unsigned completions = 0;
+
+        [[nodiscard]] std::string why() const {
+            if (hung) return "hangs";
+            if (threw_bad_alloc) return "std::bad_alloc";
+            if (threw) return "an exception: " + error.message();
+            return error.message();
+        }
+    };
+
+    struct disturbance {
+        std::function<void(fault_plan&)> plan = [](fault_plan&) {};
+        std::optional<std::size_t> allocation{};
+        bool lasts = false; // or may wait for what does not come, for another reason
+    };
+
+    /// What a disturbed run may take before it counts as one that hangs.
+    [[nodiscard]] static std::chrono::milliseconds patience_with(bool lasting) {
+        // A listener that finds no descriptor goes on trying, so that its client goes on waiting.
+        return std::chrono::milliseconds{lasting ? 60 : 4000} * patience;
+    }
+
+    report run(const disturbance& what) {
+        report told;
+        const std::ptrdiff_t before = failing_allocations::live();
+        // On a thread of its own: whose caches are empty, so that all is allocated anew.
+        std::thread{[&] { run_here(what, told); }}.join();
+        // A thread that was detached frees its last after everybody has let go of it.
+        for (int look = 0; look < 100; ++look) {
+            told.allocations = failing_allocations::live() - before;
+            if (told.allocations <= std::max<std::ptrdiff_t>(calm_.allocations, 0)) break;
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+        told.descriptors = open_descriptors();
+        return told;
+    }
+
+    void run_here(const disturbance& what, report& told) {
+        std::unique_ptr<fault_scenario> scene = play_();
+        {
+            auto made = event_loop::create(options_);
+            if (!made) {
+                told.error = made.error();
+                return;
+            }
+            event_loop loop = *std::move(made);
+            {
+                fault_plan plan;
+                what.plan(plan);
+                loop.spawn(conduct(*scene, what, told));
+                told.hung = !loop.run_for(patience_with(false) * 2);
+                note_counts(plan, told);
+            }
+            if (!told.hung) {
+                loop.spawn(serve_next(told));
+                told.hung = !loop.run_for(patience_with(false) * 2);
+            }
+        }
+        const bool frames_count = !scene->crosses_threads();
+        scene.reset();
+        told.frames = frames_count ? detail::live_frames() : 0;
+    }
+
+    task<> conduct(fault_scenario& scene, const disturbance& what, report& told) {
+        std::optional<result<std::string>> outcome;
+        try {
+            const failing_allocations armed{what.allocation.value_or(never), what.lasts};
+            outcome.emplace(co_await with_timeout(scene.play(), patience_with(what.lasts)));
+            told.seen_allocations = armed.seen();
+        } catch (const std::bad_alloc&) {
+            told.threw_bad_alloc = true;
+        } catch (const std::system_error& thrown) {
+            told.threw = true;
+            told.error = thrown.code();
+        }
+        if (!outcome) co_return;
+        if (*outcome) {
+            told.text.emplace(**outcome);
+        } else {
+            told.error = outcome->error();
+        }
+    }
+
+    /// A connection that knows nothing of what went wrong before.
+    static task<> serve_next(report& told) {
+        const auto outcome = co_await with_timeout(serve(), patience_with(false));
+        if (!outcome) told.served = outcome.error();
+    }
+    static task<result<>> serve() {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        auto client = co_await or_return(co_await async_connect(at));
+        auto server = co_await or_return(co_await listener.accept());
+        std::array<char, 4> word{};
+        const auto bytes = std::as_writable_bytes(std::span{word});
+        co_await or_return(co_await async_write_all(client, "next"));
+        co_await or_return(co_await async_read_exact(server, bytes));
+        co_await or_return(co_await async_write_all(server, const_buffer{bytes}));
+        co_await or_return(co_await async_read_exact(client, bytes));
+        co_return result<>{};
+    }
+
+    static void note_counts(const fault_plan& plan, report& told) {
+        for (std::size_t each = 0; each < told.calls.size(); ++each)
+            told.calls[each] = plan.count(static_cast<call>(each));
+        const auto entries = plan.entries();
+        ASSERT_LE(entries.size(), told.entries.size());
+        std::ranges::copy(entries, told.entries.begin());
+        told.completions = plan.completions();
+        told.struck = plan.struck();
+    }
+
+    static std::ptrdiff_t open_descriptors() {
+        const std::filesystem::directory_iterator open{"/proc/self/fd"};
+        return std::distance(begin(open), end(open));
+    }
+
+    /// With SIMPLENET_FAULTS_FORK each run has a process of its own: one that dies is a failure
+    /// with a name, and the others follow.
+    void expect_clean(const std::string& where, const disturbance& what) {
+        static const bool forks = std::getenv("SIMPLENET_FAULTS_FORK") != nullptr;
+        if (!forks) return expect_clean_here(where, what);
+        ++runs_;
+        std::fflush(nullptr);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const int before = failures();
+            expect_clean_here(where, what);
+            std::fflush(nullptr);
+            ::_exit(failures() != before ? 1 : 0);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0) << where << (WIFSIGNALED(status) ? ": it dies" : ": it fails");
+    }
+    static int failures() {
+        return ::testing::UnitTest::GetInstance()
+            ->current_test_info()
+            ->result()
+            ->total_part_count();
+    }
+    void expect_clean_here(const std::string& where, const disturbance& what) {
+        announce(where);
+        ::alarm(60);
+        const report told = run(what);
+        ::alarm(0);
+        announce({});
+        ++runs_;
+        const ::testing::ScopedTrace trace{__FILE__, __LINE__, where};
+        EXPECT_FALSE(told.hung) << "it hangs";
+        if (told.text) {
+            EXPECT_EQ(told.text->text(), expected_) << "something else came of it";
+            ++unharmed_;
+        } else {
+            EXPECT_TRUE(told.error || told.threw_bad_alloc) << "no error tells what went wrong";
+            EXPECT_TRUE(what.allocation || !told.threw_bad_alloc)
+                << "out of memory without a reason";
+            EXPECT_TRUE(what.lasts || told.error != errc::deadline_exceeded)
+                << "it waits for what does not come";
+        }
+        EXPECT_FALSE(told.served) << "the next request on the loop: " << told.served.message();
+        EXPECT_EQ(told.frames, 0) << "coroutine frames were left over";
+        EXPECT_EQ(told.descriptors, calm_.descriptors) << "descriptors were left open";
+        EXPECT_LE(told.allocations, std::max<std::ptrdiff_t>(calm_.allocations, 0))
+            << "memory was left over";
+    }
+
+    /// Which of `count` places are tried.
+    static std::vector<unsigned> places(unsigned count) {
+        std::vector<unsigned> chosen;
+        for (unsigned at = 0; at < count; ++at) {
+            if (full_form() || at < 2 || at + 1 == count) chosen.push_back(at);
+        }
+        return chosen;
+    }
+    static std::span<const possible_error> chosen(std::span<const possible_error> all) {
+        return full_form() ? all : all.first(std::min<std::size_t>(all.size(), 2));
+    }
+    static std::string nth(unsigned at) { return " #" + std::to_string(at); }
+    static std::string text_of(int error) { return ": " + std::generic_category().message(error); }
+
+    void fail_calls() {
+        for (std::size_t number = 0; number < calm_.calls.size(); ++number) {
+            const auto which = static_cast<call>(number);
+            for (const unsigned at : places(calm_.calls[number])) {
+                const std::string where = detail::sys::to_string(which) + nth(at);
+                for (const possible_error error : chosen(errors_of(which))) {
+                    expect_clean(
+                        where + text_of(error.number),
+                        {.plan = [=](fault_plan& plan) { plan.fail(which, at, error.number); },
+                         .lasts = error.costs_one});
+                    if (!error.lasts || (!full_form() && at != 0)) continue;
+                    expect_clean(where + text_of(error.number) + " from then on",
+                                 {.plan =
+                                      [=](fault_plan& plan) {
+                                          plan.fail(which, at, error.number, from_then_on);
+                                      },
+                                  .lasts = true});
+                }
+                if (is_cut(which)) {
+                    expect_clean(where + ": one at a time from then on",
+                                 {.plan = [=](fault_plan& plan) {
+                                     plan.shorten(which, at, 1, full_form() ? from_then_on : 64);
+                                 }});
+                }
+            }
+        }
+    }
+    static bool is_cut(call which) {
+        switch (which) {
+        case call::send:
+        case call::sendfile:
+        case call::pread:
+        case call::sendmmsg:
+        case call::splice:
+        case call::epoll_wait:
+        case call::epoll_pwait2:
+            return true;
+        default:
+            return false;
+        }
+    }
+
+    void fail_entries() {
+        for (const auto& [kind, count] : calm_.entries) {
+            for (const unsigned at : places(count)) {
+                const auto which = kind;
+                const std::string where = "entry of kind " + std::to_string(kind.opcode) +
+                                          (kind.multishot ? ", multishot," : "") + nth(at);
+                for (const possible_error error : chosen(errors_of(kind))) {
+                    expect_clean(
+                        where + text_of(error.number),
+                        {.plan = [=](fault_plan& plan) { plan.fail(which, at, error.number); },
+                         .lasts = error.costs_one});
+                    if (!error.lasts || (!full_form() && at != 0)) continue;
+                    expect_clean(where + text_of(error.number) + " from then on",
+                                 {.plan =
+                                      [=](fault_plan& plan) {
+                                          plan.fail(which, at, error.number, from_then_on);
+                                      },
+                                  .lasts = true});
+                }
+                if (kind.opcode == IORING_OP_SEND) {
+                    expect_clean(where + ": one byte",
+                                 {.plan = [=](fault_plan& plan) { plan.shorten(which, at, 1); }});
+                }
+            }
+        }
+    }
+
+    void disturb_completions() {
+        for (const unsigned at : places(calm_.completions)) {
+            const std::string where = "completion" + nth(at);
+            for (const unsigned polls : {1U, 3U}) {
+                expect_clean(where + ", " + std::to_string(polls) + " polls later",
+                             {.plan = [=](fault_plan& plan) { plan.hold(at, polls); }});
+            }
+            for (const int error : {0, ENOBUFS, ECONNRESET}) {
+                expect_clean(where + ", the last of its multishot" + text_of(error),
+                             {.plan = [=](fault_plan& plan) { plan.end_multishot(at, error); }});
+            }
+        }
+        if (calm_.completions == 0) return;
+        expect_clean("every completion two polls later",
+                     {.plan = [](fault_plan& plan) { plan.hold(0, 2, from_then_on); }});
+        for (const int error : {0, ENOBUFS}) {
+            expect_clean(
+                "no multishot gives more than one" + text_of(error),
+                {.plan = [=](fault_plan& plan) { plan.end_multishot(0, error, from_then_on); }});
+        }
+        expect_clean("no buffers for a while",
+                     {.plan = [](fault_plan& plan) { plan.withhold_buffers(0, 20); }});
+    }
+
+    void fail_allocations() {
+        const auto count = static_cast<unsigned>(calm_.seen_allocations);
+        const unsigned step = full_form() ? 1 : std::max(1U, count / 24);
+        for (unsigned at = 0; at < count; at += step) {
+            for (const bool lasts : {false, true}) {
+                expect_clean("allocation" + nth(at) + (lasts ? " and all that follow" : ""),
+                             {.allocation = at, .lasts = lasts});
+            }
+        }
+    }
+
+    /// Who dies, or hangs where no loop can notice, does so with the name of the run.
+    static void announce(const std::string& where) {
+        static bool handled = false;
+        std::snprintf(current_, sizeof current_, "
+in the run: %s
+", where.c_str());
+        if (std::exchange(handled, true)) return;
+        std::signal(SIGALRM, [](int) {
+            std::abort(); });
+        std::signal(SIGABRT, [](int) {
+            static_cast<void>(
+                !::write(STDERR_FILENO, current_, std::char_traits<char>::length(current_)));
+            std::signal(SIGABRT, SIG_DFL);
+        });
+    }
+    static inline char current_[256];
+    static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+
+    std::function<std::unique_ptr<fault_scenario>()> play_;
+    loop_options options_;
+    std::string expected_;
+    report calm_;
+    int runs_ = 0;
+    int unharmed_ = 0;
+};
+
+} // namespace simplenet::inline v0::testing

@@ -1,0 +1,96 @@
+#pragma once
+// What the scenarios of fail_everywhere have in common. All of it ends with the first error, and
+// lets go of its streams then, so that the other side hears of it.
+
+#include "support/coroutines.hpp"
+
+#include <simplenet/simplenet.hpp>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::inline v0::testing {
+
+struct connection {
+    tcp_stream client;
+    tcp_stream server;
+};
+
+/// Both ends of a connection, by all the calls that it takes.
+inline task<result<connection>> make_connection() {
+    auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+    const auto at = co_await or_return(listener.local_endpoint());
+    auto connecting = async_connect(at);
+    auto client = co_await or_return(co_await std::move(connecting));
+    auto server = co_await or_return(co_await listener.accept());
+    co_return connection{.client = std::move(client), .server = std::move(server)};
+}
+
+/// An end of stream is a good end.
+inline result<> ended(std::error_code error) {
+    if (error == errc::end_of_stream) return {};
+    return fail(error);
+}
+
+template <class Stream>
+task<result<>> echo_by_read_some(Stream peer) {
+    std::array<char, 512> buffer{};
+    for (;;) {
+        const auto bytes = std::as_writable_bytes(std::span{buffer});
+        const auto count = co_await peer.read_some(bytes);
+        if (!count) {
+            peer.close(); // the frame lives until somebody takes the result
+            co_return ended(count.error());
+        }
+        const auto sent = co_await async_write_all(peer, const_buffer{buffer.data(), *count});
+        if (!sent) co_return fail(sent);
+    }
+}
+
+template <class Stream>
+task<result<>> echo_by_receive(Stream peer) {
+    for (;;) {
+        const auto lease = co_await peer.receive();
+        if (!lease) {
+            peer.close();
+            co_return ended(lease.error());
+        }
+        const auto sent = co_await async_write_all(peer, *lease);
+        if (!sent) co_return fail(sent);
+    }
+}
+
+/// Reads to the end of the stream.
+template <class Stream>
+task<result<>> read_all(Stream& stream, std::string& got) {
+    std::array<char, 700> buffer{};
+    for (;;) {
+        const auto bytes = std::as_writable_bytes(std::span{buffer});
+        const auto count = co_await stream.read_some(bytes);
+        if (!count) co_return ended(count.error());
+        got.append(buffer.data(), *count);
+    }
+}
+
+/// Sends `text` word by word, each after the answer to the last, and notes the answers.
+template <class Stream>
+task<result<>> converse(Stream stream, std::string_view text, std::string& got) {
+    while (!text.empty()) {
+        const std::size_t length = std::min(text.find(' '), text.size() - 1) + 1;
+        std::array<char, 64> answer{};
+        const auto sent = co_await async_write_all(stream, text.substr(0, length));
+        if (!sent) co_return fail(sent);
+        const auto bytes = std::as_writable_bytes(std::span{answer}).first(length);
+        const auto count = co_await async_read_exact(stream, bytes);
+        if (!count) co_return fail(count);
+        got.append(answer.data(), length);
+        text.remove_prefix(length);
+    }
+    if (const auto told = stream.shutdown_write(); !told) co_return fail(told);
+    co_return co_await read_all(stream, got);
+}
+
+} // namespace simplenet::inline v0::testing

@@ -1,0 +1,11 @@
+# Fails if the library has anything of src/sys/seam.hpp in it.
+execute_process(COMMAND ${nm} -C ${library} OUTPUT_VARIABLE symbols RESULT_VARIABLE outcome)
+if(NOT outcome EQUAL 0)
+  message(FATAL_ERROR "${nm} cannot read ${library}")
+endif()
+if(NOT symbols MATCHES "simplenet::")
+  message(FATAL_ERROR "${library} has no symbols: this proves nothing")
+endif()
+if(symbols MATCHES "[^\n]*(intercept|pending_call|ring_seam|sys::made<)[^\n]*")
+  message(FATAL_ERROR "the seam is in ${library}: ${CMAKE_MATCH_0}")
+endif()
