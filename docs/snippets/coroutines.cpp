@@ -146,3 +146,15 @@ task<> answer_with_a_report(event_loop& other, tcp_stream stream, int month) {
     (void)co_await async_write_all(stream, text);                      // and here again
 }
 //! [run_on]
+
+//! [spawn_remote]
+void tell(event_loop& other, std::string host) { // on any thread
+    auto refreshing = other.spawn_remote(
+        [](std::string name) -> task<> {
+            auto addresses = co_await async_resolve(name, 80);
+            std::cout << name << ": " << (addresses ? addresses->size() : 0) << " addresses\n";
+        },
+        std::move(host));
+    refreshing.get(); // waits, which only a thread without a loop may; else co_await it
+}
+//! [spawn_remote]

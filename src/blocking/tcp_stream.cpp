@@ -35,7 +35,9 @@ result<tcp_stream> tcp_stream::adopt(unique_fd fd) noexcept {
 }
 
 result<tcp_stream> tcp_stream::from(nonblocking::tcp_stream&& other) noexcept {
-    return adopt(std::move(other).release());
+    auto made = adopt(other.release());
+    if (made) made->expect_read_error(other.read_error());
+    return made;
 }
 
 } // namespace simplenet::inline v0::blocking

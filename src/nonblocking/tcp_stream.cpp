@@ -25,7 +25,9 @@ result<tcp_stream> tcp_stream::adopt(unique_fd fd) noexcept {
 }
 
 result<tcp_stream> tcp_stream::from(blocking::tcp_stream&& other) noexcept {
-    return adopt(std::move(other).release());
+    auto made = adopt(other.release());
+    if (made) made->expect_read_error(other.read_error());
+    return made;
 }
 
 } // namespace simplenet::inline v0::nonblocking

@@ -25,16 +25,6 @@ const Value* address_of(const std::optional<Value>& value) noexcept {
     return value ? &*value : nullptr;
 }
 
-/// Of an outcome that is not a success: whether it ends the operation.
-bool send_failed(operation& op, ssize_t outcome) noexcept {
-    if (outcome == -EAGAIN) {
-        op.record->writable = false;
-        return false;
-    }
-    op.error = static_cast<int>(-outcome);
-    return true;
-}
-
 // What is left after a receive of one is not known: the next one asks, since the edge for what is
 // there already may have been seen.
 template <class About>

@@ -19,6 +19,7 @@
 #include <climits>
 #include <cstdint>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 namespace simplenet::inline v0::detail {
@@ -54,6 +55,8 @@ public:
     }
 
     bool attempt_read(operation& op) noexcept override {
+        if (op.record->end != 0 && op.kind != request::perform_read) [[unlikely]]
+            return tell_end(op);
         switch (op.kind) {
         case request::read_some:
             return receive_some(op);
@@ -321,6 +324,14 @@ private:
         if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
             loop_.attempt_later(*writer);
         }
+    }
+
+    /// The error that a socket brought along from another loop.
+    static bool tell_end(operation& op) noexcept {
+        io_record& record = *op.record;
+        op.error = std::exchange(record.end, 0);
+        record.reads_directly = !record.closing;
+        return true;
     }
 
     static bool attempt_read_exact(operation& op) noexcept {

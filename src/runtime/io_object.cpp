@@ -33,6 +33,12 @@ void io_object::expect_descriptors() noexcept {
     record_->reads_to_the_end = record_->never_ahead = true;
 }
 
+void io_object::expect_read_error(int error) noexcept {
+    if (error == 0) return;
+    record_->end = error;
+    record_->readable = true;
+}
+
 void io_object::abort_on_close(bool abort) noexcept {
     if (record_ != nullptr) record_->aborts = abort;
 }
@@ -90,7 +96,7 @@ void io_record::reset(int descriptor) noexcept {
     receiving = readable = reads_to_the_end = reads_directly = never_ahead = registered = closing =
         keep_descriptor = finished = listening = connectionless = aborts = false;
     writable = held = true;
-    armed = disarming = starved = false;
+    armed = disarming = starved = polls_in_error = watches_edges = edges_canceled = false;
     end = 0;
     segments = {};
     idle.reset();

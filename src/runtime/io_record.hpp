@@ -91,10 +91,13 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool aborts = false;         // set_linger(0): close() resets the connection
 
     // io_uring.
-    bool armed = false;     // a multishot receive or accept is in the kernel
-    bool disarming = false; // and a cancel of it
-    bool starved = false;   // it ended for want of buffers; in the loop's list
-    int end = 0;            // what comes after the received-ahead data: 0 nothing yet, or an error
+    bool armed = false;          // a multishot receive or accept is in the kernel
+    bool disarming = false;      // and a cancel of it
+    bool starved = false;        // it ended for want of buffers; in the loop's list
+    bool polls_in_error = false; // a poll has found an error, and not what it was for
+    bool watches_edges = false;  // a multishot poll is in the kernel
+    bool edges_canceled = false; // and a cancel of it
+    int end = 0; // what comes after the received-ahead data: 0 nothing yet, or an error
     std::uint16_t kernel_references = 0; // entries that name this record or its operations
     std::uint16_t ahead_buffers = 0;
     std::uint32_t ahead_first = 0; // buffer numbers, linked through the pool

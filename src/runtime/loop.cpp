@@ -330,10 +330,20 @@ void loop::stop() noexcept {
 }
 
 void loop::post(posted& item) noexcept {
-    const caller inside{callers_};
-    if (!inbox_.push(item)) return;
+    if (post_asleep(item)) wake_for_post();
+}
+
+bool loop::post_asleep(posted& item) noexcept {
+    callers_.fetch_add(1, std::memory_order_relaxed);
+    if (inbox_.push(item)) return true;
+    callers_.fetch_sub(1, std::memory_order_release);
+    return false;
+}
+
+void loop::wake_for_post() noexcept {
     wake_ups_.fetch_add(1, std::memory_order_relaxed);
     driver_->wake();
+    callers_.fetch_sub(1, std::memory_order_release);
 }
 
 int loop::native_handle() noexcept {
@@ -397,7 +407,7 @@ io_record& loop::new_record(int descriptor) {
 void loop::bind(io_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
-    record.reads_directly = reads_directly_;
+    record.reads_directly = reads_directly_ && record.end == 0;
     records_.push_back(record);
 }
 

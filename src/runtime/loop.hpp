@@ -55,6 +55,9 @@ public:
     std::size_t poll();
     void stop() noexcept;             // any thread
     void post(posted& item) noexcept; // any thread
+    /// post() in two parts. True: wake_for_post() is to follow; the loop does not end before it.
+    [[nodiscard]] bool post_asleep(posted& item) noexcept; // any thread
+    void wake_for_post() noexcept;                         // any thread
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;

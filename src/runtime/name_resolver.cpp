@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <pthread.h>
-#include <unistd.h>
 
 namespace simplenet::inline v0::detail {
 
@@ -23,8 +22,7 @@ constinit std::atomic<name_resolver*> current_resolver = nullptr;
 
 name_resolver::name_resolver(function look_up, limits limits)
     : look_up_{std::move(look_up)}
-    , limits_{limits}
-    , process_{::getpid()} {}
+    , limits_{limits} {}
 
 name_resolver::~name_resolver() {
     std::unique_lock lock{guard_};
@@ -34,15 +32,8 @@ name_resolver::~name_resolver() {
 }
 
 name_resolver& name_resolver::of_process() {
-    name_resolver* known = current_resolver.load(std::memory_order_acquire);
-    // After fork(2) the threads are gone, and one of them may have held the mutex. What is left of
-    // them is never looked at again.
-    while (known == nullptr || known->process_ != ::getpid()) {
-        auto made = std::make_unique<name_resolver>(&sys::look_up, limits{});
-        made->inherited_ = known;
-        if (current_resolver.compare_exchange_strong(known, made.get())) return *made.release();
-    }
-    return *known;
+    return get(current_resolver,
+               [] { return std::make_unique<name_resolver>(&sys::look_up, limits{}); });
 }
 
 name_resolver::replacement::replacement(name_resolver& by) noexcept

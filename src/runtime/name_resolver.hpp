@@ -3,6 +3,7 @@
 // Layer runtime, private. One serves the whole process; loops come and go.
 
 #include "runtime/loop.hpp"
+#include "runtime/one_for_process.hpp"
 #include "sys/names.hpp"
 
 #include <simplenet/coro/task.hpp>
@@ -16,8 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-
-#include <sys/types.h>
 
 namespace simplenet::inline v0::detail {
 
@@ -47,7 +46,9 @@ struct lookup : list_hook<> {
 ///
 /// Bounded: at most `most_threads` lookups run, so at most so many can have been abandoned; the
 /// queue holds only what somebody waits for. Any thread.
-class name_resolver {
+class name_resolver : private one_for_process<name_resolver> {
+    friend one_for_process<name_resolver>;
+
 public:
     using function = std::function<sys::name_answer(const sys::name_question&)>;
 
@@ -63,9 +64,8 @@ public:
     ~name_resolver();
 
     /// The resolver of this process: a child made by fork(2) has its own.
-    // Never destroyed, and nobody waits for its threads at exit: one that is in getaddrinfo(3) can
-    // neither be stopped (pthread_cancel leaks its locks and memory) nor waited for (half a
-    // minute).
+    // Nobody waits for its threads at exit: one that is in getaddrinfo(3) can neither be stopped
+    // (pthread_cancel leaks its locks and memory) nor waited for (half a minute).
     [[nodiscard]] static name_resolver& of_process();
 
     /// For tests: takes the place of the process's resolver while it lives.
@@ -99,8 +99,6 @@ private:
 
     const function look_up_;
     const limits limits_;
-    const pid_t process_;                // the threads are only there
-    name_resolver* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
 
     mutable std::mutex guard_;
     std::condition_variable work_; // a question was queued, or the end has come

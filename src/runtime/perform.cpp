@@ -31,16 +31,6 @@ const_buffer next_bytes(operation& op) noexcept {
 
 namespace {
 
-/// What a write does after a send that failed. True: it is over.
-bool send_failed(operation& op, ssize_t count) noexcept {
-    if (count == -EAGAIN) {
-        op.record->writable = false;
-        return false;
-    }
-    op.error = static_cast<int>(-count);
-    return true;
-}
-
 ssize_t send_vector(const operation& op) noexcept {
     // 64: far below IOV_MAX, and more than one send takes from small buffers in practice.
     std::array<iovec, 64> vector;
@@ -62,6 +52,15 @@ bool receive_failed(operation& op, ssize_t count) noexcept {
         return false;
     }
     op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    return true;
+}
+
+bool send_failed(operation& op, ssize_t count) noexcept {
+    if (count == -EAGAIN) {
+        op.record->writable = false;
+        return false;
+    }
+    op.error = static_cast<int>(-count);
     return true;
 }
 

@@ -23,6 +23,9 @@ inline constexpr int most_tries = 16;
     return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
 }
 
+/// Of a negative outcome of a send: whether it ends the operation.
+[[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
+
 /// A write of one buffer after its first send(2), which took less than all: `count` is its outcome,
 /// as of sys::send().
 [[nodiscard]] bool go_on_sending(operation& op, ssize_t count) noexcept;

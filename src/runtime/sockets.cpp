@@ -46,13 +46,16 @@ task<result<released_socket>> release_socket(io_object socket) {
     SIMPLENET_EXPECTS(record->reader == nullptr && record->writer == nullptr,
                       "a socket was released with an operation in flight");
     std::vector<std::byte> unread;
+    int error = 0;
     if (record->home != nullptr) {
         record->keep_descriptor = true;
         record->home->close(*record);
         static_cast<void>(co_await shield(closed_operation{record}));
         record->home->driver().take_ahead(*record, unread);
+        // The end of the stream the kernel tells again.
+        if (record->end > 0) error = record->end;
     }
-    co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread)};
+    co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
 }
 
 } // namespace detail
@@ -66,7 +69,12 @@ template <class Released, class Socket, class Stream>
 task<result<Released>> released_as(Stream stream) {
     auto left = co_await detail::release_socket(std::move(stream));
     if (!left) co_return fail(left);
-    co_return Released{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
+    Released all{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
+    // What can be received ahead of, as local streams are not.
+    if constexpr (requires { all.socket.expect_read_error(0); }) {
+        all.socket.expect_read_error(left->read_error);
+    }
+    co_return std::move(all);
 }
 
 /// The same for sockets that nothing is received ahead for.

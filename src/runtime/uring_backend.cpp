@@ -132,6 +132,8 @@ inline void uring_backend::dispatch(const uring::completion& seen) noexcept {
         return accept_completed(*static_cast<io_record*>(pointer), seen);
     case subject::record_cancel:
         return disarm_completed(*static_cast<io_record*>(pointer), seen.res);
+    case subject::edges:
+        return edge_completed(*static_cast<io_record*>(pointer), seen);
     case subject::wait:
         return wait_completed(*static_cast<readiness_operation*>(pointer), seen.res);
     case subject::wake_up:

@@ -28,7 +28,8 @@ enum class subject : std::uintptr_t {
     operation_cancel, // a cancel that names it
     receive,          // a record's multishot receive
     accept,           // a record's multishot accept
-    record_cancel,    // a cancel that names one of these
+    record_cancel,    // a cancel that names one of these, or the next
+    edges,            // a record's multishot poll
     wake_up,          // the eventfd
     wait,             // a wait for readiness, or a cancel that names it
 };
@@ -129,6 +130,10 @@ private:
     /// For what no entry can do, or does better (docs/development/decisions/0014): to be attempted
     /// when the socket is ready.
     void submit_poll(operation& op, unsigned events) noexcept;
+    /// Of a socket that polls as one with an error, which an error queue that nobody reads does
+    /// (recvmsg(2)): a poll is over at once, each time. What it says from here on are changes.
+    void watch_edges(io_record& record) noexcept;
+    void edge_completed(io_record& record, const uring::completion& seen) noexcept;
     void submit_cancel(operation& op) noexcept;
     void cancel_completed(operation& op, int outcome) noexcept;
     void operation_completed(operation& op, const uring::completion& seen) noexcept;
@@ -148,6 +153,7 @@ private:
 
     /// Stops what the kernel does for `record` by itself.
     void disarm(io_record& record) noexcept;
+    void submit_record_cancel(io_record& record, subject about) noexcept;
     void disarm_completed(io_record& record, int outcome) noexcept;
 
     void receive_completed(io_record& record, const uring::completion& seen) noexcept {
@@ -212,6 +218,11 @@ private:
     }
     void notify(io_record& record) noexcept {
         if (is_waiting(record.reader)) loop_.attempt_later(*record.reader);
+    }
+    void notify_writer(io_record& record) noexcept {
+        if (is_waiting(record.writer) && !record.writer->sleeps()) {
+            loop_.attempt_later(*record.writer);
+        }
     }
 
     /// Of a record that never receives ahead: what is there now, if it is known to be readable.

@@ -12,6 +12,25 @@
 
 namespace simplenet::inline v0::detail {
 
+namespace {
+
+/// Whether what is in the kernel for such an operation is a poll.
+bool polls(request kind) noexcept {
+    switch (kind) {
+    case request::receive_descriptors:
+    case request::send_file:
+    case request::send_pipe:
+    case request::send_descriptors:
+    case request::perform_read:
+    case request::perform_write:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
 void uring_backend::submit(operation& op) noexcept {
     io_record& record = *op.record;
     switch (op.kind) {
@@ -116,9 +135,36 @@ void uring_backend::submit_receive(operation& op, int flags) noexcept {
 }
 
 void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
+    io_record& record = *op.record;
+    if (record.watches_edges) return; // the next one is for us
+    if (record.polls_in_error && !record.closing && !loop_.dying) return watch_edges(record);
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_poll_add(&entry, op.record->fd, events);
     entry.user_data = tagged(&op, subject::operation);
+}
+
+void uring_backend::watch_edges(io_record& record) noexcept {
+    io_uring_sqe& entry = next_entry();
+    io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT);
+    entry.user_data = tagged(&record, subject::edges);
+    record.watches_edges = true;
+    hold(record);
+}
+
+void uring_backend::edge_completed(io_record& record, const uring::completion& seen) noexcept {
+    constexpr int error = POLLERR | POLLHUP;
+    const bool over = (seen.flags & IORING_CQE_F_MORE) == 0;
+    if (over) record.watches_edges = record.edges_canceled = false;
+    // When it is over, who waits has to ask for another one.
+    if (over || (seen.res & (POLLIN | error)) != 0) {
+        record.readable = true;
+        notify(record);
+    }
+    if (over || (seen.res & (POLLOUT | error)) != 0) {
+        record.writable = true;
+        notify_writer(record);
+    }
+    if (over) released(record);
 }
 
 void uring_backend::submit_cancel(operation& op) noexcept {
@@ -165,6 +211,10 @@ void uring_backend::released(operation& op) noexcept {
 }
 
 void uring_backend::finish(operation& op) noexcept {
+    if (polls(op.kind) && op.outcome > 0) {
+        const int wanted = is_read(op.kind) ? POLLIN : POLLOUT;
+        if ((op.outcome & wanted) == 0) op.record->polls_in_error = true;
+    }
     if (op.kind == request::perform_read || op.kind == request::perform_write) {
         return poll_finished(op);
     }

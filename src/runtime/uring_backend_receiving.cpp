@@ -38,10 +38,18 @@ void uring_backend::arm_receive(io_record& record) noexcept {
 }
 
 void uring_backend::disarm(io_record& record) noexcept {
-    if (!record.armed || record.disarming) return;
-    record.disarming = true;
+    if (record.armed && !record.disarming) {
+        record.disarming = true;
+        submit_record_cancel(record, record.listening ? subject::accept : subject::receive);
+    }
+    if (record.watches_edges && (record.closing || loop_.dying) && !record.edges_canceled) {
+        record.edges_canceled = true;
+        submit_record_cancel(record, subject::edges);
+    }
+}
+
+void uring_backend::submit_record_cancel(io_record& record, subject about) noexcept {
     io_uring_sqe& entry = next_entry();
-    const subject about = record.listening ? subject::accept : subject::receive;
     io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
     entry.user_data = tagged(&record, subject::record_cancel);
     hold(record);
@@ -49,8 +57,8 @@ void uring_backend::disarm(io_record& record) noexcept {
 
 /// As cancel_completed().
 void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
-    if (outcome < 0 && record.disarming) {
-        record.disarming = false;
+    if (outcome < 0 && (record.disarming || record.edges_canceled)) {
+        record.disarming = record.edges_canceled = false;
         disarm(record);
     }
     released(record);

@@ -1,6 +1,7 @@
 #include "runtime/watchdog.hpp"
 
 #include "runtime/loop.hpp"
+#include "runtime/one_for_process.hpp"
 #include "runtime/signals_blocked.hpp"
 #include "sys/threads.hpp"
 
@@ -27,8 +28,9 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
 #define SIMPLENET_HAS_BACKTRACE 1
@@ -68,10 +70,12 @@ constinit snapshot asked{};
 // Of what one thread can wait for, the one that a signal handler may give: signal-safety(7).
 class semaphore {
 public:
-    semaphore() noexcept { ::sem_init(&counter_, 0, 0); }
+    semaphore() noexcept { reset(); }
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
 
+    /// @pre Nobody waits.
+    void reset() noexcept { ::sem_init(&counter_, 0, 0); }
     void post() noexcept { ::sem_post(&counter_); }
     void wait() noexcept {
         while (::sem_wait(&counter_) != 0 && errno == EINTR) {
@@ -150,12 +154,133 @@ std::string words_of(void* address) {
     return text += ')';
 }
 
+// --- the signal ----------------------------------------------------------------------------------
+
+/// What the signal handler knows of a signal: it takes no lock.
+struct signal_in_use {
+    // What the program did about it before we came.
+    std::atomic<void (*)(int)> handler = SIG_DFL;
+    std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // comes first
+    std::atomic<int> under_way = 0; // sent by us, and not handled yet
+};
+constexpr int most_signals = 65;
+constinit std::array<signal_in_use, most_signals> in_use{};
+static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
+
+/// Calls the handler that the program had.
+void pass_on(int signal, siginfo_t* info, void* context) {
+    const signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
+    if (auto* const with_info = here.handler_with_info.load(std::memory_order_relaxed)) {
+        return with_info(signal, info, context);
+    }
+    auto* const handler = here.handler.load(std::memory_order_relaxed);
+    if (handler != SIG_DFL && handler != SIG_IGN) handler(signal);
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+    // A handler that came after us may call us, and we call it if we came again.
+    static constinit thread_local bool passing_on = false;
+    const int kept = errno;
+    take_snapshot();
+    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asked) {
+        in_use[static_cast<std::size_t>(signal)].under_way.fetch_sub(1);
+    } else if (!passing_on) {
+        passing_on = true;
+        errno = kept;
+        pass_on(signal, info, context);
+        passing_on = false;
+        return;
+    }
+    errno = kept;
+}
+
+/// Sends `signal` to a thread, with a mark by which on_signal() knows it.
+bool send(pid_t thread, int signal) noexcept {
+    std::atomic<int>& under_way = in_use[static_cast<std::size_t>(signal)].under_way;
+    siginfo_t info{};
+    info.si_signo = signal;
+    info.si_code = SI_QUEUE;
+    info.si_pid = ::getpid();
+    info.si_uid = ::getuid();
+    info.si_value.sival_ptr = &asked;
+    under_way.fetch_add(1);
+    // pthread_sigqueue(3) is not everywhere.
+    if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), thread, signal, &info) == 0) return true;
+    under_way.fetch_sub(1);
+    return false;
+}
+
+/// The handlers of stall signals. Guarded by the watchdog's mutex.
+///
+/// A handler that the program had is called for signals that are not ours, and has its place again
+/// when no loop needs the signal any more.
+class stall_handlers {
+public:
+    void install(int signal) noexcept {
+        if (!is_usable(signal)) return;
+        entry& at = entries_[static_cast<std::size_t>(signal)];
+        if (at.installed) return;
+        std::array<void*, 1> one{};
+        // Loads what it needs now, and not in the handler.
+        static_cast<void>(stack_of_this_thread(one));
+
+        struct sigaction before{};
+        if (::sigaction(signal, nullptr, &before) != 0) return;
+        at.installed = true;
+        if (is_ours(before)) return; // whoever replaced it has put it back
+        const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
+        signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
+        here.handler_with_info = with_info ? before.sa_sigaction : nullptr;
+        here.handler = with_info ? SIG_DFL : before.sa_handler;
+        at.before = before;
+
+        // A handler runs as it expects to: on its stack, with its mask.
+        struct sigaction ours = before;
+        if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
+            ours.sa_flags = SA_RESTART;
+            sigemptyset(&ours.sa_mask);
+        }
+        ours.sa_flags = (ours.sa_flags | SA_SIGINFO) & ~static_cast<int>(SA_RESETHAND);
+        ours.sa_sigaction = &on_signal;
+        at.installed = ::sigaction(signal, &ours, nullptr) == 0;
+    }
+
+    /// No loop needs it any more.
+    void remove(int signal) noexcept {
+        if (!is_usable(signal)) return;
+        entry& at = entries_[static_cast<std::size_t>(signal)];
+        // One of ours that is on its way must not kill: where a thread blocks it, the handler
+        // stays.
+        if (!at.installed || in_use[static_cast<std::size_t>(signal)].under_way != 0) return;
+        struct sigaction now{};
+        ::sigaction(signal, nullptr, &now);
+        // Who came after us keeps the place.
+        if (is_ours(now)) ::sigaction(signal, &at.before, nullptr);
+        at.installed = false;
+    }
+
+    [[nodiscard]] static bool is_usable(int signal) noexcept {
+        return signal > 0 && signal < most_signals;
+    }
+
+private:
+    struct entry {
+        struct sigaction before{};
+        bool installed = false;
+    };
+
+    static bool is_ours(const struct sigaction& action) noexcept {
+        return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &on_signal;
+    }
+
+    std::array<entry, most_signals> entries_{};
+};
+
 /// Asks `thread`, which runs `queue`, what it does. It may not answer: the signal may be blocked.
-void ask(pthread_t thread, run_queue& queue, int signal, stall_report& into) {
-    if (signal == 0) return;
+void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
     asked.queue.store(&queue, std::memory_order_relaxed);
     asked.phase.store(snapshot::state::wanted);
-    if (::pthread_kill(thread, signal) != 0 || !answered.wait_for(std::chrono::milliseconds{200})) {
+    if (!send(thread, signal) || !answered.wait_for(std::chrono::milliseconds{200})) {
         auto expected = snapshot::state::wanted;
         if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
         answered.wait(); // it is at it
@@ -194,27 +319,48 @@ void print(const stall_report& report) {
 
 struct watched_loop {
     loop* which;
-    pthread_t thread;
+    pid_t thread;
     std::uint64_t turn = 0; // the one seen last
     clock::time_point since{};
     bool reported = false;
 };
 
-class watchdog {
+class watchdog : private one_for_process<watchdog> {
+    friend one_for_process<watchdog>;
+
 public:
-    ~watchdog() = default;
+    watchdog() = default;
+    /// What `inherited`, of the process that forked this one, did to the signals holds here too.
+    explicit watchdog(const stall_handlers& inherited) noexcept
+        : handlers_{inherited} {}
+    watchdog(const watchdog&) = delete;
+    watchdog& operator=(const watchdog&) = delete;
+
+    /// That of this process.
+    // Not a static object: std::exit() may be called by a task of a loop that is watched, and would
+    // destroy it under its thread.
+    [[nodiscard]] static watchdog& of_process() {
+        return get(current_watchdog, [] {
+            watchdog* const inherited = current_watchdog.load(std::memory_order_acquire);
+            return inherited == nullptr ? std::make_unique<watchdog>()
+                                        : std::make_unique<watchdog>(inherited->handlers_);
+        });
+    }
 
     void add(loop& watched) {
         const std::lock_guard lock{guard_};
-        handle(watched.options().stall_signal);
         // All that can fail comes first: a loop that is not watched is not on the list.
         loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
-            stopping_ = false;
+            // The thread of the process that forked this one may have been asking.
+            asked.phase = snapshot::state::nothing;
+            answered.reset();
             const signals_blocked inherited;
-            thread_ = sys::start_thread([this] { watch(); });
+            thread_ = sys::start_thread([this, mine = generation_ + 1] { watch(mine); });
+            ++generation_;
         }
-        loops_.push_back({.which = &watched, .thread = ::pthread_self(), .since = clock::now()});
+        handlers_.install(watched.options().stall_signal);
+        loops_.push_back({.which = &watched, .thread = ::gettid(), .since = clock::now()});
         changed_.notify_all();
     }
 
@@ -223,8 +369,14 @@ public:
         {
             const std::lock_guard lock{guard_};
             std::erase_if(loops_, [&](const watched_loop& each) { return each.which == &watched; });
+            const int signal = watched.options().stall_signal;
+            if (std::ranges::none_of(loops_, [signal](const watched_loop& each) {
+                    return each.which->options().stall_signal == signal;
+                })) {
+                handlers_.remove(signal);
+            }
             if (loops_.empty()) {
-                stopping_ = true;
+                ++generation_;
                 ended = std::move(thread_);
             }
             changed_.notify_all();
@@ -233,27 +385,9 @@ public:
     }
 
 private:
-    /// The handler stays for good: a signal that is on its way must not kill.
-    void handle(int signal) {
-        static std::array<bool, 65> handled{};
-        if (signal <= 0 || signal > 64 || handled[static_cast<std::size_t>(signal)]) return;
-        std::array<void*, 1> one{};
-        static_cast<void>(
-            stack_of_this_thread(one)); // loads what it needs now, and not in the handler
-        struct sigaction ours{};
-        ours.sa_handler = [](int) {
-            const int kept = errno;
-            take_snapshot();
-            errno = kept;
-        };
-        ours.sa_flags = SA_RESTART;
-        sigemptyset(&ours.sa_mask);
-        handled[static_cast<std::size_t>(signal)] = ::sigaction(signal, &ours, nullptr) == 0;
-    }
-
-    void watch() {
+    void watch(unsigned mine) {
         std::unique_lock lock{guard_};
-        while (!stopping_) {
+        while (generation_ == mine) {
             std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;
             nanoseconds period = std::chrono::hours{1};
             for (watched_loop& each : loops_) {
@@ -262,7 +396,10 @@ private:
                 stall_report& report = reports.emplace_back().first;
                 reports.back().second = each.which->options().on_stall;
                 report.blocked = clock::now() - each.since;
-                ask(each.thread, *each.which, each.which->options().stall_signal, report);
+                const int signal = each.which->options().stall_signal;
+                if (stall_handlers::is_usable(signal)) {
+                    ask(each.thread, *each.which, signal, report);
+                }
             }
             if (!reports.empty()) {
                 lock.unlock(); // a hook may make and destroy loops
@@ -298,25 +435,25 @@ private:
         return true;
     }
 
+    static constinit std::atomic<watchdog*> current_watchdog;
+
     std::mutex guard_;
     std::condition_variable changed_;
+    stall_handlers handlers_;
     std::vector<watched_loop> loops_;
-    std::thread thread_; // runs while there are loops
-    bool stopping_ = false;
+    std::thread thread_;      // runs while there are loops
+    unsigned generation_ = 0; // of the thread: it ends when it is not the latest any more
 };
 
-watchdog& the_watchdog() {
-    static watchdog one;
-    return one;
-}
+constinit std::atomic<watchdog*> watchdog::current_watchdog = nullptr;
 
 } // namespace
 
 void watch(loop& watched) {
-    the_watchdog().add(watched);
+    watchdog::of_process().add(watched);
 }
 void unwatch(loop& watched) noexcept {
-    the_watchdog().remove(watched);
+    watchdog::of_process().remove(watched);
 }
 
 } // namespace simplenet::inline v0::detail

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include <poll.h>
+
 namespace simplenet::inline v0::testing {
 namespace {
 
@@ -319,6 +321,30 @@ TEST_P(cross_channel_test, loses_and_doubles_nothing_between_threads) {
         EXPECT_EQ(count_sent, count_received);
         EXPECT_EQ(sent, received);
     }
+}
+
+struct nothing_to_do final : detail::posted {
+    void run() noexcept override {}
+    void drop() noexcept override {}
+};
+
+// The system call used to be made under the lock, where everybody else had to wait for it.
+TEST_P(cross_channel_test, wakes_a_loop_when_it_has_let_go_of_the_lock) {
+    detail::run_queue* queue = nullptr;
+    loop().post([&] { queue = detail::run_queue::current(); });
+    pollfd handle{.fd = loop().native_handle(), .events = POLLIN, .revents = 0};
+    while (loop().poll() != 0) {
+    }
+    detail::cross_lock lock;
+    nothing_to_do item;
+
+    lock.lock();
+    lock.post(*queue, item);
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
+    lock.unlock();
+
+    EXPECT_EQ(::poll(&handle, 1, 0), 1);
+    loop().poll();
 }
 
 using cross_channel_death_test = cross_channel_test;

@@ -471,6 +471,35 @@ TEST_P(deadline_test, a_hundred_thousand_limits_can_wait_at_once) {
     EXPECT_EQ(timers(), 0U);
 }
 
+/// A leaf that needs memory to start, as read_line() does, and gets none.
+struct leaf_without_memory final : detail::suspension {
+    using is_leaf = void;
+    leaf_without_memory() = default;
+    leaf_without_memory(leaf_without_memory&&) = default;
+    static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise>) {
+        throw std::bad_alloc{};
+    }
+    static result<> await_resume() noexcept { return {}; }
+    void on_stop(detail::stop_reason) noexcept override {}
+};
+
+// It used to end in std::terminate(): the limit around it had promised not to throw.
+TEST_P(deadline_test, what_an_operation_throws_at_its_start_leaves_a_limit_around_it) {
+    run([]() -> task<> {
+        bool caught = false;
+        try {
+            (void)co_await with_timeout(leaf_without_memory{}, 24h);
+        } catch (const std::bad_alloc&) {
+            caught = true;
+        }
+        EXPECT_TRUE(caught);
+        EXPECT_EQ(event_loop::current()->metrics().timers, 0U);
+        EXPECT_TRUE(co_await with_timeout(async_sleep(1ms), 24h)); // and the scope is whole
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
 
 } // namespace

@@ -66,6 +66,72 @@ std::error_code error_thrown_by_get(remote_handle<T>& handle) {
     return {};
 }
 
+// --- a callable
+
+TEST_P(remote_handle_test, keeps_a_callable_and_its_arguments_until_the_end) {
+    background_loop other{options()};
+    const std::string long_text(100, 'x');
+    auto with_captures = [long_text](const std::string& more) -> task<std::string> {
+        co_await yield();
+        co_return long_text + more;
+    };
+
+    auto handle = other->spawn_remote(std::move(with_captures), "and one more");
+
+    EXPECT_EQ(handle.get(), long_text + "and one more");
+}
+
+TEST_P(remote_handle_test, calls_on_the_loops_thread_and_lets_go_there_before_the_end_is_told) {
+    background_loop other{options()};
+    struct witness {
+        std::thread::id* died_on;
+        std::unique_ptr<int> alive = std::make_unique<int>(0);
+        explicit witness(std::thread::id& on)
+            : died_on{&on} {}
+        witness(witness&&) = default;
+        ~witness() {
+            if (alive) *died_on = std::this_thread::get_id();
+        }
+    };
+    std::thread::id captured_died_on;
+    std::thread::id argument_died_on;
+    std::thread::id called_on;
+    auto work = [&called_on, captured = witness{captured_died_on}](auto&& argument) {
+        called_on = std::this_thread::get_id();
+        return [](auto kept) -> task<> {
+            (void)kept;
+            co_await yield();
+        }(std::move(argument));
+    };
+
+    other->spawn_remote(std::move(work), witness{argument_died_on}).get();
+
+    EXPECT_NE(called_on, std::thread::id{});
+    EXPECT_NE(called_on, std::this_thread::get_id());
+    EXPECT_EQ(captured_died_on, called_on);
+    EXPECT_EQ(argument_died_on, called_on);
+}
+
+TEST_P(remote_handle_test, a_callable_that_throws_fails_its_task) {
+    background_loop other{options()};
+    auto fails = []() -> task<int> { throw std::runtime_error{"no task"}; };
+    auto handle = other->spawn_remote(fails);
+
+    EXPECT_EQ(thrown_by([&] { return handle.get(); }), "no task");
+}
+
+TEST_P(remote_handle_test, a_callable_that_the_loop_never_ran_is_destroyed_with_it) {
+    auto alive = std::make_shared<int>(1);
+    const std::weak_ptr<int> watched = alive;
+    auto work = [alive = std::move(alive)]() -> task<> { co_return; };
+    auto handle = loop().spawn_remote(std::move(work));
+
+    destroy_loop();
+
+    EXPECT_TRUE(watched.expired());
+    EXPECT_EQ(error_thrown_by_get(handle), std::errc::operation_canceled);
+}
+
 // --- get() on a plain thread
 
 TEST_P(remote_handle_test, get_returns_the_value) {

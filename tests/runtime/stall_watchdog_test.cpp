@@ -2,6 +2,7 @@
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/sleep.hpp>
 
 #include "support/backend_test.hpp"
@@ -13,10 +14,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace simplenet::inline v0::testing {
 namespace {
@@ -175,6 +181,177 @@ TEST_P(stall_watchdog_test, a_hook_may_make_and_destroy_loops) {
         co_return;
     });
     EXPECT_EQ(reported, 1);
+}
+
+// std::exit() used to destroy the watchdog, and with it a thread that ran: std::terminate().
+TEST_P(stall_watchdog_test, a_watched_task_may_end_the_program) {
+    const auto options = watched();
+    const auto task_that_exits = [&options] {
+        simplenet::run(
+            []() -> task<> {
+                (void)co_await async_sleep(1ms);
+                std::exit(7);
+            }(),
+            options);
+    };
+    EXPECT_EXIT(task_that_exits(), ::testing::ExitedWithCode(7), "");
+}
+
+#if !defined(__SANITIZE_THREAD__) // it does not follow a process with threads into fork(2)
+TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
+    background_loop ours{watched()};
+    ours->spawn_remote([]() -> task<> { co_return; }()).get(); // and so it is watched
+
+    const pid_t child = ::fork();
+    if (child == 0) {
+        auto own = event_loop::create(watched());
+        if (!own) ::_exit(2);
+        own->post(block_until_reported);
+        own->run();
+        std::exit(reported == 1 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+#endif
+
+// The thread of the loop that went used to be told to stay by the loop that came: a join for ever.
+TEST_P(stall_watchdog_test, loops_may_come_while_the_last_one_goes) {
+    const auto come_and_go = [] {
+        for (int round = 0; round < 300; ++round) {
+            auto made = event_loop::create({.backend = backend::epoll, .stall_threshold = 1h});
+            if (made) made->poll();
+        }
+    };
+    std::thread other{come_and_go};
+    come_and_go();
+    other.join();
+}
+
+std::atomic<int> urgent = 0;
+std::atomic<int> urgent_with_info = 0;
+
+/// What a program does about SIGURG, while it lives.
+class urgent_handler {
+public:
+    explicit urgent_handler(struct sigaction action) {
+        urgent = 0;
+        urgent_with_info = 0;
+        ::sigaction(SIGURG, &action, &before_);
+    }
+    urgent_handler(const urgent_handler&) = delete;
+    urgent_handler& operator=(const urgent_handler&) = delete;
+    ~urgent_handler() { ::sigaction(SIGURG, &before_, nullptr); }
+
+    static struct sigaction plain() {
+        struct sigaction action{};
+        action.sa_handler = [](int) { ++urgent; };
+        return action;
+    }
+    static struct sigaction with_info() {
+        struct sigaction action{};
+        action.sa_sigaction = [](int, siginfo_t* info, void*) {
+            if (info->si_pid == ::getpid()) ++urgent_with_info;
+        };
+        action.sa_flags = SA_SIGINFO;
+        return action;
+    }
+    /// The handler of the moment.
+    static auto now() {
+        struct sigaction action{};
+        ::sigaction(SIGURG, nullptr, &action);
+        return action.sa_handler;
+    }
+
+private:
+    struct sigaction before_{};
+};
+
+TEST_P(stall_watchdog_test, the_programs_handler_is_called_meanwhile_and_restored_after) {
+    const auto plain = urgent_handler::plain();
+    const urgent_handler handler{plain};
+    remake_loop(watched(1h));
+    run([]() -> task<> {
+        ::raise(SIGURG);
+        co_return;
+    });
+    EXPECT_EQ(urgent, 1);
+    EXPECT_NE(urgent_handler::now(), plain.sa_handler);
+
+    remake_loop({.backend = GetParam()});
+    EXPECT_EQ(urgent_handler::now(), plain.sa_handler);
+    ::raise(SIGURG);
+    EXPECT_EQ(urgent, 2);
+}
+
+TEST_P(stall_watchdog_test, a_handler_that_wants_to_know_more_gets_it) {
+    const urgent_handler handler{urgent_handler::with_info()};
+    remake_loop(watched(1h));
+    run([]() -> task<> {
+        ::raise(SIGURG);
+        co_return;
+    });
+    EXPECT_EQ(urgent_with_info, 1);
+}
+
+TEST_P(stall_watchdog_test, the_programs_handler_is_not_called_for_a_stall) {
+    const urgent_handler handler{urgent_handler::plain()};
+    remake_loop(watched());
+    run([]() -> task<> {
+        block_until_reported();
+        co_return;
+    });
+    EXPECT_EQ(urgent, 0);
+}
+
+TEST_P(stall_watchdog_test, the_handler_is_restored_with_the_last_loop_that_needs_it) {
+    const auto plain = urgent_handler::plain();
+    const urgent_handler handler{plain};
+    remake_loop(watched(1h));
+    run([]() -> task<> { co_return; });
+    {
+        background_loop other{watched(1h)};
+        other->spawn_remote([]() -> task<> { co_return; }()).get();
+    }
+    EXPECT_NE(urgent_handler::now(), plain.sa_handler);
+
+    remake_loop({.backend = GetParam()});
+    EXPECT_EQ(urgent_handler::now(), plain.sa_handler);
+}
+
+TEST_P(stall_watchdog_test, a_handler_that_came_meanwhile_stays) {
+    const urgent_handler handler{urgent_handler::plain()};
+    remake_loop(watched(1h));
+    run([]() -> task<> { co_return; });
+    const auto later = urgent_handler::with_info();
+    const urgent_handler meanwhile{later};
+
+    remake_loop({.backend = GetParam()});
+    EXPECT_EQ(urgent_handler::now(), later.sa_handler);
+}
+
+TEST_P(stall_watchdog_test, a_handler_that_calls_the_one_before_it_is_called_once) {
+    static std::atomic<void (*)(int, siginfo_t*, void*)> before_it = nullptr;
+    remake_loop(watched(1h));
+    run([]() -> task<> { co_return; });
+    auto on_top = urgent_handler::with_info();
+    on_top.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+        ++urgent;
+        before_it.load()(number, info, context);
+    };
+    struct sigaction ours{};
+    ::sigaction(SIGURG, nullptr, &ours);
+    before_it = ours.sa_sigaction;
+    const urgent_handler meanwhile{on_top};
+
+    remake_loop(watched(1h)); // comes again, on top of that
+    run([]() -> task<> {
+        ::raise(SIGURG);
+        co_return;
+    });
+    EXPECT_EQ(urgent, 1);
+    remake_loop();
 }
 
 TEST_P(stall_watchdog_test, is_off_by_default) {

@@ -8,6 +8,7 @@
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
+#include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/connect.hpp>
@@ -751,6 +752,109 @@ TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
         auto slept = co_await with_stop(source.get_token(), async_sleep(1h));
         EXPECT_EQ(error_of(read), stopped);
         EXPECT_EQ(error_of(slept), stopped);
+    });
+}
+
+TEST_P(tcp_stream_test, a_stream_given_to_a_task_closes_with_it_though_somebody_holds_the_handle) {
+    run([]() -> task<> {
+        auto pair = connected_pair();
+        auto serve = [](tcp_stream stream) -> task<> {
+            std::array<char, 8> buffer{};
+            (void)co_await stream.read_some(buffer);
+        };
+        auto handle = spawn(serve(std::move(pair.ours)));
+        EXPECT_TRUE(co_await async_write_all(pair.theirs, "x"));
+
+        std::array<char, 8> buffer{};
+        const auto got = co_await with_timeout(pair.theirs.read_some(buffer), 5s);
+        EXPECT_EQ(error_of(got), errc::end_of_stream);
+        EXPECT_TRUE(handle.done());
+    });
+}
+
+/// A stream that has received, and not read, "half a message" and a reset; released.
+task<tcp_stream::released> released_after_a_reset() {
+    auto pair = connected_pair();
+    std::array<char, 8> buffer{};
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "a"));
+    EXPECT_EQ(co_await pair.ours.read_some(buffer), 1U); // receives ahead from here on
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "half a message"));
+    co_await testing::turns(3);
+    EXPECT_TRUE(pair.theirs.set_linger(0s));
+    pair.theirs.close();
+    (void)co_await pair.theirs.closed();
+    co_await testing::turns(3);
+    co_return or_throw(co_await std::move(pair.ours).release());
+}
+
+// With io_uring the reset was lost, and half a message looked like all there was.
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_after_it) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        auto count = released.socket.read_some(buffer);
+        for (; count; count = released.socket.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(released.socket.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_by_the_next_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        tcp_stream again{std::move(released.socket)};
+        auto count = co_await again.read_some(buffer);
+        for (; count; count = co_await again.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(co_await again.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_by_a_blocking_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        auto plain = or_throw(blocking::tcp_stream::from(std::move(released.socket)));
+        std::array<char, 32> buffer{};
+        const auto read = plain.read_exact(buffer);
+
+        EXPECT_EQ(read.error().code, std::errc::connection_reset);
+        EXPECT_EQ(released.unread.size() + read.error().transferred, 14U);
+    });
+}
+
+// As it would be from an io_uring loop.
+TEST_P(tcp_stream_test, an_error_that_a_socket_brings_along_is_told_once_by_every_read) {
+    run([]() -> task<> {
+        for (const int way : {0, 1, 2, 3}) {
+            auto pair = connected_pair();
+            auto plain = or_throw(co_await std::move(pair.ours).release()).socket;
+            plain.expect_read_error(ECONNRESET);
+            tcp_stream stream{std::move(plain)};
+            EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
+            std::array<char, 2> buffer{};
+            std::error_code error;
+            if (way == 0) {
+                error = error_of(co_await stream.read_some(buffer));
+            } else if (way == 1) {
+                error = error_of(co_await stream.receive());
+            } else if (way == 2) {
+                error = error_of(co_await async_read_exact(stream, buffer));
+            } else {
+                EXPECT_TRUE(co_await async_write_all(stream, "goes on"));
+                error = error_of(co_await stream.read_some(buffer));
+            }
+            EXPECT_EQ(error, std::errc::connection_reset);
+            EXPECT_EQ(co_await async_read_exact(stream, buffer), 2U);
+        }
     });
 }
 

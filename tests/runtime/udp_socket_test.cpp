@@ -298,6 +298,72 @@ TEST_P(udp_socket_test, a_socket_that_is_not_connected_is_told_only_if_it_asks) 
     });
 }
 
+// An error queue that nobody reads makes every poll(2) of the socket say POLLERR: with io_uring a
+// wait went round and round until take_error() was called.
+TEST_P(udp_socket_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+
+        const auto before = event_loop::current()->metrics().turns;
+        for (int round = 0; round < 3; ++round) {
+            EXPECT_EQ(error_of(co_await with_timeout(one().receive_from(buffer_), 20ms)),
+                      errc::deadline_exceeded);
+        }
+        EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
+
+        // What comes is received all the same, early or late, and so is the next error told.
+        for (int round = 0; round < 3; ++round) {
+            EXPECT_TRUE(co_await two().send_to("early", address_of(one())));
+            EXPECT_EQ((co_await one().receive_from(buffer_))->size, 5U);
+            auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+                co_return co_await one().receive_from(buffer_);
+            });
+            co_await turns(3);
+            EXPECT_FALSE(waiting.done());
+            EXPECT_TRUE(co_await two().send_to("late", address_of(one())));
+            EXPECT_EQ((co_await waiting)->size, 4U);
+        }
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await one().receive_from(buffer_);
+        });
+        co_await turns(3);
+        EXPECT_TRUE(co_await one().send_to("y", nobody()));
+        EXPECT_EQ(error_of(co_await waiting), std::errc::connection_refused);
+        int told = 0;
+        while (one().take_error())
+            ++told;
+        EXPECT_EQ(told, 2);
+    });
+}
+
+TEST_P(udp_socket_test, close_ends_a_receive_beside_an_error_queue) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await one().receive_from(buffer_);
+        });
+        co_await turns(3);
+        one().close();
+        EXPECT_EQ(error_of(co_await waiting), canceled);
+        EXPECT_TRUE(co_await one().closed());
+    });
+}
+
+TEST_P(udp_socket_test, a_loop_ends_with_a_receive_beside_an_error_queue) {
+    loop().spawn([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), canceled);
+    });
+    EXPECT_FALSE(loop().run_for(20ms));
+    destroy_loop();
+}
+
 // --- stops, deadlines, close
 // --------------------------------------------------------------------------------------
 

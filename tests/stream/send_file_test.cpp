@@ -21,6 +21,9 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/net_tstamp.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace simplenet::inline v0 {
@@ -233,6 +236,39 @@ TEST_P(send_file_test, a_deadline_leaves_the_stream_usable) {
         EXPECT_EQ(theirs.peek(), -EAGAIN);
         EXPECT_TRUE(co_await ours.write_some("y"));
         EXPECT_EQ(theirs.receive(1), "y");
+    });
+}
+
+// What lies in an error queue makes every poll(2) say POLLERR: with io_uring the wait for room went
+// round and round.
+TEST_P(send_file_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
+    const std::string content = noise(8 << 20);
+    const unique_fd file = file_of(content);
+    auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
+    run([&]() -> task<> {
+        constexpr int stamps = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+        checked(::setsockopt(ours.native_handle(), SOL_SOCKET, SO_TIMESTAMPING, &stamps,
+                             sizeof stamps));
+        EXPECT_TRUE(co_await ours.write_some("x"));
+        EXPECT_EQ(theirs.receive(1), "x");
+        pollfd polled{.fd = ours.native_handle(), .events = 0, .revents = 0};
+        EXPECT_EQ(::poll(&polled, 1, 5'000), 1);
+        EXPECT_EQ(polled.revents, POLLERR);
+        constexpr int none = 0;
+        checked(
+            ::setsockopt(ours.native_handle(), SOL_SOCKET, SO_TIMESTAMPING, &none, sizeof none));
+
+        auto sending = spawn([&]() -> task<transfer_result> {
+            co_return co_await async_send_file(ours, file.get(), 0, all);
+        });
+        co_await turns(200); // as much as there is room for
+        const auto before = event_loop::current()->metrics().turns;
+        (void)co_await async_sleep(50ms);
+        EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
+
+        auto peer = std::async(std::launch::async, [&] { return theirs.receive(content.size()); });
+        EXPECT_EQ((co_await sending).value_or(0), content.size());
+        EXPECT_TRUE(peer.get() == content);
     });
 }
 

@@ -4,6 +4,7 @@
 #include <simplenet/coro/task.hpp>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -69,8 +70,9 @@ public:
             state_ = state::running;
             frame_.start(*this);
             return;
-        case state::ended: // freed here and not in finished(), where the frame is in use
+        case state::ended: // here and not in finished(), where the frame is in use
             state_ = state::kept;
+            if (references_ != 1) keep_outcome();
             release();
             return;
         case state::running:
@@ -102,7 +104,7 @@ public:
             state_ = state::kept;
             abandoned_ = true;
             inner.queue->chain_ended();
-            frame_.destroy();
+            let_go();
             inner.end(); // a handle may keep this longer than the loop lives
             release();
             return;
@@ -146,26 +148,46 @@ public:
         SIMPLENET_EXPECTS(!taken_, "a join_handle can be awaited once");
         taken_ = true;
         if (abandoned_) throw_system_error(std::make_error_code(std::errc::operation_canceled));
-        struct destroy_frame { // the child's locals die when the join is over
-            chain_frame<T>& frame;
-            ~destroy_frame() { frame.destroy(); }
-        } destroy{frame_};
-        return frame_.promise().take();
+        ++references_;      // what the child was given may hold the handle
+        struct at_the_end { // and dies when the join is over
+            root& self;
+            ~at_the_end() {
+                self.let_go();
+                self.release();
+            }
+        } guard{*this};
+        return frame_.first() ? frame_.promise().take() : outcome_.take();
     }
+
+protected:
+    /// Destroys the callable that the coroutine came from, if that lives here.
+    virtual void drop_call() noexcept {}
 
 private:
     // ready    on the ready list for its first turn
     // running  its coroutines are suspended somewhere, or run
     // ended    the root is at its final suspension, and this on the ready list to be let go
-    // kept     it has ended or was abandoned; only a handle or a joiner holds it
+    // kept     it has ended or was abandoned; only a handle or a joiner holds it, and the frame is
+    //          gone, or about to be taken from
     enum class state : std::uint8_t { ready, running, ended, kept };
 
     void release() noexcept {
         if (--references_ == 0) delete this;
     }
+    /// A handle may keep this for long; what the coroutine was given ends with the coroutine.
+    void keep_outcome() noexcept {
+        if (!frame_.first()) return; // joined already
+        outcome_.take_from(frame_.promise());
+        let_go();
+    }
+    void let_go() noexcept {
+        frame_.destroy();
+        drop_call();
+    }
     void report() noexcept {
         if (taken_ || abandoned_ || reported_) return;
-        if (auto exception = frame_.promise().exception()) {
+        const result_slot<T>& outcome = frame_.first() ? frame_.promise() : outcome_;
+        if (auto exception = outcome.exception()) {
             reported_ = true;
             inner.queue->report_unhandled(std::move(exception));
         }
@@ -179,6 +201,7 @@ private:
     bool abandoned_ = false;  // destroyed by a teardown before it ended
     unsigned references_ = 1; // the loop's, and those of handle and joiner
     chain_frame<T> frame_;
+    result_slot<T> outcome_; // of a frame that is gone, until it is taken
 };
 
 /// Keeps the callable and its arguments alive beside the coroutine that uses them.
@@ -194,6 +217,42 @@ struct kept_call {
             },
             arguments);
     }
+};
+
+/// A kept_call that can go before what is around it.
+template <class Call>
+class call_slot {
+public:
+    template <class Function, class... Args>
+    explicit call_slot(Function&& function, Args&&... arguments)
+        : call_{std::forward<Function>(function), {std::forward<Args>(arguments)...}} {}
+    call_slot(const call_slot&) = delete;
+    call_slot& operator=(const call_slot&) = delete;
+    ~call_slot() { drop(); }
+
+protected:
+    [[nodiscard]] decltype(auto) call() { return call_(); }
+    void drop() noexcept {
+        if (std::exchange(there_, false)) std::destroy_at(&call_);
+    }
+
+private:
+    union {
+        Call call_;
+    };
+    bool there_ = true;
+};
+template <class Call>
+    requires std::is_trivially_destructible_v<Call>
+class call_slot<Call> : Call {
+public:
+    template <class Function, class... Args>
+    explicit call_slot(Function&& function, Args&&... arguments)
+        : Call{std::forward<Function>(function), {std::forward<Args>(arguments)...}} {}
+
+protected:
+    [[nodiscard]] decltype(auto) call() { return static_cast<Call&>(*this)(); }
+    static void drop() noexcept {}
 };
 
 template <class Function, class... Args>
@@ -300,7 +359,11 @@ inline namespace runtime {
 /// The result to come of a spawned task.
 ///
 /// Shares the child with the loop. Awaiting it joins the child; dropping it detaches the child,
-/// whose exception then goes to the loop's `on_unhandled`. Loop thread only, the loop that runs
+/// whose exception then goes to the loop's `on_unhandled`. What the child was given, parameters and
+/// captures, goes in the turn in which it ends; a handle that is kept keeps no more than the
+/// result.
+///
+/// Loop thread only, the loop that runs
 /// the child; may outlive the loop.
 // Not [[nodiscard]]: `spawn(f());` is how a task is detached.
 ///
@@ -416,14 +479,17 @@ join_handle<T> spawn_on(run_queue& queue, task<T> work) {
 }
 
 /// A root that holds the callable whose captures the coroutine uses.
-// The call is the first base: made before the frame, destroyed after it.
+// The call is in the first base: made before the frame, destroyed after it.
 template <class T, class Call>
-class calling_root final : Call, public root<T> {
+class calling_root final : call_slot<Call>, public root<T> {
 public:
     template <class Function, class... Args>
     explicit calling_root(run_queue& queue, Function&& function, Args&&... arguments)
-        : Call{std::forward<Function>(function), {std::forward<Args>(arguments)...}}
-        , root<T>{queue, static_cast<Call&>(*this)()} {}
+        : call_slot<Call>{std::forward<Function>(function), std::forward<Args>(arguments)...}
+        , root<T>{queue, this->call()} {}
+
+private:
+    void drop_call() noexcept override { call_slot<Call>::drop(); }
 };
 
 template <class Function, class... Args>

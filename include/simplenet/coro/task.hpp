@@ -136,6 +136,20 @@ public:
         }
     }
 
+    /// Becomes what `other`, which ended, had. A value whose move throws is replaced by that
+    /// exception.
+    void take_from(result_slot& other) noexcept {
+        try {
+            if (auto* const value = std::get_if<1>(&other.slot_)) {
+                slot_.template emplace<1>(std::move(*value));
+            } else if (auto* const held = std::get_if<2>(&other.slot_)) {
+                slot_.template emplace<2>(std::move(*held));
+            }
+        } catch (...) {
+            unhandled_exception();
+        }
+    }
+
 private:
     std::variant<std::monostate, stored, std::exception_ptr> slot_;
 };
@@ -149,6 +163,7 @@ public:
     void take() {
         if (exception_) std::rethrow_exception(std::move(exception_));
     }
+    void take_from(result_slot& other) noexcept { exception_ = std::move(other.exception_); }
 
 private:
     std::exception_ptr exception_;

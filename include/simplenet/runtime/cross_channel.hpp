@@ -19,8 +19,46 @@
 namespace simplenet::inline v0 {
 namespace detail {
 
-/// Hands `item` to the loop that `queue` is a part of. Any thread.
-void post_to(run_queue& queue, posted& item) noexcept;
+/// The lock of a cross_channel.
+///
+/// A loop that is to be woken, since somebody's wait on it is over, is woken after the unlock: that
+/// is a system call, which nobody who wants the lock has to wait for. The loop may have noticed
+/// before, and may end; its destruction waits for those who are about to wake it.
+class cross_lock {
+public:
+    cross_lock() noexcept = default;
+    cross_lock(const cross_lock&) = delete;
+    cross_lock& operator=(const cross_lock&) = delete;
+
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept {
+        run_queue* const asleep = std::exchange(asleep_, nullptr);
+        mutex_.unlock();
+        if (asleep != nullptr) wake(*asleep);
+    }
+    /// Unlocks while it waits. @pre locked, and nothing was posted.
+    template <class Condition>
+    void wait(std::condition_variable& changed, Condition over) noexcept {
+        std::unique_lock held{mutex_, std::adopt_lock};
+        changed.wait(held, over);
+        held.release();
+    }
+
+    /// Hands `item` to the loop that `queue` is a part of. @pre locked.
+    void post(run_queue& queue, posted& item) noexcept {
+        if (!push(queue, item)) return;
+        // More than one loop only at a close.
+        if (run_queue* const other = std::exchange(asleep_, &queue)) wake(*other);
+    }
+
+private:
+    /// True: the loop sleeps, and does not end before it was woken.
+    [[nodiscard]] static bool push(run_queue& queue, posted& item) noexcept;
+    static void wake(run_queue& queue) noexcept;
+
+    std::mutex mutex_;
+    run_queue* asleep_ = nullptr; // under the mutex: to be woken
+};
 
 /// One wait at a cross_channel, of a coroutine or of a thread.
 ///
@@ -39,7 +77,7 @@ protected:
 
 /// The wait of a coroutine. `Role` is a sending or receiving cross_waiter.
 ///
-/// Whoever ends it posts it to its loop while it holds the lock. So once our own thread has had the
+/// Whoever ends it posts it to its loop under the lock. So once our own thread has had the
 /// lock and found it unlinked, it lies in the loop's inbox and nobody else knows it any more.
 template <class Role>
 class cross_operation : public Role, public suspension, public posted {
@@ -54,7 +92,7 @@ public:
     }
 
 protected:
-    explicit cross_operation(std::mutex& lock) noexcept
+    explicit cross_operation(cross_lock& lock) noexcept
         : lock_{&lock} {}
     cross_operation(cross_operation&& other) noexcept
         : Role{std::move(other)}
@@ -93,7 +131,7 @@ protected:
 private:
     void end(wait_end how) noexcept final {
         this->end_ = how;
-        post_to(*within_->queue, *this);
+        lock_->post(*within_->queue, *this);
     }
     void run() noexcept final { resume(); } // posted, or on the ready list: one of the two
     void drop() noexcept final {}           // the frame around it goes with its loop
@@ -107,7 +145,7 @@ private:
         return true;
     }
 
-    std::mutex* lock_;     // the channel's
+    cross_lock* lock_;     // the channel's
     bool waiting_ = false; // own thread only: linked, or it was and has not resumed yet
 };
 
@@ -116,8 +154,8 @@ template <class Role>
 class blocked_thread final : public Role {
 public:
     /// Waits for the end, which is returned. @pre `locked`, and linked.
-    wait_end wait(std::unique_lock<std::mutex>& locked) noexcept {
-        ended_.wait(locked, [this] { return over_; });
+    wait_end wait(cross_lock& locked) noexcept {
+        locked.wait(ended_, [this] { return over_; });
         return this->end_;
     }
     void with(auto* value) noexcept { this->value_ = value; }
@@ -233,13 +271,13 @@ public:
     /// - `std::errc::broken_pipe`: the channel is closed.
     [[nodiscard]] result<> blocking_send(T&& value) noexcept {
         require_no_loop();
-        std::unique_lock locked{lock_};
+        const std::lock_guard locked{lock_};
         if (state_.closed) return fail(std::errc::broken_pipe);
         if (state_.deliver(std::move(value))) return {};
         detail::blocked_thread<sending> self;
         self.with(&value);
         state_.senders.push_back(self);
-        const auto end = self.wait(locked);
+        const auto end = self.wait(lock_);
         if (end != detail::wait_end::granted) return fail(detail::error_of(end));
         return {};
     }
@@ -256,12 +294,12 @@ public:
     [[nodiscard]] result<T> blocking_receive() noexcept {
         require_no_loop();
         std::optional<T> value;
-        std::unique_lock locked{lock_};
+        const std::lock_guard locked{lock_};
         if (state_.take(value)) return *std::move(value);
         if (state_.closed) return fail(errc::end_of_stream);
         detail::blocked_thread<receiving> self;
         state_.receivers.push_back(self);
-        const auto end = self.wait(locked);
+        const auto end = self.wait(lock_);
         if (end != detail::wait_end::granted) return fail(detail::error_of(end));
         return *std::move(self.value());
     }
@@ -289,7 +327,7 @@ private:
                           "this would block the thread's event loop: await send() or receive()");
     }
 
-    mutable std::mutex lock_;
+    mutable detail::cross_lock lock_;
     detail::channel_state<T, detail::cross_waiter> state_; // under lock_
 };
 

@@ -112,7 +112,7 @@ public:
     bool await_ready() const noexcept { return operation_.await_ready(); }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
-                       await_site at = await_site::current()) noexcept {
+                       await_site at = await_site::current()) noexcept(starts_nothrow<Promise>) {
         if constexpr (std::is_void_v<decltype(operation_.await_suspend(caller))>) {
             await_suspend_at(operation_, caller, at);
         } else {
@@ -132,6 +132,11 @@ public:
     }
 
 private:
+    // Some make a coroutine when they start.
+    template <class Promise>
+    static constexpr bool starts_nothrow =
+        noexcept(std::declval<Operation&>().await_suspend(std::coroutine_handle<Promise>{}));
+
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
 
     Operation operation_;

@@ -94,6 +94,25 @@ public:
         });
         return remote_handle<T>{std::move(state)};
     }
+    /// The same for a callable that returns a task: callable and arguments are copied or moved, as
+    /// for std::thread, and live with the task, so a capturing lambda is safe here. It is called on
+    /// the loop's thread, where callable and arguments die.
+    ///
+    /// Under GCC 12 a closure with captures that are not trivially destructible must be named
+    /// before a `co_await` expression that contains this call: that compiler destroys such captures
+    /// twice.
+    /// @par Example
+    /// @snippet coroutines.cpp spawn_remote
+    template <class Function, class... Args>
+        requires(!detail::is_task<std::remove_cvref_t<Function>>)
+    auto spawn_remote(Function&& function, Args&&... arguments) {
+        if constexpr (detail::checked_task_function<Function, Args...>()) {
+            using value = typename detail::task_of_call<Function, Args...>::value_type;
+            return spawn_remote(
+                detail::call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
+                    std::forward<Function>(function), std::forward<Args>(arguments)...));
+        }
+    }
 
     /// Runs until nothing is left to wait for (no task lives, nothing is posted), or stop().
     ///

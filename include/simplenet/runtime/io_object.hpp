@@ -28,8 +28,9 @@ class io_object;
 struct released_socket {
     unique_fd fd;
     std::vector<std::byte> unread; // received already, and not read
+    int read_error;                // received behind that, and not told; 0, or an errno
 };
-/// Takes both out of a record once the kernel has let go.
+/// Takes all out of a record once the kernel has let go.
 [[nodiscard]] task<result<released_socket>> release_socket(io_object socket);
 
 /// Awaitable of closed(); the contract is documented there.
@@ -110,6 +111,8 @@ protected:
     /// Descriptors may be attached to what is received: a read ends where they are, with more
     /// behind them (unix(7)), and must not take more than was asked for.
     void expect_descriptors() noexcept;
+    /// The first read fails with `error`, an errno; 0 for none.
+    void expect_read_error(int error) noexcept;
 
 private:
     friend task<result<released_socket>> release_socket(io_object socket);

@@ -92,7 +92,9 @@ struct loop_options {
     /// to standard error.
     void (*on_stall)(const stall_report&) = nullptr;
     /// Sent to a stalled thread to learn what it does; default SIGURG, which is otherwise ignored.
-    /// Blocking calls that signals interrupt are interrupted. 0: no signal, and no stack.
+    /// Blocking calls that signals interrupt are interrupted. 0: no signal, and no stack. A handler
+    /// that the program has for it is called for every other signal of that number, and is restored
+    /// when the last loop that uses it has gone, unless another one took its place.
     int stall_signal = 23;
 };
 

@@ -42,12 +42,17 @@ public:
 
     /// Takes a connected socket; throws std::bad_alloc.
     explicit tcp_stream(nonblocking::tcp_stream socket)
-        : with_stream_operations{std::move(socket).release()} {}
+        : with_stream_operations{socket.release()} {
+        expect_read_error(socket.read_error());
+    }
     /// For the library: `socket` is a TCP connection.
     explicit tcp_stream(detail::io_record& socket) noexcept
         : with_stream_operations{socket} {}
 
     /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    ///
+    /// An error that was received ahead of a read, such as a reset, is told by the first read of
+    /// `socket`, or of a stream of the runtime that is made of it.
     ///
     /// @pre No operation is in flight. The stream is empty afterwards.
     /// @par Errors

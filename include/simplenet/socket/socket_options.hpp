@@ -314,7 +314,9 @@ public:
     /// a connected socket is told, by an error of its next operation, and without details.
     ///
     /// When it is on, the next operation fails with an error that may be about *any* peer that was
-    /// sent to; the socket works on. What is not taken takes room in the receive buffer.
+    /// sent to; the socket works on. Each error fails one operation: the next receive waits for a
+    /// datagram, whether `take_error()` was called or not. What is not taken takes room in the
+    /// receive buffer, and makes poll(2) report an error all the time.
     [[nodiscard]] result<> set_receive_errors(bool on) noexcept {
         return options::set_receive_errors(this->native_handle(), on);
     }

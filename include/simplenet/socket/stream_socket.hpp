@@ -9,7 +9,10 @@
 #include <simplenet/socket/socket_options.hpp>
 
 #include <cstddef>
+#include <expected>
 #include <span>
+#include <system_error>
+#include <utility>
 
 #pragma GCC visibility push(default)
 
@@ -49,6 +52,8 @@ public:
     /// - `std::errc::connection_reset`: the peer aborted; reported once.
     /// - Anything else recv(2) reports.
     [[nodiscard]] result<std::size_t> read_some(mutable_buffer into) noexcept {
+        if (read_error_ != 0) [[unlikely]]
+            return fail(take_read_error());
         return streams::read_some(this->native_handle(), into);
     }
 
@@ -81,6 +86,19 @@ public:
     [[nodiscard]] result<> shutdown_write() noexcept {
         return streams::shutdown_write(this->native_handle());
     }
+
+    /// For the library: the next read fails with `error`, an errno; 0 for none. The kernel tells an
+    /// error once, and what the runtime received ahead of a release() may have been one.
+    void expect_read_error(int error) noexcept { read_error_ = error; }
+    [[nodiscard]] int read_error() const noexcept { return read_error_; }
+
+protected:
+    [[nodiscard]] std::error_code take_read_error() noexcept {
+        return {std::exchange(read_error_, 0), std::system_category()};
+    }
+
+private:
+    int read_error_ = 0;
 };
 
 /// What only a stream that waits can do.
@@ -94,6 +112,9 @@ public:
     /// @return `into.size()`, or the error of `read_some()` with the number of bytes that came
     ///         before it; those are in `into`.
     [[nodiscard]] transfer_result read_exact(mutable_buffer into) noexcept {
+        if (this->read_error() != 0 && !into.empty()) [[unlikely]] {
+            return std::unexpected{transfer_error{this->take_read_error(), 0}};
+        }
         return streams::read_exact(this->native_handle(), into);
     }
 
