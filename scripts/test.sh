@@ -19,7 +19,7 @@ Installs with apt what is missing, builds the library, its tests and its example
   --help         this text
   -- ...         the rest goes to ctest, for example: -- -R timer_wheel
 
-Environment: CXX chooses the compiler of every preset but clang. SIMPLENET_REQUIRE_BACKENDS names the
+Environment: CXX chooses the compiler of every preset of g++. SIMPLENET_REQUIRE_BACKENDS names the
 backends whose tests must not be skipped (default: epoll, and io_uring where the kernel has it).
 SIMPLENET_REQUIRE_NAMESPACES=1: nor those that need network namespaces (default: where they can be had).
 END
@@ -39,8 +39,8 @@ while (($# > 0)); do
     case $1 in
     --all) all=yes ;;
     --preset)
-        [[ ${2:-} =~ ^(dev|clang|release|asan|tsan|coverage)$ ]] ||
-            wrong_usage "--preset needs one of: dev clang release asan tsan coverage"
+        [[ ${2:-} =~ ^(dev|clang|release|asan|clang-asan|tsan|coverage)$ ]] ||
+            wrong_usage "--preset needs one of: dev clang release asan clang-asan tsan coverage"
         presets+=("$2")
         shift
         ;;
@@ -72,17 +72,23 @@ log=$work/log
 trap 'rm -rf "$work"' EXIT
 end_on_signals
 
+# has_sanitizers <compiler>: their runtime libraries are there.
+has_sanitizers() {
+    echo "int main() {}" | "$1" -fsanitize=address,undefined -x c++ - -o "$work/sanitized" 2>/dev/null
+}
+
 headline "Tools"
 notes=()
 kept=()
 for preset in "${presets[@]}"; do
-    if [[ $preset == clang ]] && ! compiler_is_usable clang++-19; then
+    if [[ $preset == clang* ]] && ! compiler_is_usable clang++-19; then
         if [[ $all == yes ]] && ! apt_knows clang-19; then
             notes+=("clang: left out, apt has no clang-19 here")
             continue
         fi
         want clang-19 compiler_is_usable clang++-19
     fi
+    if [[ $preset == clang-asan ]]; then want libclang-rt-19-dev has_sanitizers clang++-19; fi
     kept+=("$preset")
 done
 presets=("${kept[@]}")
@@ -159,7 +165,7 @@ failed=no
 # run_preset <name>
 run_preset() {
     local preset=$1 compiler=$CXX started=$SECONDS fresh result skipped status=0
-    if [[ $preset == clang ]]; then compiler=clang++-19; fi
+    if [[ $preset == clang* ]]; then compiler=clang++-19; fi
 
     headline "$preset: configure and build (build/$preset)"
     fresh=$(fresh_if_moved "$root/build/$preset" "$compiler")

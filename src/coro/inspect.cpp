@@ -20,7 +20,12 @@ void suspension::describe(std::string& text) {
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> name{
         abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free};
-    text += status == 0 ? name.get() : mangled;
+    std::string shown = status == 0 ? name.get() : mangled;
+    // The version of the ABI is in every name, and says nothing here.
+    constexpr std::string_view version = "simplenet::v0::";
+    for (std::size_t at = 0; (at = shown.find(version, at)) != std::string::npos;)
+        shown.replace(at, version.size(), "simplenet::");
+    text += shown;
 }
 
 void append_sites(const promise_base& innermost, std::vector<std::source_location>& to) {

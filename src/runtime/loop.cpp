@@ -19,6 +19,7 @@ constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the tim
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{500};
 constexpr std::chrono::milliseconds noticed_absence{10};
+constexpr std::uint8_t most_turns_to_catch_up = 64; // a flood must not hold up the timers for ever
 
 /// For a loop around memory that others write: less power, and more room for the other thread of
 /// the core.
@@ -43,7 +44,8 @@ loop::~loop() {
 
 /// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
 /// timers are late by that. A limit around several operations would refuse the next one of them,
-/// whatever has come meanwhile: so that is looked at first, and those it is for run.
+/// whatever has come meanwhile: so that is looked at first, and those it is for run, until nothing
+/// more is there.
 bool loop::was_away(clock::time_point present) const noexcept {
     return time_ == nullptr && timers.soonest() < present - noticed_absence;
 }
@@ -59,10 +61,14 @@ inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired
         settle_touched(present);
     timers.settle(present);
     if (timers.soonest() <= present || touched) [[unlikely]] {
-        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present)) {
+        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
+            catching_up_ = most_turns_to_catch_up;
+        if (catching_up_ != 0) {
+            --catching_up_;
             const std::size_t events = driver_->poll(no_wait);
             fired += events;
             if (events != 0) return no_wait;
+            catching_up_ = 0;
         }
         fired += timers.fire(present);
         if (has_ready()) return no_wait;

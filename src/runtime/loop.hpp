@@ -214,10 +214,11 @@ private:
     std::atomic<std::uint64_t> wake_ups_ = 0;
     std::thread::id thread_; // of the first run
     unsigned born_in_ = fork_generation();
-    bool forked_ = false;         // in this turn
-    bool embedded_ = false;       // native_handle() was asked for
-    bool watched_ = false;        // by the watchdog
-    bool reads_directly_ = false; // see io_record
+    bool forked_ = false;          // in this turn
+    std::uint8_t catching_up_ = 0; // turns in which timers may still wait for what came in a pause
+    bool embedded_ = false;        // native_handle() was asked for
+    bool watched_ = false;         // by the watchdog
+    bool reads_directly_ = false;  // see io_record
     dump_signal dump_signal_{*this};
 
     static constexpr std::size_t resumptions_per_poll = 61;

@@ -10,12 +10,12 @@ namespace simplenet::inline v0::detail::uring {
 
 namespace {
 
-// A tag that no completion of the backend has, with a number above it.
-constexpr std::uint64_t ours = 7;
+// A bit that no pointer has, and so no completion of the backend, with a number below it.
+constexpr std::uint64_t ours = std::uint64_t{1} << 63U;
 constexpr std::uint64_t of_cancel = ours;
 
 constexpr std::uint64_t mark_of(std::size_t number) noexcept {
-    return (static_cast<std::uint64_t>(number) + 1) << 3U | ours;
+    return ours | (static_cast<std::uint64_t>(number) + 1);
 }
 
 bool is_multishot(const io_uring_sqe& entry) noexcept {
@@ -37,7 +37,7 @@ void ring_seam::show_entries() noexcept {
     const io_uring_sq& queue = ring_.get()->sq;
     for (unsigned at = queue.sqe_head; at != queue.sqe_tail; ++at) {
         io_uring_sqe& entry = queue.sqes[at & queue.ring_mask];
-        if ((entry.user_data & ours) == ours) continue;
+        if ((entry.user_data & ours) != 0) continue;
         sys::pending_entry shown{.opcode = entry.opcode,
                                  .multishot = is_multishot(entry),
                                  .fd = entry.fd,
@@ -60,8 +60,8 @@ bool ring_seam::take(held& next) noexcept {
     completion seen{};
     if (!ring_.next_in_queue(seen)) return false;
     next = {.about = seen.about, .res = seen.res, .flags = seen.flags, .passes = 0, .shown = false};
-    if ((seen.about & ours) == ours && seen.about != of_cancel) {
-        const replaced& instead = replaced_[(seen.about >> 3U) - 1];
+    if ((seen.about & ours) != 0 && seen.about != of_cancel) {
+        const replaced& instead = replaced_[(seen.about & ~ours) - 1];
         next.about = instead.about;
         next.res = instead.outcome;
         next.flags = 0;

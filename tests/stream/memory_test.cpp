@@ -235,7 +235,7 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, memory_test, all_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, memory_test, testing::real_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::inline v0

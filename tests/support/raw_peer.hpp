@@ -31,6 +31,16 @@ Outcome checked(Outcome outcome) {
     return outcome;
 }
 
+/// A call on a socket with a time limit is not restarted by the kernel (signal(7)), and what an
+/// io_uring of this thread has to do interrupts it as a signal does.
+template <class Call>
+ssize_t restarted(Call call) {
+    for (;;) {
+        const ssize_t outcome = call();
+        if (outcome >= 0 || errno != EINTR) return outcome;
+    }
+}
+
 class raw_peer {
 public:
     /// Waits at most 10 s in a call, so that a test fails rather than hangs.
@@ -47,8 +57,8 @@ public:
     /// Sends all of it.
     void send(std::string_view text, int flags = 0) {
         while (!text.empty()) {
-            const ssize_t count =
-                checked(::send(fd(), text.data(), text.size(), flags | MSG_NOSIGNAL));
+            const ssize_t count = checked(restarted(
+                [&] { return ::send(fd(), text.data(), text.size(), flags | MSG_NOSIGNAL); }));
             text.remove_prefix(static_cast<std::size_t>(count));
         }
     }
@@ -69,7 +79,8 @@ public:
         std::string text(size, '\0');
         std::size_t have = 0;
         while (have < size) {
-            const ssize_t count = ::recv(fd(), text.data() + have, size - have, 0);
+            const ssize_t count =
+                restarted([&] { return ::recv(fd(), text.data() + have, size - have, 0); });
             if (count <= 0) break;
             have += static_cast<std::size_t>(count);
         }
@@ -81,7 +92,8 @@ public:
     std::error_code receive_to_the_end() {
         std::array<char, 65536> scratch;
         for (;;) {
-            const ssize_t count = ::recv(fd(), scratch.data(), scratch.size(), 0);
+            const ssize_t count =
+                restarted([&] { return ::recv(fd(), scratch.data(), scratch.size(), 0); });
             if (count == 0) return errc::end_of_stream;
             if (count < 0) return {errno, std::system_category()};
         }
