@@ -137,8 +137,8 @@ TEST(dump_test, says_what_a_task_waits_for_and_where) {
 }
 
 TEST(dump_test, names_the_type_of_what_does_not_describe_itself) {
-    manual_queue queue;
     gate door;
+    manual_queue queue;
     queue.spawn([&]() -> task<> { (void)co_await door.wait(); });
     queue.turn();
 
@@ -149,8 +149,8 @@ TEST(dump_test, names_the_type_of_what_does_not_describe_itself) {
 }
 
 TEST(dump_test, has_the_name_and_the_age_of_a_task) {
-    manual_queue queue;
     gate door;
+    manual_queue queue;
     queue.clock_ns = 1'000'000'000;
     queue.spawn([&]() -> task<> {
         this_task::set_name("first name");
@@ -189,8 +189,8 @@ TEST(dump_test, a_name_is_one_line_of_text) {
 }
 
 TEST(dump_test, prints_each_task_once_below_its_parent) {
-    manual_queue queue;
     gate doors[4];
+    manual_queue queue;
     queue.spawn([&]() -> task<> {
         this_task::set_name("parent");
         auto waits = [](const char* name, gate& at) -> task<> {
@@ -223,8 +223,8 @@ TEST(dump_test, prints_each_task_once_below_its_parent) {
 }
 
 TEST(dump_test, names_the_task_that_is_joined) {
-    manual_queue queue;
     gate door;
+    manual_queue queue;
     queue.spawn([&]() -> task<> {
         auto child = spawn([&]() -> task<> { (void)co_await door.wait(); });
         co_await child;

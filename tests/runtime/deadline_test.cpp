@@ -414,7 +414,7 @@ TEST_P(deadline_test, a_group_that_moved_out_is_stopped_from_there) {
 TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_task) {
     run([]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
-        auto read_twice = [&ours = ours]() -> task<result<>> {
+        auto read_twice = [&]() -> task<result<>> {
             std::array<std::byte, 2> half;
             for (int each = 0; each < 2; ++each) {
                 const auto count = co_await async_read_exact(ours, half);

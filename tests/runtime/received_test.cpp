@@ -265,7 +265,7 @@ TEST_P(received_test, a_stopped_wait_does_not_swallow_the_buffer_of_the_next) {
 TEST_P(received_test, a_stopped_write_leaves_the_reader_its_place_in_the_queue) {
     remake_with_smallest_pool();
     auto [ours, theirs] = connect_raw({.ours = 8192, .theirs = 8192});
-    run([&, &ours = ours]() -> task<> {
+    run([&]() -> task<> {
         auto held = co_await hold_everything();
         theirs.send("1");
         auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await ours.receive()); });

@@ -45,11 +45,21 @@ void* counted(void* memory) {
 [[gnu::noinline]] void* operator new(std::size_t size) {
     return counted(std::malloc(size));
 }
+// A sanitizer's would not come here by itself.
+[[gnu::noinline]] void* operator new[](std::size_t size) {
+    return ::operator new(size);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
     live_bytes -= ::malloc_usable_size(memory);
     std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    ::operator delete(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory) noexcept {
+    ::operator delete(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
     ::operator delete(memory);
 }
 

@@ -98,7 +98,7 @@ TEST_P(fork_test, the_parent_goes_on) {
 TEST_P(fork_test, a_child_has_loops_of_its_own) {
     auto [ours, theirs] = testing::connect_raw();
     bool read = false;
-    loop().spawn([&, &ours = ours]() -> task<> {
+    loop().spawn([&]() -> task<> {
         std::array<char, 4> buffer;
         read = (co_await async_read_exact(ours, buffer)).has_value();
     });
@@ -109,7 +109,7 @@ TEST_P(fork_test, a_child_has_loops_of_its_own) {
         event_loop own = or_throw(event_loop::create({.backend = on}));
         auto [one, other] = testing::connected_pair();
         int status = 1;
-        auto echo = [&, &one = one, &other = other]() -> task<> {
+        auto echo = [&]() -> task<> {
             std::array<char, 4> buffer;
             const auto sent = co_await async_write_all(one, "ping");
             const auto read_there = co_await async_read_exact(other, buffer);
@@ -167,7 +167,7 @@ TEST_P(fork_test, a_child_may_leave_the_scope_of_a_loop) {
         std::make_unique<event_loop>(or_throw(event_loop::create({.backend = GetParam()})));
     auto [ours, theirs] = testing::connect_raw();
     bool read = false;
-    loop_of_parent->spawn([&, &ours = ours]() -> task<> {
+    loop_of_parent->spawn([&]() -> task<> {
         std::array<char, 4> buffer;
         read = (co_await async_read_exact(ours, buffer)).has_value();
     });

@@ -89,7 +89,7 @@ TEST_P(hot_connection_test, a_hundred_others_are_answered_in_time) {
     std::uint64_t swallowed = 0;
     latencies measured;
     // Without pause: there is always something to read.
-    std::jthread flooding{[&source = source, &over] {
+    std::jthread flooding{[&] {
         const std::string block(256 * 1024, 'x');
         while (!over.load())
             ::send(source.fd(), block.data(), block.size(), MSG_NOSIGNAL);

@@ -89,7 +89,7 @@ TEST_P(interrupted_loop_test, goes_on_as_if_nothing_had_happened) {
     const auto start = std::chrono::steady_clock::now();
     const testing::signal_rain rain{50us};
     run(
-        [&, &tcp = tcp, &tcp_peer = tcp_peer]() -> task<> {
+        [&]() -> task<> {
             task_group all;
             all.spawn(write_placed(tcp));
             all.spawn(read_placed(tcp_peer));
@@ -120,13 +120,13 @@ TEST_P(interrupted_loop_test, sleeps_on) {
     bool woken = false;
     auto [ours, theirs] = testing::connect_raw();
     const testing::signal_rain rain{50us};
-    const std::jthread sending{[&, &theirs = theirs] {
+    const std::jthread sending{[&] {
         while (rain.handled() < signals)
             std::this_thread::sleep_for(1ms);
         theirs.send("!");
     }};
     run(
-        [&, &ours = ours]() -> task<> {
+        [&]() -> task<> {
             std::array<char, 1> buffer;
             woken = (co_await ours.read_some(buffer)).has_value();
         },
