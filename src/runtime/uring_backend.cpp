@@ -30,7 +30,8 @@ result<> uring_backend::open(const loop_options& options) {
     if (const int outcome = buffers_.open(ring_, pool_->count(), receive_group); outcome != 0) {
         return fail(sys::error_from(outcome));
     }
-    // All that fits into the queue, so that set_aside() cannot fail. Memory only when it is used.
+    // All that fits into the queue, so that set_aside() allocates only for what the kernel kept
+    // beyond it. Memory only when it is used.
     aside_.reserve(ring_.get()->cq.ring_entries);
     read_ahead_ = std::max<std::size_t>(options.read_ahead, 1);
     post_buffers(first_buffers);

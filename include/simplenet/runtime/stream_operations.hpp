@@ -162,6 +162,8 @@ public:
     /// is movement too; of an async_write_all() on io_uring that began to wait before the first
     /// call of this, only its end is seen.
     ///
+    /// @par Errors
+    /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.
     /// @par Cost
     /// A store and a list insertion per turn and stream, whatever the number of operations.
     template <class Rep, class Period>
