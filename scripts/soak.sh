@@ -40,8 +40,8 @@ ctest_options=()
 while (($# > 0)); do
     case $1 in
     --preset)
-        [[ ${2:-} =~ ^(dev|clang|release|asan|tsan|coverage)$ ]] ||
-            wrong_usage "--preset needs one of: dev clang release asan tsan coverage"
+        is_preset "${2:-}" ||
+            wrong_usage "--preset needs one of: ${known_presets[*]}"
         presets+=("$2")
         shift
         ;;

@@ -39,8 +39,8 @@ while (($# > 0)); do
     case $1 in
     --all) all=yes ;;
     --preset)
-        [[ ${2:-} =~ ^(dev|clang|release|asan|clang-asan|tsan|coverage)$ ]] ||
-            wrong_usage "--preset needs one of: dev clang release asan clang-asan tsan coverage"
+        is_preset "${2:-}" ||
+            wrong_usage "--preset needs one of: ${known_presets[*]}"
         presets+=("$2")
         shift
         ;;

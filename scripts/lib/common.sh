@@ -40,3 +40,10 @@ end_on_signals() {
     trap 'exit 130' INT
     trap 'exit 143' TERM
 }
+
+# The builds of CMakePresets.json that test.sh and soak.sh make.
+# shellcheck disable=SC2034 # for those who source this
+known_presets=(dev clang release asan clang-asan tsan coverage)
+
+# is_preset <name>
+is_preset() { [[ " ${known_presets[*]} " == *" $1 "* ]]; }

@@ -61,8 +61,15 @@ TEST_P(stream_faults_test, echo_by_receive_with_two_buffers) {
 
 /// More than the kernel takes at once, so that both sides wait for each other.
 class transferring : public fault_scenario {
+protected:
+    const std::string text_ = noise(60'000);
+
+private:
+    virtual task<transfer_result> write(tcp_stream& stream) {
+        co_return co_await async_write_all(stream, text_);
+    }
     task<result<>> send(tcp_stream stream) {
-        const auto sent = co_await async_write_all(stream, text_);
+        const transfer_result sent = co_await write(stream);
         if (!sent) co_return fail(sent);
         co_return stream.shutdown_write();
     }
@@ -73,32 +80,20 @@ class transferring : public fault_scenario {
             co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
         co_return got_ == text_ ? "all of it" : "something else";
     }
-    std::string text_ = noise(60'000);
     std::string got_;
 };
 TEST_P(stream_faults_test, transfer_that_waits) {
     fail_everywhere<transferring>();
 }
 
-/// A vector of buffers.
-class gathering_writes : public fault_scenario {
-    task<result<>> send(tcp_stream stream) {
+/// The same as a vector of buffers.
+class gathering_writes final : public transferring {
+    task<transfer_result> write(tcp_stream& stream) override {
         const std::array<const_buffer, 3> parts{const_buffer{text_.data(), 10},
                                                 const_buffer{text_.data() + 10, 20'000},
                                                 const_buffer{text_.data() + 20'010, 39'990}};
-        const auto sent = co_await async_write_all(stream, std::span<const const_buffer>{parts});
-        if (!sent) co_return fail(sent);
-        co_return stream.shutdown_write();
+        co_return co_await async_write_all(stream, std::span<const const_buffer>{parts});
     }
-    task<result<std::string>> play() override {
-        auto ends = co_await or_return(co_await make_connection());
-        co_await or_return(ends.client.set_send_buffer(8192));
-        co_await or_return(
-            co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
-        co_return got_ == text_ ? "all of it" : "something else";
-    }
-    std::string text_ = noise(60'000);
-    std::string got_;
 };
 TEST_P(stream_faults_test, vectored_write) {
     fail_everywhere<gathering_writes>();

@@ -75,13 +75,8 @@ const std::string canceled = std::make_error_code(std::errc::operation_canceled)
 const std::string killed_by_term = "signal " + std::to_string(SIGTERM);
 const std::string killed_by_int = "signal " + std::to_string(SIGINT);
 
-class run_signals_test : public ::testing::TestWithParam<backend> {
+class run_signals_test : public testing::own_loops_test {
 protected:
-    void SetUp() override {
-        if (probe_backend(GetParam())) return;
-        ASSERT_FALSE(testing::is_required(GetParam())) << "SIMPLENET_REQUIRE_BACKENDS names it";
-        GTEST_SKIP() << to_string(GetParam()) << ": not offered by this kernel, sandbox or build";
-    }
     [[nodiscard]] static helper start(const char* what) { return helper{what, GetParam()}; }
 
 private:

@@ -122,7 +122,7 @@ TEST_P(interrupted_loop_test, sleeps_on) {
     const testing::signal_rain rain{50us};
     const std::jthread sending{[&] {
         while (rain.handled() < signals)
-            std::this_thread::sleep_for(1ms);
+            std::this_thread::sleep_for(1ms); // rather than spin: no order depends on it
         theirs.send("!");
     }};
     run(

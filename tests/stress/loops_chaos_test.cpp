@@ -110,16 +110,10 @@ private:
     std::uint64_t* last_seen_; // of this thread's posts; used on the loop's thread only
 };
 
-class loops_chaos_test : public ::testing::TestWithParam<backend> {
+class loops_chaos_test : public testing::own_loops_test {
 protected:
     static constexpr std::size_t loops = 3;
     static constexpr std::size_t threads = 3;
-
-    void SetUp() override {
-        if (probe_backend(GetParam())) return;
-        ASSERT_FALSE(testing::is_required(GetParam())) << "SIMPLENET_REQUIRE_BACKENDS names it";
-        GTEST_SKIP() << to_string(GetParam()) << ": not offered by this kernel, sandbox or build";
-    }
 
     using loop_set = std::vector<std::unique_ptr<restless_loop>>;
 

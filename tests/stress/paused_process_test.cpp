@@ -38,14 +38,8 @@ enum class waiting : std::uint8_t {
     count_of_them,
 };
 
-class paused_process_test : public ::testing::TestWithParam<backend> {
+class paused_process_test : public testing::own_loops_test {
 protected:
-    void SetUp() override {
-        if (probe_backend(GetParam())) return;
-        ASSERT_FALSE(testing::is_required(GetParam())) << "SIMPLENET_REQUIRE_BACKENDS names it";
-        GTEST_SKIP() << to_string(GetParam()) << ": not offered by this kernel, sandbox or build";
-    }
-
     using errors = std::map<std::string, int>;
 
     template <class Stream>

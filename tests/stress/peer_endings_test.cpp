@@ -90,10 +90,7 @@ protected:
     void SetUp() override {
         const backend on = GetParam().on;
         auto made = event_loop::create({.backend = on});
-        if (!made && made.error() == errc::backend_unavailable) {
-            ASSERT_FALSE(testing::is_required(on));
-            GTEST_SKIP() << to_string(on) << ": not offered by this kernel, sandbox or build";
-        }
+        if (!made && made.error() == errc::backend_unavailable) return testing::leave_out(on);
         loop_.emplace(*std::move(made));
     }
 

@@ -73,6 +73,21 @@ inline bool is_required(backend which) {
     return names != nullptr && std::string_view{names}.find(to_string(which)) != std::string::npos;
 }
 
+/// Skips the test, whose backend cannot be had; fails it where that must not be.
+inline void leave_out(backend which) {
+    ASSERT_FALSE(is_required(which))
+        << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(which) << ", which cannot be had";
+    GTEST_SKIP() << to_string(which) << ": not offered by this kernel, sandbox or build";
+}
+
+/// For tests that make their loops themselves, in other threads or processes.
+class own_loops_test : public ::testing::TestWithParam<backend> {
+protected:
+    void SetUp() override {
+        if (!probe_backend(GetParam())) leave_out(GetParam());
+    }
+};
+
 /// Gives each test a fresh event_loop on the backend named by the parameter.
 class backend_test : public ::testing::TestWithParam<backend> {
 protected:
@@ -91,13 +106,7 @@ protected:
         loop_.reset();
         perturb();
         auto made = event_loop::create(options);
-        if (!made && made.error() == errc::backend_unavailable) {
-            ASSERT_FALSE(is_required(GetParam()))
-                << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(GetParam())
-                << ", which cannot be had";
-            GTEST_SKIP() << to_string(GetParam())
-                         << ": not offered by this kernel, sandbox or build";
-        }
+        if (!made && made.error() == errc::backend_unavailable) return leave_out(GetParam());
         ASSERT_TRUE(made) << made.error().message();
         options_ = options;
         loop_.emplace(*std::move(made));

@@ -254,14 +254,8 @@ inline std::span<const possible_error> errors_of(fault_plan::entry_kind kind) {
     }
 }
 
-class fail_everywhere_test : public ::testing::TestWithParam<backend> {
+class fail_everywhere_test : public own_loops_test {
 protected:
-    void SetUp() override {
-        if (probe_backend(GetParam())) return;
-        ASSERT_FALSE(is_required(GetParam())) << to_string(GetParam()) << " cannot be had";
-        GTEST_SKIP() << to_string(GetParam()) << ": not offered by this kernel, sandbox or build";
-    }
-
     /// Plays `Scenario` with every call, entry, completion and allocation failing in turn.
     template <class Scenario>
     void fail_everywhere(loop_options options = {}) {
@@ -345,7 +339,7 @@ private:
         for (int look = 0; look < 100; ++look) {
             told.allocations = failing_allocations::live() - before;
             if (told.allocations <= std::max<std::ptrdiff_t>(calm_.allocations, 0)) break;
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+            std::this_thread::sleep_for(std::chrono::milliseconds{1}); // nobody tells of it
         }
         told.descriptors = open_descriptors();
         return told;
