@@ -50,31 +50,22 @@ bool loop::was_away(clock::time_point present) const noexcept {
     return time_ == nullptr && timers.soonest() < present - noticed_absence;
 }
 
-/// Fires what is due, and counts it; how long the loop may wait then, `limit` at most.
-inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired) noexcept {
-    if (forked_) [[unlikely]]
-        complain_of_fork();
-    const std::int64_t before = clock_ns;
-    const auto present = note_clock(time_ == nullptr ? sys::monotonic_now() : time_->now());
-    const bool touched = !touched_.empty();
-    if (touched) [[unlikely]]
+inline loop::tended loop::tend_timers(nanoseconds limit) noexcept {
+    const auto present = time_ == nullptr ? sys::monotonic_now() : time_->now();
+    if (!touched_.empty()) [[unlikely]] {
         settle_touched(present);
-    timers.settle(present);
-    if (timers.soonest() <= present || touched) [[unlikely]] {
-        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
-            catching_up_ = most_turns_to_catch_up;
-        if (catching_up_ != 0) {
-            --catching_up_;
-            const std::size_t events = driver_->poll(no_wait);
-            fired += events;
-            if (events != 0) return no_wait;
-            catching_up_ = 0;
-        }
-        fired += timers.fire(present);
-        if (has_ready()) return no_wait;
-        if (touched_.empty()) timers.calm_down();
-        if (timers.soonest() == clock::time_point::max()) return limit;
+        timers.settle(present);
+        return tend_due_timers(limit, present);
     }
+    timers.settle(present);
+    if (timers.soonest() <= present) [[unlikely]]
+        return tend_due_timers(limit, present);
+    note_clock(present);
+    return {.wait = until_soonest(limit, present)};
+}
+
+inline loop::nanoseconds loop::until_soonest(nanoseconds limit,
+                                             clock::time_point present) const noexcept {
     const nanoseconds left = std::min(limit, nanoseconds{timers.soonest() - present});
     if (left > shortest_sleep) [[likely]] {
         return left;
@@ -82,6 +73,24 @@ inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired
     // Falling asleep and waking up takes longer, and the kernel's timers are late by 50 us
     // (PR_SET_TIMERSLACK in prctl(2)). Virtual time would not move by itself.
     return time_ == nullptr ? no_wait : std::max(left, no_wait);
+}
+
+loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present) noexcept {
+    if (forked_) complain_of_fork();
+    const std::int64_t before = std::exchange(clock_ns, present.time_since_epoch().count());
+    if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
+        catching_up_ = most_turns_to_catch_up;
+    if (catching_up_ != 0) {
+        --catching_up_;
+        const std::size_t events = driver_->poll(no_wait);
+        if (events != 0) return {.wait = no_wait, .done = events};
+        catching_up_ = 0;
+    }
+    const std::size_t fired = timers.fire(present);
+    if (has_ready()) return {.wait = no_wait, .done = fired};
+    if (touched_.empty()) timers.calm_down();
+    if (timers.soonest() == clock::time_point::max()) return {.wait = limit, .done = fired};
+    return {.wait = until_soonest(limit, present), .done = fired};
 }
 
 /// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
@@ -105,7 +114,7 @@ void loop::run_on() noexcept {
     pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
-    if (has_ready()) {
+    if (has_ready()) [[unlikely]] {
         if (limit != no_wait) run_on();
         if (has_ready()) limit = no_wait;
     }
@@ -113,11 +122,16 @@ void loop::run_on() noexcept {
     // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
     // poll and what they stop is attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
-    const bool timed = !timers.quiet();
-    if (timed) wait = tend_timers(limit, count);
+    if (!timers.quiet()) {
+        const tended timed = tend_timers(limit);
+        wait = timed.wait;
+        count += timed.done;
+    }
     if (!has_work()) [[unlikely]] {
-        wait = no_wait;
         out_of_work = true;
+        const std::size_t last = driver_->poll(no_wait);
+        completions_ += last;
+        return count + last;
     }
 
     std::size_t events = 0;
@@ -130,17 +144,19 @@ void loop::run_on() noexcept {
         } else {
             events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
         }
-        // The wait ended for a timer: no need for another poll before it fires.
-        if (timed) [[unlikely]] {
-            if (events == 0) {
-                const std::size_t fired = timers.fire(note_clock(now()));
-                count += fired;
-                if (fired != 0) events += driver_->catch_up();
-            }
+        if (events == 0) [[unlikely]] {
+            const std::size_t fired = fire_after_wait();
+            count += fired;
+            if (fired != 0) events = driver_->catch_up();
         }
     }
     completions_ += events;
     return count + events;
+}
+
+/// A wait that ended for a timer: no need for another poll before it fires.
+std::size_t loop::fire_after_wait() noexcept {
+    return timers.quiet() ? 0 : timers.fire(note_clock(now()));
 }
 
 std::size_t loop::turn(nanoseconds limit) {
@@ -283,10 +299,14 @@ void loop::run() {
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
-    // Asked after a turn that had found no work, and not after each.
-    for (bool out_of_work = true; !consume_stop() && (!out_of_work || has_work());) {
-        out_of_work = false;
+    bool goes_on = !consume_stop() && has_work();
+    while (goes_on) {
+        bool out_of_work = false;
         make_turn(forever, out_of_work);
+        goes_on = !consume_stop();
+        // Asked after a turn that had found no work, and not after each.
+        if (out_of_work) [[unlikely]]
+            goes_on = goes_on && has_work();
     }
     if (embedded_) announce_work();
 }

@@ -47,7 +47,7 @@ public:
     /// This is a child, in the middle of a turn: it is not to get to the next poll.
     void forked() noexcept {
         forked_ = true;
-        timers.attend(); // so that it is looked at; a turn without timers pays for no check
+        timers.look_now(); // a turn that has no due timer pays for no check
     }
 
     void run();
@@ -160,9 +160,19 @@ private:
     std::size_t make_turn(nanoseconds limit, bool& out_of_work);
     std::size_t turn(nanoseconds limit);
     [[gnu::noinline]] void run_on() noexcept;
-    [[nodiscard]] nanoseconds tend_timers(nanoseconds limit, std::size_t& fired) noexcept;
+    struct tended {
+        nanoseconds wait;     // how long the loop may wait
+        std::size_t done = 0; // timers that fired, or events
+    };
+    /// Fires what is due.
+    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    [[nodiscard, gnu::noinline]] tended tend_due_timers(nanoseconds limit,
+                                                        clock::time_point present) noexcept;
+    [[nodiscard]] nanoseconds until_soonest(nanoseconds limit,
+                                            clock::time_point present) const noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
     std::size_t sleep(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t fire_after_wait() noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     clock::time_point note_clock(clock::time_point now) noexcept {

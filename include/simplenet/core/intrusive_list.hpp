@@ -26,9 +26,11 @@ public:
 
     /// Leaves its list; does nothing when in none.
     void unlink() noexcept {
-        if (next_ == nullptr) return;
-        next_->previous_ = previous_;
-        previous_->next_ = next_;
+        if (next_ != nullptr) {
+            next_->previous_ = previous_;
+            previous_->next_ = next_;
+        }
+        // In either case: so the compiler knows it, and a destructor that follows does nothing.
         next_ = nullptr;
     }
 

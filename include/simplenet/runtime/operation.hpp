@@ -142,6 +142,7 @@ protected:
     bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
+    [[gnu::noinline]] void attempt_in_turn() noexcept;
     void finish_read(io_record& of) noexcept;
     void attempted(io_record& of, bool over, std::size_t before) noexcept;
 

@@ -152,17 +152,16 @@ public:
         if (now.time_since_epoch().count() >= soonest_ns_) [[unlikely]]
             pour_settled();
         batch* const oldest = open_->next;
-        if (!oldest->delays.empty() || !oldest->points.empty()) pour(*oldest);
+        if (!oldest->delays.empty() || !oldest->points.empty()) [[unlikely]]
+            pour(*oldest);
         see(now);
         open_->since_ns = latest_ns_;
         newest_ = std::exchange(open_, oldest);
-        const std::int64_t shortest = std::max(shortest_fresh_ns_, std::int64_t{0});
-        shortest_fresh_ns_ = never;
-        // Neither is negative, so the sum has room without its sign.
-        if (static_cast<std::uint64_t>(latest_ns_) + static_cast<std::uint64_t>(shortest) <
-            static_cast<std::uint64_t>(soonest_ns_)) {
-            note_delay(shortest);
-        }
+        const std::int64_t shortest = std::exchange(shortest_fresh_ns_, never);
+        // The latest time is not negative, so only the upper end can be passed.
+        std::int64_t due = 0;
+        const bool beyond = __builtin_add_overflow(latest_ns_, shortest, &due);
+        if (!beyond && due < soonest_ns_) note_delay(std::max(shortest, std::int64_t{0}));
     }
     /// settle(), after which every deadline() is known. For those who ask rarely: pours every
     /// batch.
@@ -208,6 +207,12 @@ public:
     [[nodiscard]] bool quiet() const noexcept { return quiet_; }
     /// Ends quiet(), for a driver with other things to do that need the time.
     void attend() noexcept { quiet_ = false; }
+    /// The same, and the next look at soonest() finds that it has passed: once, like a timer that
+    /// was cancelled.
+    void look_now() noexcept {
+        quiet_ = false;
+        soonest_ns_ = 0;
+    }
     /// Whether quiet() can begin again. After fire().
     void calm_down() noexcept {
         if (soonest_ns_ == never && !has_fresh()) quiet_ = true;
