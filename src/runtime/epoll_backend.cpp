@@ -61,7 +61,7 @@ public:
         case request::read_some:
             return receive_some(op);
         case request::read_exact:
-            return attempt_read_exact(op);
+            return receive_exactly(op);
         case request::receive:
             return attempt_receive(op);
         case request::perform_read:
@@ -332,17 +332,6 @@ private:
         op.error = std::exchange(record.end, 0);
         record.reads_directly = !record.closing;
         return true;
-    }
-
-    static bool attempt_read_exact(operation& op) noexcept {
-        io_record& record = *op.record;
-        for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
-            const ssize_t count = receive_directly(record, op.data + op.moved, op.size - op.moved);
-            if (count <= 0) return receive_failed(op, count);
-            op.moved += static_cast<std::size_t>(count);
-            if (!record.readable) break;
-        }
-        return op.moved == op.size;
     }
 
     bool attempt_receive(operation& op) noexcept {

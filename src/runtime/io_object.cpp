@@ -96,7 +96,7 @@ void io_record::reset(int descriptor) noexcept {
     receiving = readable = reads_to_the_end = reads_directly = never_ahead = registered = closing =
         keep_descriptor = finished = listening = connectionless = aborts = false;
     writable = held = true;
-    armed = disarming = starved = polls_in_error = watches_edges = edges_canceled = false;
+    armed = disarming = starved = bulky = polls_in_error = watches_edges = edges_canceled = false;
     end = 0;
     segments = {};
     idle.reset();

@@ -78,7 +78,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     // A short read does not mean that nothing is left: epoll spoke of a hang-up, after which there
     // is no next edge, or reads stop short for other reasons.
     bool reads_to_the_end = false;
-    bool reads_directly = false;  // bound to epoll and open: what is readable is read by recv(2)
+    bool reads_directly = false;  // open, and what is readable is read by recv(2)
     bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
@@ -94,6 +94,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool armed = false;          // a multishot receive or accept is in the kernel
     bool disarming = false;      // and a cancel of it
     bool starved = false;        // it ended for want of buffers; in the loop's list
+    bool bulky = false;          // read_some() and read_exact() are to read directly
     bool polls_in_error = false; // a poll has found an error, and not what it was for
     bool watches_edges = false;  // a multishot poll is in the kernel
     bool edges_canceled = false; // and a cancel of it

@@ -240,8 +240,9 @@ bool operation::read_ready() noexcept {
 result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
     // Not past what was received ahead, nor while the kernel receives by itself.
+    const auto polls = static_cast<unsigned>(of.watches_edges) + of.edges_canceled;
     const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
-                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == polls;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
     if (count == -EAGAIN) of.readable = false;
@@ -311,6 +312,10 @@ inline void operation::wait(operation*& slot, scope& within) noexcept {
 
 void operation::run() noexcept {
     if (phase != state::queued) return resume();
+    attempt_in_turn();
+}
+
+void operation::attempt_in_turn() noexcept {
     io_record& of = *record;
     const std::size_t before = moved;
     if (!is_read(kind) || of.closing) [[unlikely]]
@@ -330,9 +335,10 @@ inline void operation::finish_read(io_record& of) noexcept {
 
 // What is above, for the operation that most of them are.
 void read_some_operation::run() noexcept {
+    if (phase != state::queued) return resume();
     io_record& of = *record;
-    if (phase != state::queued || !of.reads_directly) [[unlikely]] // not after close()
-        return operation::run();
+    if (!of.reads_directly) [[unlikely]] // not after close()
+        return attempt_in_turn();
     if (!receive_some(*this)) [[unlikely]]
         return attempted(of, false, moved);
     finish_read(of);

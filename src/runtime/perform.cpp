@@ -72,6 +72,17 @@ bool receive_nothing(operation& op, ssize_t count) noexcept {
     return true;
 }
 
+bool receive_exactly(operation& op) noexcept {
+    io_record& record = *op.record;
+    for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
+        const ssize_t count = receive_directly(record, op.data + op.moved, op.size - op.moved);
+        if (count <= 0) return receive_failed(op, count);
+        op.moved += static_cast<std::size_t>(count);
+        if (!record.readable) break;
+    }
+    return op.moved == op.size;
+}
+
 bool go_on_sending(operation& op, ssize_t count) noexcept {
     if (count == -EINTR) {
         count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);

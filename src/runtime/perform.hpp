@@ -76,6 +76,9 @@ inline constexpr int most_tries = 16;
     if (op.moved != op.size && !record.reads_to_the_end) record.readable = false;
     return true;
 }
+/// A read_exact by recv(2), as far as bytes are there. True: it is over.
+[[nodiscard]] bool receive_exactly(operation& op) noexcept;
+
 /// A send_file or send_descriptors, as far as the socket takes it. True: it is over.
 [[nodiscard]] bool attempt_rare_write(operation& op) noexcept;
 

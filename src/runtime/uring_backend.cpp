@@ -40,6 +40,8 @@ result<> uring_backend::open(const loop_options& options) {
 
 bool uring_backend::attempt_read(operation& op) noexcept {
     if (op.record->never_ahead) return attempt_direct(op);
+    if (op.record->bulky) [[unlikely]]
+        return attempt_bulky(op);
     if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
         return true;
     }
@@ -86,12 +88,17 @@ void uring_backend::watch_wake_ups() noexcept {
     entry.user_data = tagged(nullptr, subject::wake_up);
 }
 
-void uring_backend::enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
-    if (!enabled_) enable();
+inline void uring_backend::enter(unsigned wait_for,
+                                 const std::chrono::nanoseconds* timeout) noexcept {
     const int outcome = ring_.enter(wait_for, timeout);
+    if (outcome < 0) [[unlikely]]
+        check_entered(outcome);
+}
+
+void uring_backend::check_entered(int outcome) noexcept {
     // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
     // first, and takes the entries next time. Nothing else is possible with our arguments.
-    SIMPLENET_EXPECTS(outcome >= 0 || outcome == -ETIME || outcome == -EINTR || outcome == -EBUSY ||
+    SIMPLENET_EXPECTS(outcome == -ETIME || outcome == -EINTR || outcome == -EBUSY ||
                           outcome == -EAGAIN || outcome == -ENOMEM,
                       "io_uring_enter refused what the backend submitted");
 }
@@ -100,6 +107,7 @@ io_uring_sqe& uring_backend::next_entry() noexcept {
     for (;;) {
         if (io_uring_sqe* const entry = ring_.next_entry()) return *entry;
         buffers_.publish();
+        if (!enabled_) enable();
         enter(0, nullptr);
         if (ring_.has_unsubmitted()) set_aside();
     }
@@ -120,15 +128,23 @@ uring::completion uring_backend::take_aside() noexcept {
     return oldest;
 }
 
-inline void uring_backend::dispatch(const uring::completion& seen) noexcept {
+inline void uring_backend::dispatch(uring::completion seen) noexcept {
     void* const pointer = reinterpret_cast<void*>(seen.about & ~subject_mask);
-    switch (static_cast<subject>(seen.about & subject_mask)) {
+    const auto about = static_cast<subject>(seen.about & subject_mask);
+    if (about == subject::receive) [[likely]] {
+        return receive_completed(*static_cast<io_record*>(pointer), seen);
+    }
+    dispatch_any(about, pointer, seen);
+}
+
+void uring_backend::dispatch_any(subject about, void* pointer, uring::completion seen) noexcept {
+    switch (about) {
     case subject::operation:
         return operation_completed(*static_cast<operation*>(pointer), seen);
     case subject::operation_cancel:
         return cancel_completed(*static_cast<operation*>(pointer), seen.res);
     case subject::receive:
-        return receive_completed(*static_cast<io_record*>(pointer), seen);
+        return; // dispatched by whom this is called from
     case subject::accept:
         return accept_completed(*static_cast<io_record*>(pointer), seen);
     case subject::record_cancel:
@@ -173,13 +189,19 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
         enter(0, nullptr);
     }
+    received_ = 0;
     total += reap();
-    // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that
-    // timers and posts get their turn; and those who were received for, before the kernel needs
-    // more buffers than there are: theirs come back, and are warm.
-    for (int round = 1; round < most_rounds &&
-                        (lacked_buffers_ || (posted_ >= few_buffers && ring_.kernel_has_more()));
-         ++round) {
+    if (is_to_be_asked_again()) [[unlikely]]
+        total += ask_again();
+    return total;
+}
+
+// A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that timers
+// and posts get their turn; and those who were received for, before the kernel needs more buffers
+// than there are, and while what they were sent is in the processor's caches.
+std::size_t uring_backend::ask_again() noexcept {
+    std::size_t total = 0;
+    for (int round = 1; round < most_rounds && is_to_be_asked_again(); ++round) {
         lacked_buffers_ = false;
         buffers_.publish();
         enter(0, nullptr);
@@ -189,6 +211,7 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
 }
 
 void uring_backend::finish_accepting(io_record& record) noexcept {
+    if (record.armed && !enabled_) enable();
     for (int round = 0; record.armed && round < 4; ++round) {
         enter(0, nullptr);
         reap();

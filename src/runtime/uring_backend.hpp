@@ -70,6 +70,8 @@ public:
 private:
     static constexpr std::uint32_t first_buffers = 64;
     static constexpr std::uint32_t more_buffers = 64;
+    static constexpr std::size_t much_received = std::size_t{256} * 1024; // bytes
+    static constexpr std::uint32_t large_piece = 8192; // bytes; see read_directly()
     static constexpr std::uint16_t receive_group = 0;
     static constexpr int most_rounds = 64;
     static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
@@ -81,6 +83,7 @@ private:
     void enable() noexcept;
     void watch_wake_ups() noexcept;
     void enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept;
+    [[gnu::cold]] static void check_entered(int outcome) noexcept;
 
     /// Room for one more entry, made by submitting the others if need be.
     io_uring_sqe& next_entry() noexcept;
@@ -89,8 +92,14 @@ private:
     /// be dispatching one: they wait for reap(), in order.
     void set_aside() noexcept;
     std::size_t reap() noexcept;
+    [[nodiscard]] bool is_to_be_asked_again() const noexcept {
+        return lacked_buffers_ ||
+               (posted_ >= few_buffers && received_ < much_received && ring_.kernel_has_more());
+    }
+    [[gnu::noinline]] std::size_t ask_again() noexcept;
     [[gnu::cold]] uring::completion take_aside() noexcept;
-    void dispatch(const uring::completion& seen) noexcept;
+    void dispatch(uring::completion seen) noexcept;
+    void dispatch_any(subject about, void* pointer, uring::completion seen) noexcept;
 
     void hold(io_record& record) noexcept {
         ++record.kernel_references;
@@ -133,10 +142,10 @@ private:
     /// Of a socket that polls as one with an error, which an error queue that nobody reads does
     /// (recvmsg(2)): a poll is over at once, each time. What it says from here on are changes.
     void watch_edges(io_record& record) noexcept;
-    void edge_completed(io_record& record, const uring::completion& seen) noexcept;
+    void edge_completed(io_record& record, uring::completion seen) noexcept;
     void submit_cancel(operation& op) noexcept;
     void cancel_completed(operation& op, int outcome) noexcept;
-    void operation_completed(operation& op, const uring::completion& seen) noexcept;
+    void operation_completed(operation& op, uring::completion seen) noexcept;
 
     /// One entry less names `op`. When none does, the kernel has forgotten it and its buffer.
     void released(operation& op) noexcept;
@@ -156,7 +165,7 @@ private:
     void submit_record_cancel(io_record& record, subject about) noexcept;
     void disarm_completed(io_record& record, int outcome) noexcept;
 
-    void receive_completed(io_record& record, const uring::completion& seen) noexcept {
+    void receive_completed(io_record& record, uring::completion seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
         if ((seen.flags & usual) != usual || seen.res <= 0 || record.closing) [[unlikely]] {
             return unusual_receive_completed(record, seen);
@@ -164,6 +173,7 @@ private:
         --posted_;
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
         const auto length = static_cast<std::uint32_t>(seen.res);
+        received_ += length;
         if (record.ahead_buffers == 0 && is_waiting(record.reader) &&
             hand_over(*record.reader, buffer, length)) {
             return;
@@ -174,12 +184,24 @@ private:
         if (is_far_ahead(record)) [[unlikely]]
             disarm(record);
     }
+    /// A large piece that is copied: the next ones are better received where they belong.
+    void note_large(io_record& record) noexcept {
+        if (record.never_ahead) return;
+        record.bulky = true;
+        disarm(record);
+    }
+    /// What wants_receive() does for a read on a bulky record.
+    void read_directly(io_record& record) noexcept;
+    void stop_reading_directly(io_record& record) noexcept;
+    bool attempt_bulky(operation& op) noexcept;
     /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
     /// they are not all that it takes, or more than it does.
     bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
         if (reader.kind == request::read_some && length <= reader.size) {
             std::memcpy(reader.data, pool_->memory(buffer), length);
             give_back(buffer);
+            if (length >= large_piece) [[unlikely]]
+                note_large(*reader.record);
         } else if (reader.kind == request::receive) {
             reader.lease = buffer;
             reader.data = pool_->memory(buffer);
@@ -195,7 +217,7 @@ private:
     }
 
     [[gnu::noinline]] void unusual_receive_completed(io_record& record,
-                                                     const uring::completion& seen) noexcept;
+                                                     uring::completion seen) noexcept;
 
     /// Every buffer is held: waits for one to come back, unless the reader brought memory.
     void starve(io_record& record) noexcept;
@@ -267,6 +289,8 @@ private:
         record.ahead_bytes = 0;
         record.readable = record.end != 0;
         give_back(buffer);
+        if (count >= large_piece) [[unlikely]]
+            note_large(record);
         return true;
     }
 
@@ -303,7 +327,7 @@ private:
 
     void want_accept(io_record& record) noexcept;
     void accept_ahead(io_record& record, int connection) noexcept;
-    void accept_completed(io_record& record, const uring::completion& seen) noexcept;
+    void accept_completed(io_record& record, uring::completion seen) noexcept;
 
     /// An accept in the kernel keeps the socket listening, so its end is not left for later: nobody
     /// is to connect any more once close() has returned, and the address is free.
@@ -321,6 +345,7 @@ private:
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
     std::size_t posted_ = 0;     // buffers that the kernel has
+    std::size_t received_ = 0;   // bytes in this poll
     // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
     // beat a deadline as others do.
     bool lacked_buffers_ = false;

@@ -30,7 +30,7 @@ void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
     if (accepting.ahead.size() - accepting.next >= accept_state::most_ahead) disarm(record);
 }
 
-void uring_backend::accept_completed(io_record& record, const uring::completion& seen) noexcept {
+void uring_backend::accept_completed(io_record& record, uring::completion seen) noexcept {
     accept_state& accepting = *record.accepting;
     const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
     if (!more) record.armed = record.receiving = record.disarming = false;

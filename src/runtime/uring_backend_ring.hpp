@@ -38,31 +38,10 @@ public:
     [[nodiscard]] int enable() noexcept;
 
     /// Submits what is queued and waits until `wait_for` completions are there, or the time is
-    /// over.
+    /// over. Null: however long it takes.
     [[nodiscard]] int enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
-#if SIMPLENET_SEAMS
-        seam_.show_entries();
-#endif
-        const unsigned to_submit = flush();
-        give_back();
-        unsigned flags = IORING_ENTER_GETEVENTS;
-        if (ring_.enter_ring_fd != ring_.ring_fd) flags |= IORING_ENTER_REGISTERED_RING;
-        if (wait_for != 0) flags |= no_iowait_;
-        __kernel_timespec limit{};
-        io_uring_getevents_arg argument{};
-        void* extra = nullptr;
-        std::size_t extra_size = 0;
-        if (timeout != nullptr) {
-            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*timeout);
-            limit.tv_sec = seconds.count();
-            limit.tv_nsec = (*timeout - seconds).count();
-            argument.sigmask_sz = _NSIG / 8;
-            argument.ts = reinterpret_cast<std::uintptr_t>(&limit);
-            flags |= IORING_ENTER_EXT_ARG;
-            extra = &argument;
-            extra_size = sizeof argument;
-        }
-        return sys::uring_enter(ring_.enter_ring_fd, to_submit, wait_for, flags, extra, extra_size);
+        if (timeout != nullptr) return enter_until(wait_for, *timeout);
+        return enter(wait_for, 0, nullptr, 0);
     }
 
     /// Completions make `eventfd` readable.
@@ -111,6 +90,30 @@ public:
     [[nodiscard]] const io_uring* get() const noexcept { return &ring_; }
 
 private:
+    int enter(unsigned wait_for, unsigned flags, void* extra, std::size_t extra_size) noexcept {
+#if SIMPLENET_SEAMS
+        seam_.show_entries();
+#endif
+        const unsigned to_submit = flush();
+        give_back();
+        flags |= IORING_ENTER_GETEVENTS;
+        if (ring_.enter_ring_fd != ring_.ring_fd) flags |= IORING_ENTER_REGISTERED_RING;
+        if (wait_for != 0) flags |= no_iowait_;
+        return sys::uring_enter(ring_.enter_ring_fd, to_submit, wait_for, flags, extra, extra_size);
+    }
+    // Apart, as a wait without a limit has nothing to fill in.
+    [[gnu::noinline]] int enter_until(unsigned wait_for,
+                                      std::chrono::nanoseconds timeout) noexcept {
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+        __kernel_timespec limit{};
+        limit.tv_sec = seconds.count();
+        limit.tv_nsec = (timeout - seconds).count();
+        io_uring_getevents_arg argument{};
+        argument.sigmask_sz = _NSIG / 8;
+        argument.ts = reinterpret_cast<std::uintptr_t>(&limit);
+        return enter(wait_for, IORING_ENTER_EXT_ARG, &argument, sizeof argument);
+    }
+
     // What io_uring_submit() does first; liburing keeps it to itself.
     unsigned flush() noexcept {
         io_uring_sq& queue = ring_.sq;

@@ -1,0 +1,299 @@
+// Reads of large pieces: io_uring leaves receiving ahead for them, and nothing of what a stream
+// promises may depend on that.
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/stream/copy.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::connect_raw_local;
+using testing::connected_pair;
+using testing::next_event;
+using testing::noise;
+using testing::raw_peer;
+using testing::text_of;
+
+constexpr std::size_t large = 64 * 1024;
+
+class large_reads_test : public testing::backend_test {
+protected:
+    /// Reads large pieces until the backend must have noticed, and waits once.
+    template <class Stream>
+    task<> read_much(Stream& ours, raw_peer& theirs) {
+        std::string buffer(large, '\0');
+        for (std::uint32_t round = 0; round < 4; ++round) {
+            const std::string sent = noise(large, round);
+            auto reading = async_read_exact(ours, buffer);
+            theirs.send(sent);
+            EXPECT_TRUE(co_await std::move(reading));
+            EXPECT_TRUE(buffer == sent) << "round " << round;
+        }
+    }
+};
+
+TEST_P(large_reads_test, pieces_of_every_size_arrive_in_order_by_every_kind_of_read) {
+    auto [ours, theirs] = connected_pair();
+    const std::string sent = noise(4 * 1024 * 1024);
+    run([&]() -> task<> {
+        auto writer = [&]() -> task<> {
+            std::size_t at = 0;
+            for (std::size_t size = 1; at < sent.size(); size = size * 7 % 50021 + 1) {
+                const std::size_t count = std::min(size, sent.size() - at);
+                const const_buffer piece{sent.data() + at, count};
+                EXPECT_TRUE(co_await async_write_all(theirs, piece));
+                at += count;
+            }
+            theirs.close();
+        };
+        auto child = loop().spawn(writer);
+        std::string got;
+        std::string buffer(60000, '\0');
+        for (std::size_t size = 3; got.size() < sent.size(); size = size * 11 % 59999 + 1) {
+            if (size % 3 == 0) {
+                auto lease = co_await ours.receive();
+                if (!lease) break;
+                got += text_of(*lease);
+            } else if (size % 3 == 1 && got.size() + size <= sent.size()) {
+                const mutable_buffer into{buffer.data(), size};
+                if (!co_await async_read_exact(ours, into)) break;
+                got.append(buffer, 0, size);
+            } else {
+                const mutable_buffer into{buffer.data(), size};
+                const auto count = co_await ours.read_some(into);
+                if (!count) break;
+                got.append(buffer, 0, *count);
+            }
+        }
+        EXPECT_TRUE(got == sent) << got.size() << " of " << sent.size();
+        const auto end = co_await ours.read_some(mutable_buffer{buffer});
+        EXPECT_EQ(error_of(end), errc::end_of_stream);
+        co_await std::move(child);
+    });
+}
+
+TEST_P(large_reads_test, the_end_that_comes_with_the_last_bytes_is_seen) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        std::array<char, 1000> buffer;
+        auto reads = [&]() -> task<result<std::size_t>> {
+            co_return co_await ours.read_some(buffer);
+        };
+        auto child = loop().spawn(reads);
+        co_await testing::turns(3);
+        theirs.send("the last");
+        theirs.close();
+        EXPECT_EQ((co_await std::move(child)).value_or(0), 8U);
+        // And however often it is asked.
+        for (int round = 0; round < 3; ++round) {
+            const auto end = co_await ours.read_some(buffer);
+            EXPECT_EQ(error_of(end), errc::end_of_stream);
+        }
+    });
+}
+
+TEST_P(large_reads_test, a_read_that_waits_sees_the_end_and_the_reset) {
+    for (const bool resets : {false, true}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            co_await read_much(ours, theirs);
+            auto waits = [&]() -> task<result<std::size_t>> {
+                std::array<char, 1000> buffer;
+                co_return co_await ours.read_some(buffer);
+            };
+            auto child = loop().spawn(waits);
+            co_await testing::turns(3);
+            if (resets) {
+                theirs.reset();
+            } else {
+                theirs.close();
+            }
+            const auto outcome = co_await std::move(child);
+            if (resets) {
+                EXPECT_EQ(error_of(outcome), std::errc::connection_reset);
+            } else {
+                EXPECT_EQ(error_of(outcome), errc::end_of_stream);
+            }
+        });
+    }
+}
+
+TEST_P(large_reads_test, urgent_data_between_the_bytes_hides_none_of_them) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        std::string got;
+        std::array<char, 1000> buffer;
+        auto reading = ours.read_some(buffer);
+        theirs.send("before");
+        theirs.send("!", MSG_OOB);
+        theirs.send("after");
+        got.append(buffer.data(), (co_await std::move(reading)).value_or(0));
+        while (got.size() < 11) {
+            const auto count = co_await ours.read_some(buffer);
+            if (!count) break;
+            got.append(buffer.data(), *count);
+        }
+        EXPECT_EQ(got, "beforeafter");
+    });
+}
+
+TEST_P(large_reads_test, receive_goes_on_behind_them_and_they_behind_it) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        for (int round = 0; round < 3; ++round) {
+            co_await read_much(ours, theirs);
+            auto receiving = [&]() -> task<result<received>> { co_return co_await ours.receive(); };
+            auto waiting = loop().spawn(receiving);
+            co_await testing::turns(3);
+            theirs.send("to a lease");
+            const auto lease = co_await std::move(waiting);
+            EXPECT_EQ(lease ? text_of(*lease) : "", "to a lease");
+            theirs.send("at once");
+            const auto again = co_await ours.receive();
+            EXPECT_EQ(again ? text_of(*again) : "", "at once");
+        }
+    });
+}
+
+TEST_P(large_reads_test, a_stop_and_a_deadline_end_them_and_lose_nothing) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::string buffer(large, '\0');
+        const mutable_buffer into{buffer};
+        for (std::uint32_t round = 0; round < 5; ++round) {
+            co_await read_much(ours, theirs);
+            const auto late = co_await with_timeout(ours.read_some(into), 1ms);
+            EXPECT_EQ(error_of(late), errc::deadline_exceeded);
+
+            auto reads = [&]() -> task<result<std::size_t>> {
+                co_return co_await ours.read_some(into);
+            };
+            auto child = loop().spawn(reads);
+            co_await testing::turns(2);
+            child.request_stop();
+            const auto stopped = co_await std::move(child);
+            EXPECT_EQ(error_of(stopped), std::errc::operation_canceled);
+
+            const std::string sent = noise(large, 100 + round);
+            theirs.send(sent);
+            // What is there beats a deadline that has passed.
+            const auto moment = std::chrono::steady_clock::now();
+            testing::pass(moment);
+            const auto there = co_await with_deadline(ours.read_some(into), moment);
+            EXPECT_TRUE(there) << error_of(there).message();
+            const std::size_t have = there.value_or(0);
+            const auto rest = co_await async_read_exact(ours, into.subspan(have));
+            EXPECT_TRUE(rest);
+            EXPECT_TRUE(buffer == sent) << "round " << round;
+        }
+    });
+}
+
+TEST_P(large_reads_test, closing_ends_one_that_waits_and_tells_the_peer) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        auto reads = [&]() -> task<result<std::size_t>> {
+            std::array<char, 1000> buffer;
+            co_return co_await ours.read_some(buffer);
+        };
+        auto child = loop().spawn(reads);
+        co_await testing::turns(3);
+        ours.close();
+        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
+        const auto outcome = co_await std::move(child);
+        EXPECT_EQ(error_of(outcome), std::errc::operation_canceled);
+    });
+    EXPECT_EQ(loop().metrics().open_descriptors, 0U);
+}
+
+TEST_P(large_reads_test, a_stream_that_is_released_after_them_takes_all_bytes_along) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        for (int round = 0; round < 3; ++round) {
+            co_await read_much(ours, theirs);
+            theirs.send("unread");
+            auto left = co_await std::move(ours).release();
+            EXPECT_TRUE(left);
+            if (!left) co_return;
+            std::string got(reinterpret_cast<const char*>(left->unread.data()),
+                            left->unread.size());
+            ours = tcp_stream{std::move(left->socket)};
+            std::string rest(6 - got.size(), '\0');
+            const mutable_buffer into{rest};
+            const auto there = co_await async_read_exact(ours, into);
+            EXPECT_TRUE(there);
+            EXPECT_EQ(got + rest, "unread");
+        }
+    });
+}
+
+TEST_P(large_reads_test, a_copy_goes_on_where_they_were) {
+    auto [ours, theirs] = connect_raw();
+    auto [out, sink] = connect_raw();
+    const std::string sent = noise(200 * 1000, 9);
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        theirs.send(sent);
+        theirs.shutdown_write();
+        const auto copied = co_await async_copy(ours, out);
+        EXPECT_TRUE(copied);
+        out.close();
+    });
+    EXPECT_TRUE(sink.receive(sent.size()) == sent);
+}
+
+TEST_P(large_reads_test, on_a_local_stream_as_well) {
+    auto [ours, theirs] = connect_raw_local();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        std::array<char, 10> buffer;
+        auto reading = ours.read_some(buffer);
+        theirs.send("small");
+        theirs.close();
+        EXPECT_EQ((co_await std::move(reading)).value_or(0), 5U);
+        const auto end = co_await ours.read_some(buffer);
+        EXPECT_EQ(error_of(end), errc::end_of_stream);
+    });
+}
+
+TEST_P(large_reads_test, end_with_their_loop) {
+    auto [ours, theirs] = connect_raw();
+    std::optional<std::error_code> outcome;
+    run([&]() -> task<> { co_await read_much(ours, theirs); });
+    loop().spawn([&]() -> task<> {
+        std::array<char, 1000> buffer;
+        outcome = error_of(co_await ours.read_some(buffer));
+    });
+    static_cast<void>(loop().poll());
+    destroy_loop();
+    EXPECT_EQ(outcome, std::make_error_code(std::errc::operation_canceled));
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, large_reads_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0
