@@ -104,7 +104,7 @@ void loop::run_on() noexcept {
     while (has_ready() && !stop_requested_.load(std::memory_order_relaxed) &&
            count < resumptions_per_poll) {
         if (!inbox_.empty()) count += take_posted();
-        count += run_ready_and_count(); // an operation costs a system call as well
+        count += run_first();
     }
 }
 

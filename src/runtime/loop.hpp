@@ -231,7 +231,7 @@ private:
     bool reads_directly_ = false;  // see io_record
     dump_signal dump_signal_{*this};
 
-    static constexpr std::size_t resumptions_per_poll = 61;
+    static constexpr std::size_t resumptions_per_poll = 128;
     static constexpr std::size_t busy_turns_polled = 64;
 
     std::size_t unpolled_ = 0;   // what counts as so many resumptions since the last poll

@@ -419,7 +419,12 @@ public:
     ~receiving_signals() override {
         set_.reset();
         std::signal(number(), before_);
-        EXPECT_EQ(received_ + handled, raised_);
+        if (testing::under_thread_sanitizer && received_ != raised_) {
+            // It keeps signals for a while before it calls the handler, of each number one.
+            EXPECT_GT(handled, 0U);
+        } else {
+            EXPECT_EQ(received_ + handled, raised_);
+        }
     }
 
 private:

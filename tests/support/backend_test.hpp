@@ -26,16 +26,28 @@
 
 namespace simplenet::inline v0::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int patience = 6;
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr int patience = 6;
+#if __has_feature(thread_sanitizer)
+inline constexpr bool under_thread_sanitizer = true;
 #else
-inline constexpr int patience = 1;
+inline constexpr bool under_thread_sanitizer = false;
 #endif
 #else
-inline constexpr int patience = 1;
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int patience = 6;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr int patience = 6;
+#else
+inline constexpr int patience = under_thread_sanitizer ? 6 : 1;
+#endif
+#else
+inline constexpr int patience = under_thread_sanitizer ? 6 : 1;
 #endif
 
 /// What a test may take; more where a sanitizer slows everything down.

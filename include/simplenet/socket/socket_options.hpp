@@ -245,6 +245,10 @@ public:
     /// Receives what is sent to the multicast address `group` and this socket's port. An IPv6
     /// `group` with a scope id names its interface itself.
     ///
+    /// Not only what this socket has joined arrives: one that is bound to any address also hears
+    /// the groups that others on this machine have joined (IP_MULTICAST_ALL in ip(7)); bound to
+    /// the group's own address it hears that alone.
+    ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: not a multicast address.
     /// - `std::errc::no_such_device`: no such interface, or none that leads to the group.
