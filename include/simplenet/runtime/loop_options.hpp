@@ -69,10 +69,10 @@ struct loop_options {
     std::chrono::nanoseconds busy_poll{0};
     /// Bytes that a stream may receive ahead of receive() and read_some(), at least 1. On io_uring
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
-    std::size_t read_ahead = 64 * 1024;
+    std::size_t read_ahead = std::size_t{64} * 1024;
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When all of them are held, receive() waits for one to come back.
-    std::size_t receive_pool = 16 * 1024 * 1024;
+    std::size_t receive_pool = std::size_t{16} * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
     /// the program has a handler for, ignores or blocks is left alone. See run().
     bool handle_signals = true;

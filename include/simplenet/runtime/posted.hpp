@@ -32,9 +32,8 @@ private:
 template <class Function>
 class posted_call final : public posted {
 public:
-    template <class F>
-    explicit posted_call(F&& function)
-        : function_{std::forward<F>(function)} {}
+    explicit posted_call(Function function)
+        : function_{std::move(function)} {}
 
     void run() noexcept override {
         function_(); // an exception has nowhere to go: std::terminate

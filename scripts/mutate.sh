@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Breaks promises of the library one by one, and shows which tests notice.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/toolchain.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/mutate.sh [--jobs N] [--seconds N] [--list] [NAME]...
+
+Builds a copy of the tree in build/mutations, sees that all its tests pass, and then, for each patch of
+tests/mutations (or those named), applies it, builds, runs the tests, and takes it back. Prints a table in
+Markdown: the promise, how many tests failed, and the first of them. Fails if a patch does not apply or
+build any more, or if no test notices it.
+
+  --list       the mutations and their promises
+  --seconds N  for the tests of one mutation, some of which may hang; what failed until then counts
+               (default: 240)
+  --jobs N     compilations and tests at once (default: $(default_jobs) here)
+  --help       this text
+END
+}
+
+patches=$root/tests/mutations
+jobs=$(default_jobs)
+seconds=240
+names=()
+promise_of() { sed -n 's/^Promise: //p' "$patches/$1.patch"; }
+while (($# > 0)); do
+    case $1 in
+    --jobs | --seconds)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
+        if [[ $1 == --jobs ]]; then jobs=$2; else seconds=$2; fi
+        shift
+        ;;
+    --list)
+        for each in "$patches"/*.patch; do
+            name=$(basename "$each" .patch)
+            printf '%-30s %s\n' "$name" "$(promise_of "$name")"
+        done
+        exit 0
+        ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    *)
+        if [[ ! -e $patches/$1.patch ]]; then
+            warn "no mutation $1; see --list"
+            exit 2
+        fi
+        names+=("$1")
+        ;;
+    esac
+    shift
+done
+if ((${#names[@]} == 0)); then
+    for each in "$patches"/*.patch; do names+=("$(basename "$each" .patch)"); done
+fi
+
+want_build_tools
+want libgmock-dev have_header gmock/gmock.h
+want patch have patch
+install_wanted
+choose_compiler
+end_on_signals
+# Crashes are what is expected here: no core files.
+ulimit -c 0
+
+copy=$root/build/mutations/source
+build=$root/build/mutations/build
+log=$root/build/mutations/log
+mkdir -p "$copy"
+
+# The tree as it is, without what a mutation of an earlier run left. What did not change keeps its
+# time, so that little is compiled.
+put_sources() {
+    local fresh=$root/build/mutations/fresh file
+    rm -rf "$fresh"
+    mkdir -p "$fresh"
+    git -C "$root" ls-files -z --cached --others --exclude-standard |
+        tar -C "$root" --null --ignore-failed-read -T - -cf - | tar -C "$fresh" -xf -
+    (cd "$copy" && find . -type f -print0) | while IFS= read -r -d '' file; do
+        if [[ ! -e $fresh/$file ]]; then rm "$copy/$file"; fi
+    done
+    (cd "$fresh" && find . -type f -print0) | while IFS= read -r -d '' file; do
+        if ! cmp -s "$fresh/$file" "$copy/$file"; then
+            mkdir -p "$(dirname "$copy/$file")"
+            cp -p "$fresh/$file" "$copy/$file"
+            touch "$copy/$file"
+        fi
+    done
+    rm -rf "$fresh"
+}
+
+build_tests() { cmake --build "$build" --parallel "$jobs" >"$log" 2>&1; }
+
+# run_tests <seconds for all> <seconds for one>: the names of those that failed.
+run_tests() {
+    timeout --kill-after 10 "$1" ctest --test-dir "$build" --parallel "$jobs" --timeout "$2" \
+        --no-tests=error >"$log.tests" 2>&1 || true
+    sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) \.*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' \
+        "$log.tests" | sed -E 's/  # GetParam.*//' | sort -u
+}
+
+headline "mutations: build and tests without any"
+put_sources
+cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+    >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
+build_tests || die "it does not build: $(tail -n 20 "$log")"
+broken=$(run_tests 1200 100)
+grep -q '100% tests passed' "$log.tests" || die "tests fail without a mutation: ${broken:-see $log.tests}"
+
+rows=()
+problems=()
+for name in "${names[@]}"; do
+    headline "mutation: $name"
+    promise=$(promise_of "$name")
+    if ! patch -d "$copy" -p1 --quiet --forward --no-backup-if-mismatch <"$patches/$name.patch"; then
+        problems+=("$name does not apply")
+        put_sources
+        continue
+    fi
+    if build_tests; then
+        mapfile -t noticed < <(run_tests "$seconds" 15)
+        if ((${#noticed[@]} == 0)); then problems+=("nobody notices $name"); fi
+        # The backquotes are Markdown's.
+        # shellcheck disable=SC2016
+        rows+=("$(printf '| %s | `%s` | %d | %s |' "$promise" "$name" "${#noticed[@]}" \
+            "$(printf '`%s` ' "${noticed[@]:0:3}")")")
+        say "${rows[-1]}"
+    else
+        problems+=("$name does not compile: $(tail -n 5 "$log")")
+    fi
+    put_sources
+done
+
+headline "mutations: summary"
+say "| broken promise | mutation | tests that failed | such as |"
+say "|---|---|---|---|"
+printf '%s\n' ${rows[@]+"${rows[@]}"}
+((${#problems[@]} == 0)) || die "$(printf '%s\n' "${problems[@]}")"
