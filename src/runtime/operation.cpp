@@ -240,9 +240,8 @@ bool operation::read_ready() noexcept {
 result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
     // Not past what was received ahead, nor while the kernel receives by itself.
-    const auto polls = static_cast<unsigned>(of.watches_edges) + of.edges_canceled;
     const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
-                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == polls;
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
     if (count == -EAGAIN) of.readable = false;

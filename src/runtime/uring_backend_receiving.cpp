@@ -24,7 +24,8 @@ void uring_backend::want_receive(io_record& record) noexcept {
     if (record.armed || record.starved || record.closing || loop_.dying) return;
     if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
     if (record.bulky) [[unlikely]] {
-        if (record.reader->kind != request::receive) return read_directly(record);
+        const request kind = record.reader->kind;
+        if (kind == request::read_some || kind == request::read_exact) return read_directly(record);
         stop_reading_directly(record);
     }
     arm_receive(record);
@@ -35,8 +36,12 @@ void uring_backend::want_receive(io_record& record) noexcept {
 // a quarter of a round trip. As on epoll the kernel then says when there is something, once for all
 // of it, and recv(2) puts it where it belongs.
 void uring_backend::read_directly(io_record& record) noexcept {
-    record.reads_directly = true;
-    if (!record.watches_edges) watch_edges(record);
+    const bool begins = !std::exchange(record.reads_directly, true);
+    if (!record.watches_edges) return watch_edges(record); // says what is there already
+    // From before, and what it said meanwhile was not for this: an attempt has to tell.
+    if (!begins) return;
+    record.readable = true;
+    notify(record);
 }
 
 void uring_backend::stop_reading_directly(io_record& record) noexcept {

@@ -623,5 +623,12 @@ TEST(spawn_death_test, an_empty_handle_is_a_contract_violation) {
     EXPECT_DEATH(use_empty(), "empty join_handle");
 }
 
+// --- memory --------------------------------------------------------------------------------------
+
+TEST(root_test, is_of_a_size_that_is_recycled) {
+    // Each connection of a server is a task, and the next size is 32 bytes more.
+    EXPECT_LE(sizeof(detail::root<void>), 152U);
+}
+
 } // namespace
 } // namespace simplenet::inline v0

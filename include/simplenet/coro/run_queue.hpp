@@ -425,13 +425,15 @@ public:
     [[nodiscard]] virtual const promise_base* first() const noexcept { return nullptr; }
 
     scope inner;
-    unsigned refusals = 0;
 
     // For people.
-    bool over = false;            // it has ended, or is not counted as alive: not shown
     std::uint64_t number = 0;     // in the order of their making; 0: part of another one's frame
     std::int64_t made_ns = 0;     // clock_ns of its queue at that time
     std::unique_ptr<char[]> name; // ends with a NUL; null: none
+
+    // Last, so that the small members of who derives find room beside them.
+    unsigned refusals = 0;
+    bool over = false; // it has ended, or is not counted as alive: not shown
 
 protected:
     chain() noexcept { inner.owner = this; }

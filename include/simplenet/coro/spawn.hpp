@@ -193,13 +193,14 @@ private:
         }
     }
 
-    suspension* joiner_ = nullptr; // borrowed: whoever awaits the handle
+    // In this order a root without a result is of 152 bytes, a size of `recycled`.
     state state_ = state::ready;
-    bool held_ = false;       // by a handle
-    bool taken_ = false;      // joined
-    bool reported_ = false;   // its exception went to the hook
-    bool abandoned_ = false;  // destroyed by a teardown before it ended
-    unsigned references_ = 1; // the loop's, and those of handle and joiner
+    bool held_ = false;            // by a handle
+    bool taken_ = false;           // joined
+    suspension* joiner_ = nullptr; // borrowed: whoever awaits the handle
+    unsigned references_ = 1;      // the loop's, and those of handle and joiner
+    bool reported_ = false;        // its exception went to the hook
+    bool abandoned_ = false;       // destroyed by a teardown before it ended
     chain_frame<T> frame_;
     result_slot<T> outcome_; // of a frame that is gone, until it is taken
 };
