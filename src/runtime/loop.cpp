@@ -61,13 +61,18 @@ inline loop::nanoseconds loop::tend_timers(nanoseconds limit, std::size_t& fired
         settle_touched(present);
     timers.settle(present);
     if (timers.soonest() <= present || touched) [[unlikely]] {
-        if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
-            catching_up_ = most_turns_to_catch_up;
+        if (clock_ns - before > nanoseconds{noticed_absence}.count()) {
+            if (catching_up_ != 0) {
+                catching_up_ /= 4; // turns that are always so long are load, and no pause
+            } else if (was_away(present)) {
+                catching_up_ = most_turns_to_catch_up;
+            }
+        }
         if (catching_up_ != 0) {
-            --catching_up_;
             const std::size_t events = driver_->poll(no_wait);
             fired += events;
-            if (events != 0) return no_wait;
+            --catching_up_;
+            if (events != 0 && catching_up_ != 0) return no_wait;
             catching_up_ = 0;
         }
         fired += timers.fire(present);
