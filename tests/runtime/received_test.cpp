@@ -326,6 +326,27 @@ TEST_P(received_test, closing_a_stream_that_waits_for_a_buffer_does_not_swallow_
     });
 }
 
+// With epoll the buffer stayed free, and the other waited for the next one.
+TEST_P(received_test, a_buffer_that_came_back_for_a_stream_that_closes_goes_to_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto closing =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await one.receive()), canceled); });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        held.pop_back();
+        one.close();
+        co_await closing;
+        co_await waiting;
+    });
+}
+
 TEST_P(received_test, read_some_goes_on_when_all_buffers_are_held) {
     remake_with_smallest_pool();
     auto [ours, theirs] = connect_raw();
