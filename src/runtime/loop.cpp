@@ -459,7 +459,11 @@ void loop::finish_close(io_record& record) noexcept {
     record.finished = true;
     --closing_;
     if (record.idle) record.idle->cancel();
-    if (record.accepting) record.accepting->cancel();
+    if (record.accepting) {
+        record.accepting->cancel();
+        static_cast<list_hook<starved_tag>&>(record)
+            .unlink(); // what it gives back is another one's
+    }
     if (!record.keep_descriptor) {
         close_descriptor(std::exchange(record.fd, -1));
         if (!paused_.empty()) resume_accepting(paused_.front());
