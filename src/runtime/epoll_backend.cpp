@@ -335,6 +335,7 @@ private:
     /// The error that a socket brought along from another loop.
     static bool tell_end(operation& op) noexcept {
         io_record& record = *op.record;
+        if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
         record.reads_directly = !record.closing;
         return true;
