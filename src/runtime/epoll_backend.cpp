@@ -107,6 +107,12 @@ public:
 
     void retire(io_record& record) noexcept override {
         static_cast<list_hook<starved_tag>&>(record).unlink();
+        // A buffer that came back for it, and that it will not take, is the next one's.
+        const operation* const reader = record.reader;
+        if (reader != nullptr && reader->phase == operation::state::queued &&
+            reader->kind == request::receive && pool_->has_free()) {
+            buffer_returned();
+        }
         if (!record.registered) return;
         record.registered = record.receiving = false;
         watched& slot = slots_[record.watch];
@@ -329,6 +335,7 @@ private:
     /// The error that a socket brought along from another loop.
     static bool tell_end(operation& op) noexcept {
         io_record& record = *op.record;
+        if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
         record.reads_directly = !record.closing;
         return true;

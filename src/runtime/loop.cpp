@@ -78,19 +78,25 @@ inline loop::nanoseconds loop::until_soonest(nanoseconds limit,
 loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present) noexcept {
     if (forked_) complain_of_fork();
     const std::int64_t before = std::exchange(clock_ns, present.time_since_epoch().count());
-    if (clock_ns - before > nanoseconds{noticed_absence}.count() && was_away(present))
-        catching_up_ = most_turns_to_catch_up;
+    if (clock_ns - before > nanoseconds{noticed_absence}.count()) {
+        if (catching_up_ != 0) {
+            catching_up_ /= 4; // turns that are always so long are load, and no pause
+        } else if (was_away(present)) {
+            catching_up_ = most_turns_to_catch_up;
+        }
+    }
+    std::size_t done = 0;
     if (catching_up_ != 0) {
+        done = driver_->poll(no_wait);
         --catching_up_;
-        const std::size_t events = driver_->poll(no_wait);
-        if (events != 0) return {.wait = no_wait, .done = events};
+        if (done != 0 && catching_up_ != 0) return {.wait = no_wait, .done = done};
         catching_up_ = 0;
     }
-    const std::size_t fired = timers.fire(present);
-    if (has_ready()) return {.wait = no_wait, .done = fired};
+    done += timers.fire(present);
     if (touched_.empty()) timers.calm_down();
-    if (timers.soonest() == clock::time_point::max()) return {.wait = limit, .done = fired};
-    return {.wait = until_soonest(limit, present), .done = fired};
+    if (has_ready()) return {.wait = no_wait, .done = done};
+    if (timers.soonest() == clock::time_point::max()) return {.wait = limit, .done = done};
+    return {.wait = until_soonest(limit, present), .done = done};
 }
 
 /// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
@@ -474,7 +480,11 @@ void loop::finish_close(io_record& record) noexcept {
     record.finished = true;
     --closing_;
     if (record.idle) record.idle->cancel();
-    if (record.accepting) record.accepting->cancel();
+    if (record.accepting) {
+        record.accepting->cancel();
+        static_cast<list_hook<starved_tag>&>(record)
+            .unlink(); // what it gives back is another one's
+    }
     if (!record.keep_descriptor) {
         close_descriptor(std::exchange(record.fd, -1));
         if (!paused_.empty()) resume_accepting(paused_.front());

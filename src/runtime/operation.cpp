@@ -140,15 +140,13 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
         if (cannot_start(within)) return true;
     }
     SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
+    of.home->touch(of); // something moves now, or it begins to wait
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
             return true;
         }
-        if (attempt_read(of)) {
-            of.home->touch(of);
-            return false;
-        }
+        if (attempt_read(of)) return false;
         if (can_go_on(of)) {
             queue_up(of.reader, within);
             return true;
@@ -156,7 +154,6 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
     }
     if (kind == request::read_exact && size == 0) return false; // whatever is there
     wait(of.reader, within);
-    of.home->touch(of);
     if (!of.receiving) of.driver->submit(*this);
     return true;
 }
@@ -204,10 +201,9 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
             queue_up(of.writer, within);
             return true;
         }
-        if (attempt_write(of)) {
-            of.home->touch(of);
-            return false;
-        }
+        const bool over = attempt_write(of);
+        if (over || moved != 0) of.home->touch(of); // also a part of it is movement
+        if (over) return false;
     }
     return wait_for_room(of);
 }

@@ -16,8 +16,8 @@
 namespace simplenet::inline v0 {
 namespace detail {
 
-receive_pool& lend(const operation& op) noexcept {
-    receive_pool& pool = op.record->home->pool();
+receive_pool& lend(run_queue& queue) noexcept {
+    receive_pool& pool = static_cast<loop&>(queue).pool();
     pool.lend();
     return pool;
 }

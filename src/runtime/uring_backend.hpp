@@ -271,6 +271,7 @@ private:
         return buffer;
     }
     void drop_ahead(io_record& record) noexcept;
+    void give_back_ahead(io_record& record) noexcept;
 
     /// The end of what was received ahead: the error behind it, or nothing yet.
     bool at_end(operation& op) noexcept;

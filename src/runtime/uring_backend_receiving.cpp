@@ -11,6 +11,12 @@
 namespace simplenet::inline v0::detail {
 
 void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
+    try {
+        unread.reserve(unread.size() + record.ahead_bytes);
+    } catch (...) {
+        give_back_ahead(record); // or the next socket that has this record would read it
+        throw;
+    }
     while (record.ahead_buffers != 0) {
         const std::uint32_t buffer = record.ahead_first;
         const receive_pool::slot& slot = pool_->at(buffer);
@@ -177,6 +183,10 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 void uring_backend::drop_ahead(io_record& record) noexcept {
     if (record.listening) return drop_connections(record);
     if (record.keep_descriptor) return; // release() takes it along
+    give_back_ahead(record);
+}
+
+void uring_backend::give_back_ahead(io_record& record) noexcept {
     while (record.ahead_buffers != 0)
         give_back(pop_ahead(record));
 }

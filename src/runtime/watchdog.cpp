@@ -381,7 +381,9 @@ public:
             }
             changed_.notify_all();
         }
-        if (ended.joinable()) ended.join();
+        if (!ended.joinable()) return;
+        // A hook may destroy the last loop: its thread ends when the hook returns.
+        ended.get_id() == std::this_thread::get_id() ? ended.detach() : ended.join();
     }
 
 private:

@@ -174,6 +174,38 @@ TEST_P(stream_faults_test, release) {
     fail_everywhere<releasing>();
 }
 
+// With io_uring what had been received ahead used to stay where the next socket found it.
+TEST_P(stream_faults_test, a_release_without_memory_leaves_nothing_to_the_next_socket) {
+    auto loop = or_throw(event_loop::create({.backend = GetParam()}));
+    auto go = [](std::size_t failing) -> task<bool> {
+        auto ends = or_throw(co_await make_connection());
+        std::array<char, 8> buffer{};
+        EXPECT_TRUE(co_await async_write_all(ends.client, "old bytes"));
+        EXPECT_EQ(
+            co_await ends.server.read_some(std::as_writable_bytes(std::span{buffer}.first(1))), 1U);
+        auto next = or_throw(co_await make_connection());
+        auto left = or_throw(co_await std::move(next.server).release());
+        bool failed = false;
+        try {
+            const testing::failing_allocations armed{failing, false};
+            static_cast<void>(co_await std::move(ends.server).release());
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        tcp_stream server{std::move(left.socket)};
+        EXPECT_TRUE(co_await async_write_all(next.client, "new"));
+        const auto count = co_await server.read_some(std::as_writable_bytes(std::span{buffer}));
+        EXPECT_EQ(std::string_view(buffer.data(), count.value_or(0)), "new");
+        co_return failed;
+    };
+    auto body = [&]() -> task<> {
+        for (std::size_t at = 0; at < 50 && co_await go(at); ++at) {
+        }
+    };
+    loop.spawn(body());
+    EXPECT_TRUE(loop.run_for(5s * testing::patience));
+}
+
 class queueing : public fault_scenario {
     task<result<>> write(tcp_stream stream) {
         queued_writer writer{std::move(stream), {.low = 20'000, .high = 50'000, .limit = 400'000}};

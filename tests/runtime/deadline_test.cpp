@@ -434,6 +434,32 @@ TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_t
     });
 }
 
+// Each turn looked like another pause, after which what comes in has precedence.
+TEST_P(deadline_test, turns_that_are_always_long_do_not_hold_up_the_timers) {
+    run([]() -> task<> {
+        auto [left, right] = or_throw(local_stream::pair());
+        int rounds = 0;
+        const auto play = [&rounds](local_stream& side) -> task<> {
+            std::array<std::byte, 1> ball;
+            while (co_await side.read_some(ball)) {
+                ++rounds;
+                pass(clock::now() + 30ms);
+                if (!co_await side.write_some(ball)) break;
+            }
+        };
+        auto first = spawn(play(left));
+        auto second = spawn(play(right));
+        EXPECT_TRUE(co_await left.write_some("x"));
+
+        EXPECT_EQ(error_of(co_await with_timeout(async_sleep(1h), 35ms)), errc::deadline_exceeded);
+        EXPECT_LT(rounds, 20);
+        left.close();
+        right.close();
+        co_await first;
+        co_await second;
+    });
+}
+
 // --- cost
 
 TEST_P(deadline_test, a_limit_around_what_completes_at_once_arms_no_timer) {

@@ -14,6 +14,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,29 @@ TEST_P(received_test, a_lease_outlives_its_stream_and_its_loop) {
     EXPECT_EQ(text_of(kept), "survivor");
     received moved = std::move(kept);
     moved.release();
+}
+
+// Its record was another socket's by the time the coroutine resumed, and that one had no loop yet.
+TEST_P(received_test, a_lease_that_came_before_its_stream_was_destroyed_is_good) {
+    auto [ours, theirs] = testing::connect_raw_local();
+    auto [next, unused] = testing::local_ends();
+    run([&]() -> task<> {
+        std::optional<local_stream> stream{std::move(ours)};
+        auto reading = spawn([&]() -> task<> {
+            const auto lease = co_await stream->receive();
+            if (lease) {
+                EXPECT_EQ(text_of(*lease), "hello");
+            } else {
+                EXPECT_EQ(error_of(lease), canceled); // it was not seen yet
+            }
+        });
+        co_await turns(5);
+        theirs.send("hello");
+        co_await testing::next_event(loop());
+        stream.reset();
+        const auto another = testing::make_local_stream(std::move(next));
+        co_await reading;
+    });
 }
 
 TEST_P(received_test, receive_and_read_some_take_turns_without_losing_order) {
@@ -298,6 +322,27 @@ TEST_P(received_test, closing_a_stream_that_waits_for_a_buffer_does_not_swallow_
         one.close();
         co_await closing;
         held.pop_back();
+        co_await waiting;
+    });
+}
+
+// With epoll the buffer stayed free, and the other waited for the next one.
+TEST_P(received_test, a_buffer_that_came_back_for_a_stream_that_closes_goes_to_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto closing =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await one.receive()), canceled); });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        held.pop_back();
+        one.close();
+        co_await closing;
         co_await waiting;
     });
 }

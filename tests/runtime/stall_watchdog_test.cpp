@@ -183,6 +183,34 @@ TEST_P(stall_watchdog_test, a_hook_may_make_and_destroy_loops) {
     EXPECT_EQ(reported, 1);
 }
 
+// The watching thread joined itself: std::terminate().
+TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
+    static std::atomic<bool> alone;
+    static std::atomic<bool> through;
+    alone = through = false;
+    auto options = watched();
+    options.on_stall = [](const stall_report&) {
+        {
+            auto own = or_throw(event_loop::create({.backend = GetParam(), .stall_threshold = 1h}));
+            own.poll();
+            ++reported;
+            while (!alone)
+                std::this_thread::sleep_for(1ms);
+        }
+        through = true;
+    };
+    remake_loop(options);
+
+    run([]() -> task<> {
+        block_until_reported();
+        co_return;
+    });
+    destroy_loop();
+    alone = true;
+    while (!through)
+        std::this_thread::sleep_for(1ms);
+}
+
 // std::exit() used to destroy the watchdog, and with it a thread that ran: std::terminate().
 TEST_P(stall_watchdog_test, a_watched_task_may_end_the_program) {
     const auto options = watched();

@@ -361,6 +361,40 @@ TEST_P(tcp_listener_test, several_listeners_without_descriptors_all_resume) {
     });
 }
 
+// With io_uring it was its own turn that the end of the first one brought.
+TEST_P(tcp_listener_test, a_listener_that_closes_lets_another_one_accept) {
+    auto listener = listen();
+    auto closing = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+    const auto there = or_throw(closing.local_endpoint());
+    auto client = make_socket();
+    auto other = make_socket();
+    run([&]() -> task<> {
+        testing::descriptor_limit limit;
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(there.port());
+        ::connect(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+        auto first =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await closing.accept()), canceled); });
+        co_await async_sleep(80ms); // the pauses have become longer than a few turns
+        bool accepted = false;
+        auto second =
+            spawn([&]() -> task<> { accepted = (co_await listener.accept()).has_value(); });
+        start_connecting(client);
+        co_await async_sleep(50ms);
+        EXPECT_FALSE(accepted);
+
+        closing.close();
+        co_await first;
+        for (int turn = 0; turn < 10 && !accepted; ++turn)
+            co_await yield();
+        EXPECT_TRUE(accepted);
+        limit.lift();
+        co_await second;
+    });
+}
+
 TEST_P(tcp_listener_test, an_accept_that_waits_for_descriptors_can_be_stopped_and_closed) {
     auto listener = listen();
     auto client = make_socket();

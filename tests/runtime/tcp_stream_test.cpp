@@ -511,6 +511,53 @@ TEST_P(tcp_stream_test, a_transfer_that_moves_slowly_is_not_idle) {
     });
 }
 
+// Only what followed the wait used to count.
+TEST_P(tcp_stream_test, what_a_write_moves_before_it_waits_is_movement) {
+    testing::manual_clock time;
+    time.set_automatic(false);
+    remake_loop({.clock = &time});
+    auto [ours, theirs] = testing::connect_raw_local({.ours = 4096, .theirs = 4096});
+    const std::string much = noise(200'000);
+    run([&]() -> task<> {
+        ours.set_idle_timeout(50ms);
+        std::array<std::byte, 8> buffer;
+        auto read = [&]() -> task<result<std::size_t>> {
+            co_return co_await ours.read_some(buffer);
+        };
+        auto reading = spawn(read);
+        co_await turns(200);
+        time.advance(40ms);
+        auto send = [&]() -> task<transfer_result> {
+            co_return co_await async_write_all(ours, much);
+        };
+        auto sending = spawn(send);
+        co_await turns(200);
+        time.advance(40ms);
+        co_await turns(200);
+        EXPECT_FALSE(reading.done());
+        time.advance(20ms);
+        EXPECT_EQ(error_of(co_await reading), errc::deadline_exceeded);
+        sending.request_stop();
+        EXPECT_EQ(error_of(co_await sending), std::errc::operation_canceled);
+    });
+}
+
+// It had no limit at all when its first attempt was put off, and found nothing.
+TEST_P(tcp_stream_test, a_read_that_starts_when_its_task_had_its_share_of_the_turn_is_limited_too) {
+    auto [ours, theirs] = connect_raw();
+    auto [other, sink] = connect_raw();
+    run([&]() -> task<> {
+        ours.set_idle_timeout(20ms);
+        std::array<std::byte, 8> buffer;
+        theirs.send("8 bytes.");
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 8U); // there may be more behind it
+        co_await async_sleep(50ms); // the clock has run out, and nobody was waiting
+        for (unsigned each = 0; each < detail::run_queue::inline_turns_per_resume; ++each)
+            EXPECT_TRUE(co_await other.write_some("x"));
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::deadline_exceeded);
+    });
+}
+
 TEST_P(tcp_stream_test, movement_in_either_direction_prolongs_the_idle_timeout) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -842,6 +889,7 @@ TEST_P(tcp_stream_test, an_error_that_a_socket_brings_along_is_told_once_by_ever
             EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
             std::array<char, 2> buffer{};
             std::error_code error;
+            EXPECT_EQ(co_await async_read_exact(stream, std::span<std::byte>{}), 0U); // not by this
             if (way == 0) {
                 error = error_of(co_await stream.read_some(buffer));
             } else if (way == 1) {

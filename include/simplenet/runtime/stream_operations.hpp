@@ -19,8 +19,10 @@
 
 namespace simplenet::inline v0::detail {
 
-/// The buffer that a finished receive holds becomes a lease on the pool that is returned.
-[[nodiscard]] receive_pool& lend(const operation& op) noexcept;
+/// A buffer that a finished receive of this loop holds becomes a lease on the pool that is
+/// returned.
+// Not by way of the operation's record: that may be another socket's when the coroutine resumes.
+[[nodiscard]] receive_pool& lend(run_queue& queue) noexcept;
 
 /// Awaitable of receive(); the contract is documented there.
 class [[nodiscard]] receive_operation final : public awaitable_operation<starts::reads> {
@@ -36,12 +38,13 @@ public:
     ~receive_operation() {
         // Ended, and its frame destroyed before it could take what came.
         if (phase == state::finished && error == 0 && moved != 0)
-            static_cast<void>(received{lend(*this), lease, data, moved});
+            static_cast<void>(received{lend(*within_->queue), lease, data, moved});
     }
 
     result<received> await_resume() noexcept {
         if (error != 0) return fail(code());
-        return result<received>{std::in_place, lend(*this), lease, data, std::exchange(moved, 0)};
+        return result<received>{std::in_place, lend(*within_->queue), lease, data,
+                                std::exchange(moved, 0)};
     }
 
     void run() noexcept override;

@@ -298,9 +298,9 @@ public:
     [[nodiscard]] result<backpressure> enqueue(const_buffer from) { return state().enqueue(from); }
     /// The same for a std::string or std::vector<std::byte> that is given away: not copied.
     ///
-    /// Unchanged if it was refused. A short one, or one with more room to spare than bytes in use,
-    /// is copied all the same, which takes less memory. What it has room for beyond its size is not
-    /// counted.
+    /// Unchanged if it was refused. A short one, or one with room to spare for more than an eighth
+    /// of its bytes, is copied all the same: what it has room for beyond its size is counted by no
+    /// limit.
     template <detail::adoptable Bytes>
     [[nodiscard]] result<backpressure> enqueue(Bytes&& bytes) {
         return state().enqueue(bytes);

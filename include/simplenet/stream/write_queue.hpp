@@ -27,7 +27,7 @@ public:
     /// Copies. Throws std::bad_alloc, and has then taken nothing.
     void append(const_buffer from);
     /// Moves from `bytes`; throws std::bad_alloc, and has then taken nothing. Small ones, and those
-    /// with more room to spare than bytes in use, are copied: that takes less memory and time.
+    /// with room to spare for more than an eighth of their bytes, are copied.
     void adopt(std::string& bytes);
     void adopt(std::vector<std::byte>& bytes);
 
