@@ -407,6 +407,8 @@ private:
         co_await or_return(co_await async_read_exact(server, bytes));
         co_await or_return(co_await async_write_all(server, const_buffer{bytes}));
         co_await or_return(co_await async_read_exact(client, bytes));
+        // Of this connection, and not what an earlier one left in a buffer.
+        EXPECT_EQ(std::string_view(word.data(), word.size()), "next");
         co_return result<>{};
     }
 
