@@ -1,6 +1,7 @@
-// What waiting costs, in processor time and in system calls; ours or Boost.Asio's.
+// What waiting costs, in processor time and in system calls; ours, Boost.Asio's, or the system
+// call's alone.
 //
-//   --library ours|asio   --backend epoll|io_uring (ours)   --count N
+//   --library ours|asio|bare (idle_wait on epoll)   --backend epoll|io_uring (ours)   --count N
 //   --what idle_wait   a lone coroutine sleeps 100 us, N times
 //          post_awake  a thread posts N functions to a loop that is never asleep; the thread's
 //          number
@@ -12,6 +13,7 @@
 
 #include <simplenet/simplenet.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +24,7 @@
 #include <string_view>
 #include <thread>
 
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #if __has_include(<boost/asio.hpp>)
@@ -59,6 +62,23 @@ std::thread poster(outcome& found, std::atomic<unsigned long>& ran, unsigned lon
             post([&ran] { ran.fetch_add(1, std::memory_order_relaxed); });
     }};
 }
+
+namespace bare {
+
+outcome idle_wait(unsigned long count) {
+    const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+    std::array<epoll_event, 256> events; // as many as ours has room for
+    const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
+    outcome found;
+    const std::int64_t before = processor_time();
+    for (unsigned long at = 0; at < count; ++at)
+        ::epoll_pwait2(epoll, events.data(), events.size(), &limit, nullptr);
+    found.cpu_ns = processor_time() - before;
+    ::close(epoll);
+    return found;
+}
+
+} // namespace bare
 
 namespace ours {
 
@@ -156,6 +176,8 @@ int main(int argc, char** argv) {
     outcome found;
     if (library == "ours") {
         found = idle ? ours::idle_wait(which, count) : ours::post_awake(which, count);
+    } else if (library == "bare" && idle) {
+        found = bare::idle_wait(count);
 #ifdef HAS_ASIO
     } else if (library == "asio") {
         found = idle ? theirs::idle_wait(count) : theirs::post_awake(count);

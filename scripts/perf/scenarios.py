@@ -543,6 +543,7 @@ def idle_wait(tools):
         libuv="its timers count milliseconds",
     )
     subjects.append(tools.subject("libevent", "libevent_waits", needs="libevent-dev"))
+    subjects.append(tools.subject("bare_epoll", "loop_waits", "--library", "bare"))
     yield Case("idle_wait", "100us", tools.chosen(subjects), measure, ["cpu_ns"], seconds=count * 2e-4)
 
 
