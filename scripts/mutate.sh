@@ -69,29 +69,23 @@ end_on_signals
 ulimit -c 0
 
 copy=$root/build/mutations/source
-build=$root/build/mutations/build
+build=$copy/build
 log=$root/build/mutations/log
 mkdir -p "$copy"
 
-# The tree as it is, without what a mutation of an earlier run left. What did not change keeps its
-# time, so that little is compiled.
+# The tree as it is. What a mutation of an earlier run touched is newer than what was built of it.
 put_sources() {
-    local fresh=$root/build/mutations/fresh file
-    rm -rf "$fresh"
-    mkdir -p "$fresh"
+    find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
     git -C "$root" ls-files -z --cached --others --exclude-standard |
-        tar -C "$root" --null --ignore-failed-read -T - -cf - | tar -C "$fresh" -xf -
-    (cd "$copy" && find . -type f -print0) | while IFS= read -r -d '' file; do
-        if [[ ! -e $fresh/$file ]]; then rm "$copy/$file"; fi
-    done
-    (cd "$fresh" && find . -type f -print0) | while IFS= read -r -d '' file; do
-        if ! cmp -s "$fresh/$file" "$copy/$file"; then
-            mkdir -p "$(dirname "$copy/$file")"
-            cp -p "$fresh/$file" "$copy/$file"
-            touch "$copy/$file"
-        fi
-    done
-    rm -rf "$fresh"
+        tar -C "$root" --null --ignore-failed-read -T - -cf - | tar -C "$copy" -xf -
+    sed -n 's|^+++ b/||p' "$patches"/*.patch | sort -u | (cd "$copy" && xargs touch)
+}
+
+# apply <name> [patch's options]
+apply() {
+    local name=$1
+    shift
+    patch -d "$copy" -p1 --quiet --batch --no-backup-if-mismatch "$@" <"$patches/$name.patch"
 }
 
 build_tests() { cmake --build "$build" --parallel "$jobs" >"$log" 2>&1; }
@@ -106,7 +100,7 @@ run_tests() {
 
 headline "mutations: build and tests without any"
 put_sources
-cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSIMPLENET_WERROR=ON \
     >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
 build_tests || die "it does not build: $(tail -n 20 "$log")"
 broken=$(run_tests 1200 100)
@@ -117,7 +111,7 @@ problems=()
 for name in "${names[@]}"; do
     headline "mutation: $name"
     promise=$(promise_of "$name")
-    if ! patch -d "$copy" -p1 --quiet --forward --no-backup-if-mismatch <"$patches/$name.patch"; then
+    if ! apply "$name"; then
         problems+=("$name does not apply")
         put_sources
         continue
@@ -133,7 +127,7 @@ for name in "${names[@]}"; do
     else
         problems+=("$name does not compile: $(tail -n 5 "$log")")
     fi
-    put_sources
+    apply "$name" --reverse
 done
 
 headline "mutations: summary"
