@@ -143,6 +143,7 @@ check_with_bash() {
 # words in $work/server.err.
 start_server() {
     local line='' tries=0 server
+    : >"$work/server.out" # or the words of the one before are read as this one's
     "$examples/echo_server" --port 0 --backend "$1" >"$work/server.out" 2>"$work/server.err" &
     server=$!
     children+=("$server")
