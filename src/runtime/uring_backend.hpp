@@ -190,7 +190,7 @@ private:
         record.bulky = true;
         disarm(record);
     }
-    /// What wants_receive() does for a read on a bulky record.
+    /// What want_receive() does for a read_some() or async_read_exact() on a bulky record.
     void read_directly(io_record& record) noexcept;
     void stop_reading_directly(io_record& record) noexcept;
     bool attempt_bulky(operation& op) noexcept;

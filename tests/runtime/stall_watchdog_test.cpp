@@ -195,7 +195,7 @@ TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
             own.poll();
             ++reported;
             while (!alone)
-                std::this_thread::sleep_for(1ms);
+                std::this_thread::sleep_for(1ms); // rather than spin: the flag decides
         }
         through = true;
     };
@@ -208,7 +208,7 @@ TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
     destroy_loop();
     alone = true;
     while (!through)
-        std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(1ms); // rather than spin: the flag decides
 }
 
 // std::exit() used to destroy the watchdog, and with it a thread that ran: std::terminate().
