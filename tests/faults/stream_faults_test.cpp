@@ -99,6 +99,64 @@ TEST_P(stream_faults_test, vectored_write) {
     fail_everywhere<gathering_writes>();
 }
 
+/// Pieces that io_uring leaves receiving ahead for, and goes back to for a lease.
+class reading_large_pieces : public fault_scenario {
+    static constexpr std::size_t piece = 30'000;
+    static constexpr std::size_t rounds = 8;
+    const std::string text_ = noise(rounds * piece);
+
+    task<result<>> send(tcp_stream stream) {
+        std::array<std::byte, 1> answer{};
+        for (std::size_t at = 0; at < text_.size(); at += piece) {
+            const const_buffer part{text_.data() + at, piece};
+            const auto sent = co_await async_write_all(stream, part);
+            if (!sent) co_return fail(sent);
+            const auto heard = co_await async_read_exact(stream, answer);
+            if (!heard) co_return fail(heard);
+        }
+        co_return stream.shutdown_write();
+    }
+    task<result<>> receive(tcp_stream& stream) {
+        std::string buffer(piece, '\0');
+        const mutable_buffer into{buffer};
+        for (std::size_t round = 0; round < rounds; ++round) {
+            const std::size_t all = got_.size() + piece;
+            while (got_.size() < all) {
+                const mutable_buffer rest = into.first(all - got_.size());
+                if (round == 4) {
+                    const auto lease = co_await stream.receive();
+                    if (!lease) co_return fail(lease);
+                    got_ += lease->text();
+                } else if (round % 2 == 0) {
+                    const auto count = co_await async_read_exact(stream, rest);
+                    if (!count) co_return fail(count);
+                    got_.append(buffer, 0, *count);
+                } else {
+                    const auto count = co_await stream.read_some(rest);
+                    if (!count) co_return fail(count);
+                    got_.append(buffer, 0, *count);
+                }
+            }
+            const auto answered = co_await async_write_all(stream, "!");
+            if (!answered) co_return fail(answered);
+        }
+        co_return co_await read_all(stream, got_);
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        auto receiving = [this](tcp_stream stream) -> task<result<>> {
+            co_return co_await receive(stream);
+        };
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), receiving(std::move(ends.server))));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, large_pieces) {
+    fail_everywhere<reading_large_pieces>();
+}
+
 class reading_with_a_limit : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());

@@ -16,10 +16,18 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <gmock/gmock.h>
+
+#if SIMPLENET_SEAMS
+#include "sys/seam.hpp"
+
+#include <linux/io_uring.h>
+#endif
 
 namespace simplenet::inline v0 {
 namespace {
@@ -292,6 +300,149 @@ TEST_P(large_reads_test, end_with_their_loop) {
     destroy_loop();
     EXPECT_EQ(outcome, std::make_error_code(std::errc::operation_canceled));
 }
+
+#if SIMPLENET_SEAMS
+
+/// Counts what the loop asks of the kernel to receive.
+class receive_counter final : public detail::sys::interceptor {
+public:
+    std::size_t calls = 0;   // of recv(2)
+    std::size_t bytes = 0;   // that they brought
+    std::size_t entries = 0; // of io_uring that receive
+    std::size_t cancels = 0; // entries that take others back
+
+private:
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        const long outcome = call.make();
+        if (call.which() != detail::sys::call::recv) return outcome;
+        ++calls;
+        if (outcome > 0) bytes += static_cast<std::size_t>(outcome);
+        return outcome;
+    }
+    int on_entry(detail::sys::pending_entry& entry) noexcept override {
+        entries += entry.opcode == IORING_OP_RECV;
+        cancels += entry.opcode == IORING_OP_ASYNC_CANCEL;
+        return 0;
+    }
+};
+
+class large_reads_cost_test : public large_reads_test {};
+
+TEST_P(large_reads_cost_test, are_received_where_they_belong) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        co_await read_much(ours, theirs);
+        EXPECT_EQ(asked.bytes, 4 * large);
+        EXPECT_EQ(asked.entries, 0U);
+    });
+}
+
+TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        theirs.send("to a lease");
+        EXPECT_TRUE(co_await ours.receive());
+
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        std::array<char, 1000> buffer;
+        for (int round = 0; round < 10; ++round) {
+            theirs.send("small");
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+        }
+        // On io_uring the loop receives ahead again.
+        EXPECT_EQ(asked.bytes, GetParam() == backend::io_uring ? 0U : 50U);
+        EXPECT_EQ(asked.cancels, 0U);
+    });
+}
+
+/// Completions come late, and what was to go on ends.
+class moody_kernel final : public detail::sys::interceptor {
+public:
+    explicit moody_kernel(std::uint32_t seed)
+        : engine_{seed} {}
+
+private:
+    detail::sys::verdict on_completion(detail::sys::reaped_completion&) noexcept override {
+        const auto thrown = engine_() % 16;
+        return {.polls = thrown < 3 ? static_cast<unsigned>(thrown) : 0U, .ends = thrown == 4};
+    }
+    std::minstd_rand engine_;
+};
+
+TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_whole) {
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+        testing::dice dice{seed};
+        moody_kernel moods{seed};
+        const detail::sys::intercepting now{moods};
+        auto [ours, theirs] = connected_pair();
+        const std::string sent = noise(600'000, seed);
+        std::string got;
+        const auto write = [&]() -> task<> {
+            for (std::size_t at = 0; at < sent.size();) {
+                const std::size_t most = dice.one_in(3) ? 100 : 40'000;
+                const std::size_t count = std::min(1 + dice.up_to(most), sent.size() - at);
+                const const_buffer piece{sent.data() + at, count};
+                EXPECT_TRUE(co_await async_write_all(theirs, piece));
+                at += count;
+                if (dice.one_in(2)) co_await testing::turns(static_cast<int>(dice.up_to(4)));
+            }
+            theirs.close();
+        };
+        std::error_code end;
+        std::string buffer(60'000, '\0');
+        const auto read_once = [&](std::size_t way) -> task<result<>> {
+            const mutable_buffer into{buffer.data(), 1 + dice.up_to(buffer.size() - 1)};
+            if (way == 0) {
+                auto lease = co_await ours.receive();
+                if (!lease) co_return fail(lease);
+                got += text_of(*lease);
+            } else if (way == 1) {
+                const auto count = co_await async_read_exact(ours, into);
+                got.append(buffer, 0, count ? *count : count.error().transferred);
+                if (!count) co_return fail(count);
+            } else {
+                const auto count = co_await ours.read_some(into);
+                if (!count) co_return fail(count);
+                got.append(buffer, 0, *count);
+            }
+            co_return result<>{};
+        };
+        const auto read = [&]() -> task<> {
+            while (!end) {
+                const std::size_t way = dice.up_to(5);
+                result<> outcome;
+                if (dice.one_in(4)) {
+                    const auto limit = std::chrono::microseconds{dice.up_to(300)};
+                    outcome = co_await with_timeout(read_once(way), limit);
+                } else if (dice.one_in(4)) {
+                    auto child = loop().spawn(read_once(way));
+                    co_await testing::turns(static_cast<int>(dice.up_to(4)));
+                    child.request_stop();
+                    outcome = co_await std::move(child);
+                } else {
+                    outcome = co_await read_once(way);
+                }
+                if (!outcome && outcome.error() != errc::deadline_exceeded &&
+                    outcome.error() != std::errc::operation_canceled) {
+                    end = outcome.error();
+                }
+            }
+        };
+        loop().spawn(write);
+        run(read);
+        EXPECT_EQ(end, errc::end_of_stream);
+        ASSERT_TRUE(got == sent) << got.size() << " of " << sent.size();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, large_reads_cost_test, testing::real_backends, backend_name);
+
+#endif
 
 INSTANTIATE_TEST_SUITE_P(backends, large_reads_test, all_backends, backend_name);
 
