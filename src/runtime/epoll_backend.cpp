@@ -337,7 +337,7 @@ private:
         io_record& record = *op.record;
         if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
-        record.reads_directly = !record.closing;
+        if (!record.closing) record.reads = reading::directly;
         return true;
     }
 

@@ -93,10 +93,11 @@ closed_operation::~closed_operation() {
 void io_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = reads_to_the_end = reads_directly = never_ahead = registered = closing =
-        keep_descriptor = finished = listening = connectionless = aborts = false;
+    receiving = readable = reads_to_the_end = never_ahead = registered = closing = keep_descriptor =
+        finished = listening = connectionless = aborts = false;
     writable = held = true;
-    armed = disarming = starved = bulky = polls_in_error = watches_edges = edges_canceled = false;
+    reads = reading::by_driver;
+    armed = disarming = starved = polls_in_error = watches_edges = edges_canceled = false;
     end = 0;
     segments = {};
     idle.reset();

@@ -53,6 +53,13 @@ struct idle_state final : timer_node, list_hook<touched_tag> {
     }
 };
 
+/// How a socket is read.
+enum class reading : std::uint8_t {
+    by_driver, // as the backend does it: io_uring receives ahead, epoll has an error to tell first
+    large,     // as by_driver; but pieces are large, so the next read that waits changes it to
+    directly,  // what is readable is read by recv(2); it is open
+};
+
 /// One socket of a loop.
 ///
 /// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
@@ -78,7 +85,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     // A short read does not mean that nothing is left: epoll spoke of a hang-up, after which there
     // is no next edge, or reads stop short for other reasons.
     bool reads_to_the_end = false;
-    bool reads_directly = false;  // open, and what is readable is read by recv(2)
+    reading reads = reading::by_driver;
     bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
@@ -94,7 +101,6 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool armed = false;          // a multishot receive or accept is in the kernel
     bool disarming = false;      // and a cancel of it
     bool starved = false;        // it ended for want of buffers; in the loop's list
-    bool bulky = false;          // read_some() and read_exact() are to read directly
     bool polls_in_error = false; // a poll has found an error, and not what it was for
     bool watches_edges = false;  // a multishot poll is in the kernel
     bool edges_canceled = false; // and a cancel of it
@@ -109,6 +115,8 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     std::unique_ptr<accept_state> accepting;
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
+
+    [[nodiscard]] bool reads_directly() const noexcept { return reads == reading::directly; }
 
     /// All receive buffers are held: what is readable cannot be received yet.
     [[nodiscard]] bool waits_for_buffer() const noexcept {

@@ -439,7 +439,7 @@ io_record& loop::new_record(int descriptor) {
 void loop::bind(io_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
-    record.reads_directly = reads_directly_ && record.end == 0;
+    if (reads_directly_ && record.end == 0) record.reads = reading::directly;
     records_.push_back(record);
 }
 
@@ -448,7 +448,7 @@ void loop::close(io_record& record) noexcept {
     if (record.closing) return;
     record.closing = true;
     record.open_on = nullptr;
-    record.reads_directly = false;
+    record.reads = reading::by_driver;
     if (is_inherited()) [[unlikely]] {
         // The parent goes on with the connection: its peer is told nothing.
         close_descriptor(std::exchange(record.fd, -1));

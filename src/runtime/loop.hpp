@@ -228,7 +228,7 @@ private:
     std::uint8_t catching_up_ = 0; // turns in which timers may still wait for what came in a pause
     bool embedded_ = false;        // native_handle() was asked for
     bool watched_ = false;         // by the watchdog
-    bool reads_directly_ = false;  // see io_record
+    bool reads_directly_ = false;  // see `reading`
     dump_signal dump_signal_{*this};
 
     static constexpr std::size_t resumptions_per_poll = 128;

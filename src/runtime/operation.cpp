@@ -98,7 +98,7 @@ void operation::describe(std::string& text) {
 // same wherever it is a system call: the backend is not asked.
 
 inline bool operation::attempt_read(io_record& of) noexcept {
-    if (kind == request::read_some && of.reads_directly) [[likely]] {
+    if (kind == request::read_some && of.reads_directly()) [[likely]] {
         return receive_some(*this);
     }
     return of.driver->attempt_read(*this);
@@ -332,7 +332,7 @@ inline void operation::finish_read(io_record& of) noexcept {
 void read_some_operation::run() noexcept {
     if (phase != state::queued) return resume();
     io_record& of = *record;
-    if (!of.reads_directly) [[unlikely]] // not after close()
+    if (!of.reads_directly()) [[unlikely]] // not after close()
         return attempt_in_turn();
     if (!receive_some(*this)) [[unlikely]]
         return attempted(of, false, moved);
@@ -367,7 +367,7 @@ void operation::attempted(io_record& of, bool over, std::size_t before) noexcept
 void receive_operation::run() noexcept {
     io_record& of = *record;
     // One that waits for a buffer has its place in a line, which the backend knows.
-    if (phase != state::queued || !of.reads_directly || of.waits_for_buffer()) [[unlikely]]
+    if (phase != state::queued || !of.reads_directly() || of.waits_for_buffer()) [[unlikely]]
         return operation::run();
     receive_pool& pool = of.home->pool();
     const std::uint32_t buffer = pool.claim();

@@ -40,8 +40,8 @@ result<> uring_backend::open(const loop_options& options) {
 
 bool uring_backend::attempt_read(operation& op) noexcept {
     if (op.record->never_ahead) return attempt_direct(op);
-    if (op.record->bulky) [[unlikely]]
-        return attempt_bulky(op);
+    if (op.record->reads_directly()) [[unlikely]]
+        return attempt_directly(op);
     if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
         return true;
     }

@@ -184,16 +184,16 @@ private:
         if (is_far_ahead(record)) [[unlikely]]
             disarm(record);
     }
-    /// A large piece that is copied: the next ones are better received where they belong.
+    /// A large piece was copied: the next ones are better received where they belong.
     void note_large(io_record& record) noexcept {
         if (record.never_ahead) return;
-        record.bulky = true;
+        record.reads = reading::large;
         disarm(record);
     }
-    /// What want_receive() does for a read_some() or async_read_exact() on a bulky record.
+    /// What want_receive() does for a read_some() or async_read_exact() of large pieces.
     void read_directly(io_record& record) noexcept;
     void stop_reading_directly(io_record& record) noexcept;
-    bool attempt_bulky(operation& op) noexcept;
+    static bool attempt_directly(operation& op) noexcept;
     /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
     /// they are not all that it takes, or more than it does.
     bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {

@@ -29,7 +29,7 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
 void uring_backend::want_receive(io_record& record) noexcept {
     if (record.armed || record.starved || record.closing || loop_.dying) return;
     if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
-    if (record.bulky) [[unlikely]] {
+    if (record.reads != reading::by_driver) [[unlikely]] {
         const request kind = record.reader->kind;
         if (kind == request::read_some || kind == request::read_exact) return read_directly(record);
         stop_reading_directly(record);
@@ -42,7 +42,7 @@ void uring_backend::want_receive(io_record& record) noexcept {
 // a quarter of a round trip. As on epoll the kernel then says when there is something, once for all
 // of it, and recv(2) puts it where it belongs.
 void uring_backend::read_directly(io_record& record) noexcept {
-    const bool begins = !std::exchange(record.reads_directly, true);
+    const bool begins = std::exchange(record.reads, reading::directly) != reading::directly;
     if (!record.watches_edges) return watch_edges(record); // says what is there already
     // From before, and what it said meanwhile was not for this: an attempt has to tell.
     if (!begins) return;
@@ -51,24 +51,24 @@ void uring_backend::read_directly(io_record& record) noexcept {
 }
 
 void uring_backend::stop_reading_directly(io_record& record) noexcept {
-    record.bulky = record.reads_directly = false;
+    record.reads = reading::by_driver;
     if (!record.watches_edges || record.edges_canceled || record.polls_in_error) return;
     record.edges_canceled = true;
     submit_record_cancel(record, subject::edges);
 }
 
-/// A read of a record that is bulky, or is about to be: not yet while something is received ahead.
-bool uring_backend::attempt_bulky(operation& op) noexcept {
-    io_record& record = *op.record;
-    if (op.kind == request::perform_read) return op.perform();
-    if (!record.reads_directly) {
-        return op.kind == request::receive ? take_buffer(op) : take_bytes(op);
-    }
-    if (op.kind == request::receive) {
-        record.readable = false; // the kernel has the buffers: it says so when it is asked
+bool uring_backend::attempt_directly(operation& op) noexcept {
+    switch (op.kind) {
+    case request::read_some:
+        return receive_some(op);
+    case request::read_exact:
+        return receive_exactly(op);
+    case request::perform_read:
+        return op.perform();
+    default: // a receive: the kernel has the buffers, and says what is there when it is asked
+        op.record->readable = false;
         return false;
     }
-    return op.kind == request::read_some ? receive_some(op) : receive_exactly(op);
 }
 
 void uring_backend::arm_receive(io_record& record) noexcept {
