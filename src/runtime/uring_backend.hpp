@@ -247,8 +247,9 @@ private:
         }
     }
 
-    /// Of a record that never receives ahead: what is there now, if it is known to be readable.
+    /// Of a record for which the kernel receives nothing: what is there now.
     static bool attempt_direct(operation& op) noexcept;
+    bool attempt_last(operation& op) noexcept;
 
     void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
         receive_pool::slot& slot = pool_->at(buffer);

@@ -180,6 +180,25 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
     return true;
 }
 
+/// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
+/// socket any more.
+bool uring_backend::attempt_last(operation& op) noexcept {
+    if (op.record->armed || op.kind == request::accept) return false;
+    if (op.kind != request::receive) return attempt_direct(op);
+    const std::uint32_t buffer = pool_->claim();
+    if (buffer == receive_pool::none) return false;
+    const ssize_t count =
+        sys::recv(op.record->fd, pool_->memory(buffer), receive_pool::buffer_size);
+    if (count <= 0) {
+        pool_->give_back(buffer);
+        return receive_failed(op, count);
+    }
+    op.lease = buffer;
+    op.data = pool_->memory(buffer);
+    op.moved = static_cast<std::size_t>(count);
+    return true;
+}
+
 void uring_backend::drop_ahead(io_record& record) noexcept {
     if (record.listening) return drop_connections(record);
     if (record.keep_descriptor) return; // release() takes it along
@@ -194,7 +213,7 @@ void uring_backend::give_back_ahead(io_record& record) noexcept {
 bool uring_backend::at_end(operation& op) noexcept {
     io_record& record = *op.record;
     record.readable = false;
-    if (record.end == 0) return false;
+    if (record.end == 0) return op.stopped == stop_reason::deadline && attempt_last(op);
     op.error = record.end;
     if (record.end == end_of_stream_error) {
         record.readable = true; // and stays the end

@@ -301,6 +301,63 @@ TEST_P(large_reads_test, end_with_their_loop) {
     EXPECT_EQ(outcome, std::make_error_code(std::errc::operation_canceled));
 }
 
+// Its multishot receive was taken back before the kernel had looked into the socket.
+TEST_P(large_reads_test, what_is_there_beats_a_deadline_while_they_begin) {
+    for (int round = 0; round < 60; ++round) { // the kernel does not always have more to do
+        const bool leases = round % 2 != 0;
+        auto [ours, theirs] = connect_raw();
+        const auto wait_for_one = [&]() -> task<> {
+            std::string buffer(large, '\0');
+            const mutable_buffer into{buffer};
+            EXPECT_TRUE(co_await async_read_exact(ours, into.first(10'000)));
+            theirs.send("there");
+            const auto moment = std::chrono::steady_clock::now();
+            testing::pass(moment);
+            if (leases) {
+                const auto lease = co_await with_deadline(ours.receive(), moment);
+                EXPECT_TRUE(lease) << error_of(lease).message();
+            } else {
+                const auto count = co_await with_deadline(ours.read_some(into), moment);
+                EXPECT_TRUE(count) << error_of(count).message();
+            }
+        };
+        run([&]() -> task<> {
+            auto child = loop().spawn(wait_for_one);
+            co_await testing::turns(3);
+            theirs.send(noise(10'000));
+            co_await std::move(child);
+        });
+    }
+}
+
+// The same of a stream that has received as much ahead as it may.
+TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received_ahead) {
+    remake_loop({.read_ahead = 1});
+    for (int round = 0; round < 60; ++round) { // the kernel does not always have more to do
+        const bool leases = round % 2 != 0;
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            std::array<char, 8> buffer;
+            theirs.send("1");
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+            co_await testing::turns(3);
+            theirs.send("2");
+            co_await testing::next_event(loop());
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+            theirs.send("there");
+            const auto moment = std::chrono::steady_clock::now();
+            testing::pass(moment);
+            if (leases) {
+                const auto lease = co_await with_deadline(ours.receive(), moment);
+                EXPECT_TRUE(lease) << error_of(lease).message();
+            } else {
+                const auto count = co_await with_deadline(ours.read_some(buffer), moment);
+                EXPECT_TRUE(count) << error_of(count).message();
+            }
+        });
+    }
+}
+
 #if SIMPLENET_SEAMS
 
 /// Counts what the loop asks of the kernel to receive.
