@@ -184,11 +184,13 @@ private:
         if (is_far_ahead(record)) [[unlikely]]
             disarm(record);
     }
-    /// A large piece was copied: the next ones are better received where they belong.
-    void note_large(io_record& record) noexcept {
+    /// A large piece was copied: the next ones are better received where they belong, which the
+    /// next read that waits for one sees to. Nothing is asked of the kernel yet: a receive() may
+    /// come first.
+    static void note_large(io_record& record) noexcept {
         if (record.never_ahead) return;
         record.reads = reading::large;
-        disarm(record);
+        record.receiving = false; // so that it is submitted
     }
     /// What want_receive() does for a read_some() or async_read_exact() of large pieces.
     void read_directly(io_record& record) noexcept;

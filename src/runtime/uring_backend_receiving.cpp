@@ -27,14 +27,19 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
 }
 
 void uring_backend::want_receive(io_record& record) noexcept {
-    if (record.armed || record.starved || record.closing || loop_.dying) return;
-    if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
+    if (record.starved || record.closing || loop_.dying) return;
+    bool directly = false;
     if (record.reads != reading::by_driver) [[unlikely]] {
         const request kind = record.reader->kind;
-        if (kind == request::read_some || kind == request::read_exact) return read_directly(record);
-        stop_reading_directly(record);
+        directly = kind == request::read_some || kind == request::read_exact;
+        if (!directly) stop_reading_directly(record);
     }
-    arm_receive(record);
+    if (record.armed) {
+        if (directly) disarm(record); // the end of which leads here again
+        return;
+    }
+    if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
+    directly ? read_directly(record) : arm_receive(record);
 }
 
 // The buffers of the pool are many and far apart, so a large piece is fetched into the processor's
@@ -52,6 +57,7 @@ void uring_backend::read_directly(io_record& record) noexcept {
 
 void uring_backend::stop_reading_directly(io_record& record) noexcept {
     record.reads = reading::by_driver;
+    record.receiving = record.armed;
     if (!record.watches_edges || record.edges_canceled || record.polls_in_error) return;
     record.edges_canceled = true;
     submit_record_cancel(record, subject::edges);

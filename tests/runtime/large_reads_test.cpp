@@ -417,6 +417,28 @@ TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
     });
 }
 
+TEST_P(large_reads_cost_test, a_copy_of_them_goes_on_receiving_ahead) {
+    constexpr std::size_t size = 26'000;
+    auto [ours, theirs] = connect_raw();
+    auto [out, sink] = connect_raw();
+    run([&]() -> task<> {
+        auto copy = [&]() -> task<> { EXPECT_TRUE(co_await async_copy(ours, out)); };
+        auto child = loop().spawn(copy);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        for (std::uint32_t round = 0; round < 10; ++round) {
+            const std::string sent = noise(size, round);
+            theirs.send(sent);
+            co_await testing::until([&] { return sink.peek() > 0; });
+            EXPECT_TRUE(sink.receive(size) == sent) << "round " << round;
+            co_await testing::turns(5);
+        }
+        EXPECT_EQ(asked.cancels, 0U);
+        theirs.close();
+        co_await std::move(child);
+    });
+}
+
 /// Completions come late, and what was to go on ends.
 class moody_kernel final : public detail::sys::interceptor {
 public:
