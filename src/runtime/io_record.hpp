@@ -83,7 +83,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool writable = true;   // the same for a write
     bool receiving = false; // the backend watches for reads already: no need to submit one
     // A short read does not mean that nothing is left: epoll spoke of a hang-up, after which there
-    // is no next edge, or reads stop short for other reasons.
+    // is no next edge, or io_uring would not; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
     bool never_ahead = false;     // what nobody asked for stays in the kernel

@@ -145,7 +145,7 @@ void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
 
 void uring_backend::watch_edges(io_record& record) noexcept {
     io_uring_sqe& entry = next_entry();
-    io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP);
+    io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT);
     entry.user_data = tagged(&record, subject::edges);
     record.watches_edges = true;
     hold(record);
@@ -153,13 +153,10 @@ void uring_backend::watch_edges(io_record& record) noexcept {
 
 void uring_backend::edge_completed(io_record& record, uring::completion seen) noexcept {
     constexpr int error = POLLERR | POLLHUP;
-    constexpr int unusual = error | POLLRDHUP | POLLPRI;
     const bool over = (seen.flags & IORING_CQE_F_MORE) == 0;
     if (over) record.watches_edges = record.edges_canceled = false;
-    // There may be no edge behind a short read: the end came with the bytes, or urgent data.
-    if (seen.res > 0 && (seen.res & unusual) != 0) record.reads_to_the_end = true;
     // When it is over, who waits has to ask for another one.
-    if (over || (seen.res & (POLLIN | unusual)) != 0) {
+    if (over || (seen.res & (POLLIN | error)) != 0) {
         record.readable = true;
         notify(record);
     }

@@ -45,9 +45,12 @@ void uring_backend::want_receive(io_record& record) noexcept {
 // The buffers of the pool are many and far apart, so a large piece is fetched into the processor's
 // caches twice and pushes everything else out of them: at 1000 connections with 16 KiB each that is
 // a quarter of a round trip. As on epoll the kernel then says when there is something, once for all
-// of it, and recv(2) puts it where it belongs.
+// of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
+// it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
+// be told from plain bytes. So reads go on until there is nothing.
 void uring_backend::read_directly(io_record& record) noexcept {
     const bool begins = std::exchange(record.reads, reading::directly) != reading::directly;
+    record.reads_to_the_end = true;
     if (!record.watches_edges) return watch_edges(record); // says what is there already
     // From before, and what it said meanwhile was not for this: an attempt has to tell.
     if (!begins) return;

@@ -397,6 +397,30 @@ TEST_P(large_reads_cost_test, are_received_where_they_belong) {
     });
 }
 
+TEST_P(large_reads_cost_test,
+       a_small_message_behind_them_costs_no_more_than_a_call_that_finds_nothing) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        auto read = [&]() -> task<> {
+            std::array<char, 1000> buffer;
+            for (int round = 0; round < 10; ++round)
+                EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+        };
+        auto child = loop().spawn(read);
+        for (int round = 0; round < 10; ++round) {
+            co_await testing::turns(5);
+            theirs.send("small");
+        }
+        co_await std::move(child);
+        // What a short read says holds on epoll alone.
+        EXPECT_LE(asked.calls, GetParam() == backend::epoll ? 11U : 21U);
+        EXPECT_EQ(asked.entries, 0U);
+    });
+}
+
 TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {

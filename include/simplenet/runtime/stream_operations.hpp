@@ -97,8 +97,9 @@ public:
     /// stream is intact, no byte is lost, and it may be read again.
     ///
     /// @par Cost
-    /// At most one system call, on io_uring none of its own: there the kernel receives into a
-    /// buffer of the loop's pool, and the bytes are copied.
+    /// Mostly one system call. On io_uring none of its own while pieces are small: there the
+    /// kernel receives into a buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB
+    /// or more are read where they belong.
     ///
     /// @par Example
     /// @snippet errors.cpp read all
