@@ -94,7 +94,8 @@ build_tests() { cmake --build "$build" --parallel "$jobs" >"$log" 2>&1; }
 run_tests() {
     timeout --kill-after 10 "$1" ctest --test-dir "$build" --parallel "$jobs" --timeout "$2" \
         --no-tests=error >"$log.tests" 2>&1 || true
-    sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) \.*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' \
+    # One that aborts is "..Subprocess aborted***Exception", others are "..***Failed".
+    sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) \.+[^.]*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' \
         "$log.tests" | sed -E 's/  # GetParam.*//' | sort -u
 }
 
