@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
                              "port_forward --to IP:PORT [--address IP] [--port N] "
                              "[--backend automatic|epoll|io_uring]"};
     const auto to = endpoint::parse(given.option("--to").value_or(""));
-    if (!to) given.wrong("--to needs an address and a port, like 127.0.0.1:80 or [::1]:80");
+    if (!to || to->port() == 0)
+        given.wrong("--to needs an address and a port, like 127.0.0.1:80 or [::1]:80");
     const auto address = given.address(given.option("--address").value_or("127.0.0.1"));
     const auto port = given.port(given.option("--port").value_or("7000"), 0);
     const auto backend = given.backend();
