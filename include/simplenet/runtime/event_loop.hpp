@@ -183,8 +183,8 @@ public:
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:
-    friend detail::loop;
-    friend detail::main_signals;
+    friend class detail::loop;
+    friend class detail::main_signals;
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
