@@ -63,8 +63,7 @@ chain* owner_of(const scope& within) noexcept {
     return at->owner;
 }
 
-bool run_queue::tolerate_refusal(scope& within) noexcept {
-    if (!dying) return true;
+bool run_queue::count_refusal(const scope& within) noexcept {
     chain* const refused = owner_of(within);
     return refused == nullptr || ++refused->refusals <= refusals_tolerated;
 }
@@ -76,13 +75,6 @@ bool run_queue::inherit_refusals(chain& made, const scope& maker) noexcept {
 
 void run_queue::refuse(suspension& refused, scope& within) noexcept {
     if (tolerate_refusal(within)) push(refused);
-}
-
-void run_queue::add(chain& added) noexcept {
-    chains_.push_back(added);
-    ++live_chains_;
-    added.number = ++chains_added_;
-    added.made_ns = clock_ns;
 }
 
 void run_queue::report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept {

@@ -55,6 +55,7 @@ public:
     ~intrusive_list() {
         while (!empty())
             pop_front();
+        head_.next_ = nullptr; // so that the compiler knows: the sentinel's destructor does nothing
     }
 
     [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }

@@ -332,13 +332,15 @@ public:
     /// 1000 chances and is not to be resumed again.
     ///
     /// Joining children counts as well: a task could go on for ever with children that end.
-    [[nodiscard]] bool tolerate_refusal(scope& within) noexcept;
+    [[nodiscard]] bool tolerate_refusal(scope& within) noexcept {
+        return !dying || count_refusal(within);
+    }
 
     /// Resumes a suspension with the reason of the stop at a later turn, from its start.
     void refuse(suspension& refused, scope& within) noexcept;
 
     /// Takes a chain that is not a part of another one's frame. It starts when it is pushed.
-    void add(chain& added) noexcept;
+    inline void add(chain& added) noexcept;
 
     /// A coroutine in `maker` starts `made`, which in a teardown is as near to its end as its
     /// maker is: or tasks that start others would never run out. False: it is not to be started.
@@ -396,6 +398,7 @@ protected:
 private:
     void continue_here(std::coroutine_handle<> coroutine) noexcept;
     bool inherit_refusals(chain& made, const scope& maker) noexcept;
+    static bool count_refusal(const scope& within) noexcept;
 
     inline static constinit thread_local run_queue* current_ = nullptr;
     const void* thread_ = &current_; // whose it is, for debug builds
@@ -441,6 +444,13 @@ protected:
         : chain{} {} // idle awaitables move
     ~chain() = default;
 };
+
+inline void run_queue::add(chain& added) noexcept {
+    chains_.push_back(added);
+    ++live_chains_;
+    added.number = ++chains_added_;
+    added.made_ns = clock_ns;
+}
 
 inline void suspension::suspend(std::coroutine_handle<> caller, scope& within) noexcept {
     caller_ = caller;

@@ -94,7 +94,8 @@ public:
             queue.push(*joiner_);
             return;
         }
-        if (!held_) report();
+        if (!held_) [[unlikely]]
+            report();
         queue.push(*this);
     }
 
@@ -123,7 +124,7 @@ public:
     /// The handle lets go: an exception that is or comes there is nobody's.
     void drop() noexcept {
         held_ = false;
-        if (done() && joiner_ == nullptr) report();
+        if (!taken_ && done() && joiner_ == nullptr) report();
         release();
     }
 
@@ -184,7 +185,8 @@ private:
         frame_.destroy();
         drop_call();
     }
-    void report() noexcept {
+    // Not inline: it needs registers that finished() and drop() would have to save.
+    [[gnu::noinline]] void report() noexcept {
         if (taken_ || abandoned_ || reported_) return;
         const result_slot<T>& outcome = frame_.first() ? frame_.promise() : outcome_;
         if (auto exception = outcome.exception()) {
