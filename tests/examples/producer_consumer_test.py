@@ -28,18 +28,20 @@ class producer_consumer_test(support.TestCase):
             self.assertRegex(ended.stderr, r"\A.+\nUsage: producer_consumer \[LIMIT\]\n\Z")
 
     def test_a_stop_is_no_success(self):
-        with subprocess.Popen([support.program("producer_consumer"), "1000000000"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              universal_newlines=True) as process:
-            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-                # run() catches SIGINT; before, it would just die.
-                while True:
-                    status.seek(0)
-                    caught = next(line for line in status if line.startswith("SigCgt:"))
-                    if int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1):
-                        break
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=support.LIMIT)
+        process = subprocess.Popen([support.program("producer_consumer"), "1000000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   universal_newlines=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)  # first, or one that does not end stays behind
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            # run() catches SIGINT; before, it would just die.
+            caught = 0
+            while not caught & 1 << (signal.SIGINT - 1):
+                status.seek(0)
+                line = next(line for line in status if line.startswith("SigCgt:"))
+                caught = int(line.split()[1], 16)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=support.LIMIT)
         self.assertEqual((process.returncode, said), (1, "stopped early: Operation canceled\n"))
 
     def test_a_full_disk_is_a_failure(self):
