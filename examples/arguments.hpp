@@ -4,6 +4,7 @@
 
 #include <simplenet/simplenet.hpp>
 
+#include <cerrno>
 #include <charconv>
 #include <concepts>
 #include <cstdlib>
@@ -15,7 +16,21 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace example {
+
+/// Without its standard streams (`program >&-`) a process gives their numbers to the next files it
+/// opens: what it prints would go to a peer. These cannot be written, so printing fails as it
+/// would.
+inline void occupy_standard_streams() {
+    int taken = -1;
+    do {
+        taken = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    } while (taken >= 0 && taken <= STDERR_FILENO);
+    if (taken > STDERR_FILENO) ::close(taken);
+}
 
 /// `--name value` pairs and the words between them. What is wrong with them ends the program with
 /// status 2, the reason and the usage.
@@ -24,6 +39,7 @@ public:
     arguments(int argc, char** argv, std::string_view usage)
         : usage_{usage}
         , words_(argv + 1, argv + argc) {
+        occupy_standard_streams();
         for (const std::string_view word : words_) {
             if (word != "--help" && word != "-h") continue;
             std::cout << "Usage: " << usage_ << '\n';
@@ -127,6 +143,12 @@ inline void announce(const auto& socket) {
 inline int failed(std::string_view what, std::error_code why) {
     std::cerr << what << ": " << why.message() << '\n';
     return EXIT_FAILURE;
+}
+
+/// The exit status of a program that printed what it found out: a full disk is a failure as well.
+inline int printed() {
+    if (std::cout.flush()) return EXIT_SUCCESS;
+    return failed("cannot write the output", {errno, std::system_category()});
 }
 
 inline simplenet::task<simplenet::result<>>

@@ -42,5 +42,6 @@ int main(int argc, char** argv) {
 
     const auto answer = ask(server, text + "\n");
     if (!answer) return example::failed("cannot ask " + server.to_string(), answer.error());
-    std::cout << *answer << std::flush;
+    std::cout << *answer;
+    return example::printed();
 }

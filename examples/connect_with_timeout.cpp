@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
         if (stream) {
             // The loop is gone, and has closed the stream that came out of it.
             std::cout << "connected to " << server.to_string() << '\n';
-            return 0;
+            return example::printed();
         }
         if (stream.error() == errc::deadline_exceeded) { // our limit ...
             std::cerr << server.to_string() << " did not answer within " << limit.count()

@@ -9,8 +9,10 @@
 #include <simplenet/simplenet.hpp>
 
 #include <array>
+#include <cerrno>
 #include <iostream>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -44,13 +46,15 @@ task<> hand_out(local_stream peer, int directory) {
 
 task<result<>> serve(local_listener listener, int directory) {
     std::cout << "listening" << std::endl; // flushed: somebody may wait for it
-    co_return co_await with_group([&](task_group& clients) -> task<result<>> {
+    const auto ended = co_await with_group([&](task_group& clients) -> task<result<>> {
         for (;;) {
             auto peer = co_await listener.accept();
             if (!peer) co_return fail(peer);
             clients.spawn(hand_out(*std::move(peer), directory));
         }
     });
+    static_cast<void>(listener.unlink_path()); // or the socket's file stays
+    co_return ended;
 }
 
 task<result<>> fetch(simplenet::local_endpoint server, std::string name) {
@@ -67,8 +71,11 @@ task<result<>> fetch(simplenet::local_endpoint server, std::string name) {
     //! [receive]
     std::array<char, 65536> block;
     ssize_t count = 0;
-    while ((count = ::read(file.get(), block.data(), block.size())) > 0)
-        std::cout.write(block.data(), count);
+    do {
+        count = ::read(file.get(), block.data(), block.size());
+    } while (count > 0 && std::cout.write(block.data(), count));
+    if (count < 0 || !std::cout.flush())
+        co_return fail(std::error_code{errno, std::system_category()});
     co_return result<>{};
 }
 
@@ -86,14 +93,20 @@ int main(int argc, char** argv) {
 
     const auto at = simplenet::local_endpoint::parse(serves ? second : first);
     if (!at) return example::failed("bad socket path", at.error());
-    if (!serves) {
-        const auto done = run(fetch(*at, second), options);
-        return done ? 0 : example::failed(second, done.error());
+    try {
+        if (!serves) {
+            const auto done = run(fetch(*at, second), options);
+            return done ? 0 : example::failed(second, done.error());
+        }
+        const unique_fd directory{::open(first.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        if (!directory) return example::failed(first, {errno, std::system_category()});
+        auto listener = local_listener::bind(*at, {.unlink_existing = true});
+        if (!listener) return example::failed(second, listener.error());
+        const auto ended = run(serve(*std::move(listener), directory.get()), options);
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        return example::failed("cannot accept connections", ended.error());
+    } catch (const std::system_error& error) { // no loop could be made
+        return example::failed("cannot use " + std::string{to_string(options.backend)},
+                               error.code());
     }
-    const unique_fd directory{::open(first.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (!directory) return example::failed(first, {errno, std::system_category()});
-    auto listener = local_listener::bind(*at, {.unlink_existing = true});
-    if (!listener) return example::failed(second, listener.error());
-    const auto ended = run(serve(*std::move(listener), directory.get()), options);
-    return ended || ended.error() == std::errc::operation_canceled ? 0 : 1;
 }

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
         std::cout << round_trips << " round trips, "
                   << static_cast<std::size_t>(static_cast<double>(round_trips) / took.count())
                   << " per second\n";
+        return example::printed();
     } catch (const std::system_error& error) { // no loop could be made
         return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
     }

@@ -40,6 +40,9 @@ task<result<>> accept_clients(tcp_listener& listener) {
 //! [accept]
 
 task<result<>> listen(tcp_listener listener) {
+    // For its clients too: the end of an echo leaves at once. Otherwise TCP keeps it until the rest
+    // is acknowledged, which a client may take 40 ms for.
+    if (auto set = listener.set_no_delay(true); !set) co_return fail(set);
     example::announce(listener);
     co_return co_await accept_clients(listener);
 }

@@ -6,9 +6,12 @@
 #include <simplenet/simplenet.hpp>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,7 +35,7 @@ task<result<>> read_request(tcp_stream& peer) {
 
 //! [send]
 // file: opened once, for everybody; sending neither uses nor moves its offset.
-task<result<>> answer(tcp_stream peer, int file) {
+task<result<>> answer(tcp_stream& peer, int file) {
     if (auto asked = co_await with_timeout(read_request(peer), 10s); !asked) co_return asked;
 
     struct stat now{};
@@ -51,10 +54,21 @@ task<result<>> answer(tcp_stream peer, int file) {
 }
 //! [send]
 
-task<> serve_one(tcp_stream peer, int file) {
-    if (const auto done = co_await answer(std::move(peer), file); !done) {
-        std::cerr << "a client was not served: " << done.error().message() << '\n';
+/// Reads to the end of the stream, and looks at nothing of it.
+task<> drop_the_rest(tcp_stream& peer) {
+    while (const auto bytes = co_await peer.receive()) {
     }
+}
+
+task<> serve_one(tcp_stream peer, int file) {
+    if (const auto done = co_await answer(peer, file); !done) {
+        std::cerr << "a client was not served: " << done.error().message() << '\n';
+        co_return;
+    }
+    // What the client goes on sending, the body of a POST say, is read as well, for a while:
+    // closing with input unread is a reset, which can cost the client the end of the file.
+    static_cast<void>(peer.shutdown_write());
+    static_cast<void>(co_await with_timeout(drop_the_rest(peer), 2s));
 }
 
 task<result<>> serve(tcp_listener listener, int file) {
@@ -76,8 +90,15 @@ int main(int argc, char** argv) {
     const std::string path{given.next("FILE")};
     given.finish();
 
-    const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (!file) return example::failed(path, {errno, std::system_category()});
+    // Nonblocking: a FIFO without a writer would be waited for. Files do not care.
+    const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    struct stat about{};
+    if (!file || ::fstat(file.get(), &about) != 0)
+        return example::failed(path, {errno, std::system_category()});
+    if (!S_ISREG(about.st_mode)) { // nothing else has a size and offsets
+        std::cerr << path << ": not a regular file\n";
+        return EXIT_FAILURE;
+    }
     auto listener = tcp_listener::bind(endpoint::loopback(port));
     if (!listener) return example::failed("cannot listen", listener.error());
     try {

@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -20,15 +22,42 @@ struct http_answer {
     std::string body;
 };
 
+/// What `Host:` says: an IPv6 address in brackets and without its zone, which is nobody else's
+/// business (RFC 6874, 1); the port unless it is the usual one.
+inline std::string http_host(const std::string& host, std::uint16_t port) {
+    const bool v6 = host.find(':') != std::string::npos;
+    const std::string name = v6 ? '[' + host.substr(0, host.find('%')) + ']' : host;
+    return port == 80 ? name : name + ':' + std::to_string(port);
+}
+
+/// The length of the body, if the head of an answer states it.
+inline std::optional<std::size_t> content_length(std::string head) {
+    for (char& each : head)
+        each = each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
+    constexpr std::string_view name = "\r\ncontent-length:";
+    auto at = head.find(name);
+    if (at == std::string::npos) return std::nullopt;
+    at = head.find_first_not_of(" \t", at + name.size());
+    std::size_t length = 0;
+    if (at == std::string::npos ||
+        std::from_chars(head.data() + at, head.data() + head.size(), length).ec != std::errc{}) {
+        return std::nullopt;
+    }
+    return length;
+}
+
 /// Whether `path` can stand in a request without changing what is asked.
 inline bool is_http_path(std::string_view path) {
     return path.starts_with('/') && path.find_first_of(" \t\r\n") == std::string_view::npos;
 }
 
-inline simplenet::task<simplenet::result<http_answer>>
-exchange_http(simplenet::tcp_stream stream, std::string host, std::string path) {
+inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::tcp_stream stream,
+                                                                     std::string host,
+                                                                     std::uint16_t port,
+                                                                     std::string path) {
     constexpr std::size_t most = 64UL << 20U; // a server does not decide how much memory we use
-    const std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + host + "\r\n\r\n";
+    const std::string request =
+        "GET " + path + " HTTP/1.0\r\nHost: " + http_host(host, port) + "\r\n\r\n";
     if (auto sent = co_await async_write_all(stream, request); !sent)
         co_return simplenet::fail(sent);
 
@@ -42,7 +71,7 @@ exchange_http(simplenet::tcp_stream stream, std::string host, std::string path) 
         text.append(buffer.data(), *count);
     }
 
-    // "HTTP/1.0 200 OK", lines of which nothing is needed here, an empty one, the body.
+    // "HTTP/1.0 200 OK", lines of which one matters here, an empty one, the body.
     http_answer answer;
     const auto head = text.find("\r\n\r\n");
     const auto code = text.find(' ') + 1;
@@ -51,6 +80,10 @@ exchange_http(simplenet::tcp_stream stream, std::string host, std::string path) 
         co_return simplenet::fail(std::errc::bad_message);
     }
     answer.body = text.substr(head + 4);
+    // The end of a stream looks the same whether the server had finished or died.
+    const auto length = content_length(text.substr(0, head));
+    if (length && answer.body.size() < *length)
+        co_return simplenet::fail(simplenet::errc::end_of_stream);
     co_return answer;
 }
 

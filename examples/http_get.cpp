@@ -18,7 +18,7 @@ task<result<example::http_answer>> get(std::string host, std::uint16_t port, std
     // Looks up IPv4 and IPv6, and takes the first connection that works (RFC 8305).
     auto stream = co_await async_connect(host, port);
     if (!stream) co_return fail(stream);
-    co_return co_await example::exchange_http(*std::move(stream), host, path);
+    co_return co_await example::exchange_http(*std::move(stream), host, port, path);
 }
 //! [get]
 
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     given.finish();
     if (!example::is_http_path(path)) given.wrong("bad path '" + path + "': expected /...");
 
-    const std::string page = "http://" + host + ':' + std::to_string(port) + path;
+    const std::string page = "http://" + example::http_host(host, port) + path;
     try {
         const auto answer = run(get_within(host, port, path, limit), {.backend = backend});
         // A name that does not exist, a refusal, the time-out: the error says which.
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
             return 1;
         }
         std::cout << answer->body;
-        return 0;
+        return example::printed();
     } catch (const std::system_error& error) { // no loop could be made
         return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
     }

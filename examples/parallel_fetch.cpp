@@ -25,7 +25,7 @@ struct job {
 task<result<example::http_answer>> get(const job& from, std::string path) {
     auto stream = co_await async_connect(from.host, from.port);
     if (!stream) co_return fail(stream);
-    co_return co_await example::exchange_http(*std::move(stream), from.host, path);
+    co_return co_await example::exchange_http(*std::move(stream), from.host, from.port, path);
 }
 
 /// One page that cannot be had is no reason to stop the others: it is counted, not returned.
@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
     try {
         const auto failures = run(fetch_all(from), {.backend = backend});
         if (!failures) return example::failed("fetching from " + from.host, failures.error());
-        return *failures == 0 ? 0 : 1;
+        const int written = example::printed();
+        return *failures == 0 ? written : 1;
     } catch (const std::system_error& error) { // no loop could be made
         return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
     }

@@ -17,7 +17,9 @@ using namespace std::chrono_literals;
 //! [forward]
 // Whichever side speaks, falls silent, ends or breaks first: the other one is told in the same way.
 task<> forward(tcp_stream client, endpoint to) {
-    auto server = co_await with_timeout(async_connect(to), 10s);
+    // What one side says is passed on at once: how it is put into segments is their business.
+    static_cast<void>(client.set_no_delay(true));
+    auto server = co_await with_timeout(async_connect(to, {.no_delay = true}), 10s);
     if (!server) {
         std::cerr << "cannot connect to " + to.to_string() + ": " + server.error().message() + "\n";
         co_return; // closes the client's connection
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
                              "port_forward --to IP:PORT [--address IP] [--port N] "
                              "[--backend automatic|epoll|io_uring]"};
     const auto to = endpoint::parse(given.option("--to").value_or(""));
-    if (!to) given.wrong("--to needs an address and a port, like 127.0.0.1:80 or [::1]:80");
+    if (!to || to->port() == 0)
+        given.wrong("--to needs an address and a port, like 127.0.0.1:80 or [::1]:80");
     const auto address = given.address(given.option("--address").value_or("127.0.0.1"));
     const auto port = given.port(given.option("--port").value_or("7000"), 0);
     const auto backend = given.backend();

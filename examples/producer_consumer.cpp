@@ -1,11 +1,13 @@
 // Finds the prime numbers up to a limit: producers give out numbers, consumers test them.
 // Lesson: a channel between coroutines, which ends by being closed, and back-pressure for nothing.
 
+#include "arguments.hpp"
+
 #include <simplenet/simplenet.hpp>
 
-#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <system_error>
 
 using namespace simplenet;
 
@@ -48,7 +50,7 @@ task<> print(channel<int>& primes) {
 }
 
 //! [all]
-task<> find_primes(int limit) {
+task<result<>> find_primes(int limit) {
     channel<int> numbers{8};
     channel<int> primes{8};
     auto printer = spawn(print(primes));
@@ -61,21 +63,27 @@ task<> find_primes(int limit) {
         consumers.spawn(consume(numbers, primes));
 
     // Who has nothing more to say closes: what was sent before is still received.
-    if (!co_await producers.join()) std::cerr << "stopped early\n";
+    const auto produced = co_await producers.join();
     numbers.close();
-    (void)co_await consumers.join();
+    const auto consumed = co_await consumers.join();
     primes.close();
     co_await printer;
+    co_return produced ? consumed : produced;
 }
 //! [all]
 
 } // namespace
 
 int main(int argc, char** argv) {
-    const int limit = argc > 1 ? std::atoi(argv[1]) : 1000;
-    if (argc > 2 || limit < 1) {
-        std::cerr << "usage: producer_consumer [LIMIT]\n";
-        return 2;
+    example::arguments given{argc, argv, "producer_consumer [LIMIT]"};
+    const auto limit = given.number<unsigned>("limit", given.empty() ? "1000" : given.next("LIMIT"),
+                                              1, 1'000'000'000);
+    given.finish();
+
+    try {
+        const auto ended = run(find_primes(static_cast<int>(limit)));
+        return ended ? example::printed() : example::failed("stopped early", ended.error());
+    } catch (const std::system_error& error) { // no loop could be made
+        return example::failed("cannot run", error.code());
     }
-    run(find_primes(limit));
 }

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -24,12 +25,13 @@ std::string_view what_happened(std::uint32_t mask) {
     return "changed";
 }
 
-/// Prints the events that one read(2) gave; how many they were.
-std::size_t print(std::string_view events) {
+/// Prints the events that one read(2) gave. How many they were, or that the directory is gone.
+result<std::size_t> print(std::string_view events) {
     std::size_t count = 0;
     while (events.size() >= sizeof(inotify_event)) {
         inotify_event event;
         std::memcpy(&event, events.data(), sizeof event);
+        if ((event.mask & IN_IGNORED) != 0) return fail(std::errc::no_such_file_or_directory);
         // The name is padded with NULs, and empty for events of the directory itself.
         const std::string_view padded = events.substr(sizeof event, event.len);
         std::cout << what_happened(event.mask) << ' ' << padded.substr(0, padded.find('\0'))
@@ -47,7 +49,9 @@ task<result<>> watch(int inotify, std::size_t most) {
     for (std::size_t seen = 0; seen < most;) {
         const ssize_t size = ::read(inotify, events.data(), events.size());
         if (size > 0) {
-            seen += print({events.data(), static_cast<std::size_t>(size)});
+            const auto count = print({events.data(), static_cast<std::size_t>(size)});
+            if (!count) co_return fail(count);
+            seen += *count;
         } else if (errno == EAGAIN) {
             // Here the loop does everything else, and a stop or a deadline can end it.
             if (auto ready = co_await async_wait_readable(inotify); !ready) co_return ready;
@@ -76,7 +80,12 @@ int main(int argc, char** argv) {
         return example::failed(directory, {errno, std::system_category()});
     }
     std::cout << "watching " << directory << std::endl; // flushed: somebody may wait for it
-    const auto ended = run(watch(inotify.get(), most), options);
-    if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
-    return example::failed(directory, ended.error());
+    try {
+        const auto ended = run(watch(inotify.get(), most), options);
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        return example::failed(directory, ended.error());
+    } catch (const std::system_error& error) { // no loop could be made
+        return example::failed("cannot use " + std::string{to_string(options.backend)},
+                               error.code());
+    }
 }

@@ -10,7 +10,8 @@ A table after <!-- cells: FILE --> has in its last column code that stands in FI
 line breaks.
 A table after <!-- tests --> names tests of GoogleTest in its last column, as suite.test, or whole
 suites: they exist.
-Links to files of this tree lead somewhere. With --fix the blocks are rewritten from the files.
+Links of every page of this tree lead to a file and a heading that exist; one that is called by the
+number of a decision leads to that one. With --fix the blocks are rewritten from the files.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md")),
          ROOT / "docs" / "development" / "promises.md"]
+LINKED = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "planning").glob("*.md")})
 
 BLOCK = re.compile(r"(?:^<!-- snippet: (?P<file>\S+) (?P<name>.+?) -->\n+)?"
                    r"^```cpp\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -29,7 +31,9 @@ CELLS = re.compile(r"^<!-- cells: (?P<file>\S+) -->\n+(?P<rows>(?:^\|.*\n)+)", r
 TESTS = re.compile(r"^<!-- tests -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)", re.MULTILINE)
 CODE = re.compile(r"`([^`]+)`")
-LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?!https?:)(?P<file>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MARK = re.compile(r"^\s*//! \[.+\]\n", re.MULTILINE)
 
 
@@ -92,10 +96,39 @@ def check(page, fix):
                 cells += 1
                 if name not in known:
                     problems.append(f"{where(match)}: there is no test {name}")
-    for match in LINK.finditer(text):
-        if not (page.parent / match[1]).exists():
-            problems.append(f"{where(match)}: the link to {match[1]} leads nowhere")
     return problems, len(BLOCK.findall(text)) + cells
+
+
+def without_code(text):
+    """The same lines, those of blocks of code empty."""
+    return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
+def anchors(page):
+    """What a link can name in a page: its headings, in lower case with dashes for blanks."""
+    words = HEADING.findall(without_code(page.read_text()))
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", each) for each in words)
+    return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in plain}
+
+
+def check_links(page):
+    text = without_code(page.read_text())
+    problems = []
+    count = 0
+    for match in LINK.finditer(text):
+        count += 1
+        line = text.count("\n", 0, match.start()) + 1
+        target = page.parent / match["file"] if match["file"] else page
+        wrong = None
+        if not target.exists():
+            wrong = f"the link to {match['file']} leads nowhere"
+        elif match["heading"] and match["heading"] not in anchors(target):
+            wrong = f"{target.name} has no heading #{match['heading']}"
+        elif re.fullmatch(r"\d{4}", match["text"]) and not target.name.startswith(match["text"]):
+            wrong = f"[{match['text']}] leads to {target.name}"
+        if wrong:
+            problems.append(f"{page.relative_to(ROOT)}:{line}: {wrong}")
+    return problems, count
 
 
 def main():
@@ -110,9 +143,15 @@ def main():
         found, count = check(page, fix)
         problems += found
         blocks += count
+    links = 0
+    for page in LINKED:
+        found, count = check_links(page)
+        problems += found
+        links += count
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(PAGES)} pages, {blocks} pieces of C++ and names of tests, {len(problems)} problems")
+    print(f"{len(LINKED)} pages, {blocks} pieces of C++ and names of tests, {links} links, "
+          f"{len(problems)} problems")
     return 1 if problems else 0
 
 

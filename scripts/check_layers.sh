@@ -15,7 +15,6 @@ declare -A may_include=(
     [coro]="core coro"
     [sync]="core coro sync"
     [runtime]="core ip sys socket nonblocking coro sync runtime"
-    [testing]="core ip sys socket nonblocking coro sync runtime stream testing"
     [stream]="core ip sys socket nonblocking coro sync runtime stream"
     [testing]="core ip sys socket nonblocking coro sync runtime stream testing"
 )

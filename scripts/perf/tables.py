@@ -18,7 +18,7 @@ OTHERS = {
     "bare_io_uring": "bare io_uring, no library",
 }
 
-BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update; do not edit -->"
+BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
 
 ECHO = [
@@ -198,19 +198,26 @@ def pictures(root, figures, names):
 def markdown(data, root, figures=""):
     """Tables, and what was drawn from the same data in the directory `figures`."""
     parts = [
-        ["Echo by a server and a client on one processor. Boost.Asio's coroutines on epoll are 1.00; less is better."],
+        [
+            "Echo by a server and a client on one processor; the columns say how large the messages are and how many connections",
+            "there are. Boost.Asio's coroutines on epoll are 1.00; less is better.",
+        ],
         echo_table(data),
         pictures(root, figures, [("echo_64", "echo of 64 bytes: processor time of the server")]),
         ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
         pieces_table(data),
         pictures(root, figures, [("micro", "pieces of a loop: nanoseconds")]),
+        [
+            "For a round trip or a connection. The memory has the server's own buffer in it, a page, but with `receive()` and in the",
+            "bare io_uring server, whose connections share buffers. `-`: callgrind, which counts instructions, knows no io_uring.",
+        ],
         connection_table(data),
         source(data, root),
     ]
     # A heading without its table is none.
     kept = []
     for at, part in enumerate(parts):
-        heading = at in (0, 3)
+        heading = at in (0, 3, 6)
         if part and not (heading and not parts[at + 1]):
             kept.append("\n".join(part))
     return "\n\n".join(kept) + "\n"

@@ -39,8 +39,7 @@ loop::~loop() {
         delete &spare_.pop_front();
 }
 
-// --- running
-// --------------------------------------------------------------------------------------
+// --- running -------------------------------------------------------------------------------------
 
 /// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
 /// timers are late by that. A limit around several operations would refuse the next one of them,
@@ -425,8 +424,7 @@ void loop::describe(std::string& text) {
     describe_tasks(text);
 }
 
-// --- sockets
-// --------------------------------------------------------------------------------------
+// --- sockets -------------------------------------------------------------------------------------
 
 io_record& loop::new_record(int descriptor) {
     auto* const home = static_cast<loop*>(run_queue::current());
@@ -540,8 +538,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
     }
 }
 
-// --- the end
-// --------------------------------------------------------------------------------------
+// --- the end -------------------------------------------------------------------------------------
 
 void loop::tear_down() noexcept {
     if (!driver_) return;

@@ -19,8 +19,7 @@ namespace simplenet::inline v0::detail::datagrams {
 
 namespace {
 
-// --- control messages: what stands beside a datagram
-// --------------------------------------------------------------------------------------
+// --- control messages: what stands beside a datagram ---------------------------------------------
 
 /// Room for those that receiving asks for, both protocols' of each, and for a time stamp.
 constexpr std::size_t incoming_control = 256;
@@ -120,8 +119,7 @@ void note(udp_datagram& about, const cmsghdr& header) noexcept {
     }
 }
 
-// --- one protocol and the other
-// --------------------------------------------------------------------------------------
+// --- one protocol and the other ------------------------------------------------------------------
 
 void tell_sender(udp_datagram& about, const native_address& name) noexcept {
     if (const auto from = endpoint_from_native(name.data(), name.size)) about.from = *from;
@@ -355,8 +353,7 @@ transfer_result send_all(std::span<const Slot> from, Attempt attempt) noexcept {
 
 } // namespace
 
-// --- attempts
-// --------------------------------------------------------------------------------------
+// --- attempts ------------------------------------------------------------------------------------
 
 ssize_t send_one(int fd, const_buffer from, const endpoint* to,
                  const udp_send_options& options) noexcept {
@@ -431,8 +428,7 @@ ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size, const
     return apart;
 }
 
-// --- the sockets that wait in the call, or never
-// --------------------------------------------------------------------------------------
+// --- the sockets that wait in the call, or never -------------------------------------------------
 
 result<std::size_t> send_to(int fd, const_buffer from, const endpoint& to,
                             const udp_send_options& options) noexcept {

@@ -3,12 +3,15 @@
 import shutil
 import socket
 import subprocess
+import time
 
 import support
 
 SERVERS = ["echo_server", "chat_server"]
 CLIENTS = ["echo_client", "connect_with_timeout", "blocking_client"]
-ALL = [*SERVERS, *CLIENTS, "backend_switch", "http_get", "parallel_fetch"]
+ALL = [*SERVERS, *CLIENTS, "backend_switch", "descriptor_passing", "file_send",
+       "graceful_shutdown", "http_get", "line_chat", "parallel_fetch", "port_forward",
+       "producer_consumer", "task_dump", "udp_echo", "watch_files"]
 
 
 class arguments_test(support.TestCase):
@@ -67,6 +70,28 @@ class arguments_test(support.TestCase):
         for value in ("0", "soon", "5000000000"):
             self.assert_usage(["connect_with_timeout", "127.0.0.1", "80", "--timeout-ms", value],
                               "bad time-out")
+
+    def test_a_server_without_standard_output_serves_all_the_same(self):
+        for name in SERVERS:
+            with socket.create_server(("127.0.0.1", 0)) as holder:
+                port = holder.getsockname()[1]
+            command = [support.program(name), "--port", str(port)]
+            server = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", *command])
+            try:
+                self.assertIsNone(self.wait_for_port(port, server), name)
+            finally:
+                server.terminate()
+                self.assertEqual(server.wait(support.WAIT), 0)
+
+    def wait_for_port(self, port, server):
+        """The status of a server that ended before somebody could connect to it; None if it lives."""
+        while server.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port), support.WAIT).close()
+                return server.poll()
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        return server.poll()
 
     def test_an_address_in_use_is_an_error(self):
         with socket.create_server(("127.0.0.1", 0)) as holder:

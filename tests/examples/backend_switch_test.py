@@ -51,12 +51,21 @@ class backend_switch_test(support.TestCase):
     def test_an_explicit_choice_that_cannot_be_had_is_an_error(self):
         for command in (["echo_server", "--port", "0"], ["chat_server", "--port", "0"],
                         ["echo_client", "127.0.0.1", "1"],
-                        ["connect_with_timeout", "127.0.0.1", "1"]):
+                        ["connect_with_timeout", "127.0.0.1", "1"],
+                        ["descriptor_passing", "fetch", "socket", "name"]):
             with self.subTest(command[0]):
                 ended = support.run(command + ["--backend", "io_uring"],
                                     setup=refuse_io_uring(errno.EPERM))
 
                 self.assert_fails(ended, "cannot use io_uring: backend unavailable")
+
+    def test_so_is_a_wrong_environment_where_there_is_no_option(self):
+        for command in (["producer_consumer"], ["watch_files", os.curdir]):
+            with self.subTest(command[0]):
+                ended = support.run(command, environment={"SIMPLENET_BACKEND": "kqueue"})
+
+                self.assertEqual(ended.returncode, 1)
+                self.assertRegex(ended.stderr, r"\Acannot .*: Invalid argument\n\Z")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,18 @@ class blocking_client_test(support.TestCase):
 
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "", ""))
 
+    def test_a_full_disk_is_a_failure(self):
+        for answer in (b"short\n", b"0123456789abcde\n" * 65536):
+            def serve(stream, answer=answer):
+                receive_all(stream)
+                stream.sendall(answer)
+
+            with PythonServer(serve) as server:
+                ended = support.run_on_a_full_disk(["blocking_client", "127.0.0.1", server.port])
+
+            self.assertEqual((ended.returncode, ended.stderr),
+                             (1, "cannot write the output: No space left on device\n"))
+
     def test_it_reports_a_reset(self):
         def abort(stream):
             receive_all(stream)

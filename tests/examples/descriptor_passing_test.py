@@ -104,6 +104,7 @@ class descriptor_passing_test(support.TestCase):
             receive_descriptors(stream)
             server.send_signal(signal.SIGTERM)
             self.assertIn(server.wait(support.WAIT), (0, -signal.SIGTERM))
+        self.assertFalse(os.path.exists(self.socket))
 
     def test_a_client_that_sends_descriptors_costs_the_server_none(self):
         server = self.serve()
@@ -122,6 +123,16 @@ class descriptor_passing_test(support.TestCase):
         self.serve()
         self.assertEqual(self.fetch("greeting").stdout, "hello\n")
         self.assert_fails(self.fetch("none"), "none: No such file or directory")
+
+    def test_a_full_disk_is_a_failure(self):
+        self.serve()
+        with open(os.path.join(self.files, "large"), "wb") as file:
+            file.write(bytes(1_000_000))
+        for name in ("greeting", "large"):
+            ended = support.run_on_a_full_disk(
+                support.with_backend(["descriptor_passing", "fetch", self.socket, name]))
+            self.assertEqual((ended.returncode, ended.stderr),
+                             (1, f"{name}: No space left on device\n"))
 
     def test_it_fetches_from_python(self):
         with socket.socket(socket.AF_UNIX) as listener, \

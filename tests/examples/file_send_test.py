@@ -70,6 +70,24 @@ class file_send_test(support.TestCase):
                                  stdout=subprocess.PIPE, timeout=support.LIMIT, check=True).stdout
         self.assertEqual(got, content)
 
+    def test_who_sends_more_than_a_request_gets_it_whole(self):
+        content = os.urandom(100_000)
+        body = bytes(4_000_000)
+        with self.serve(content) as server:
+            for _ in range(5):
+                stream = server.connect()
+                stream.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body))
+                stream.sendall(body)
+                answer = support.receive_all(stream)
+                stream.close()
+                self.assertEqual(answer.split(b"\r\n\r\n", 1)[1], content)
+
+    def test_what_is_no_file_is_reported(self):
+        os.mkfifo(os.path.join(self.place.name, "fifo"))
+        for name in (".", "fifo"):
+            self.assert_fails(support.run(["file_send", os.path.join(self.place.name, name)]),
+                              "not a regular file")
+
     def test_a_missing_file_is_reported(self):
         self.assert_fails(support.run(["file_send", self.place.name + "/none"]),
                           "No such file or directory")

@@ -22,6 +22,41 @@ class http_get_test(support.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertEqual(ended.stdout, "forty-two\n" * 50_000)
 
+    def test_a_full_disk_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as directory, WebServer(directory) as server:
+            ended = support.run_on_a_full_disk(
+                with_backend(["http_get", "localhost", "--port", server.port]))
+
+        self.assertEqual((ended.returncode, ended.stderr),
+                         (1, "cannot write the output: No space left on device\n"))
+
+    def test_it_says_whom_it_asks(self):
+        asked = []
+
+        def serve(stream):
+            asked.append(stream.recv(4096))
+            stream.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+
+        with PythonServer(serve) as server:
+            for host in ("localhost", "127.0.0.1"):
+                self.assertEqual(self.get(host, server.port, "/page").returncode, 0)
+
+        self.assertEqual(asked, [f"GET /page HTTP/1.0\r\nHost: {host}:{server.port}\r\n\r\n".encode()
+                                 for host in ("localhost", "127.0.0.1")])
+
+    def test_an_answer_without_its_end_is_an_error(self):
+        for length, status in ((b"11", 1), (b"10", 0), (b"9", 0)):
+            def serve(stream, length=length):
+                stream.recv(4096)
+                stream.sendall(b"HTTP/1.0 200 OK\r\ncontent-LENGTH: " + length + b"\r\n\r\n0123456789")
+
+            with PythonServer(serve) as server:
+                ended = self.get("localhost", server.port)
+
+            self.assertEqual(ended.returncode, status)
+            if status:
+                self.assert_fails(ended, "end of stream")
+
     def test_an_address_is_a_name_too(self):
         with tempfile.TemporaryDirectory() as directory, WebServer(directory) as server:
             ended = self.get("127.0.0.1", server.port)
@@ -36,7 +71,7 @@ class http_get_test(support.TestCase):
         self.assert_fails(ended, rf"http://localhost:{server.port}/nothing: status 404")
 
     def test_a_name_that_cannot_be_a_name_is_refused(self):
-        self.assert_fails(self.get("two words", 80), "http://two words:80/: Invalid argument")
+        self.assert_fails(self.get("two words", 80), "http://two words/: Invalid argument")
 
     def test_refusal_is_reported(self):
         holder, port = refused_port()

@@ -1,5 +1,6 @@
 """producer_consumer, against arithmetic that is not ours."""
 
+import signal
 import subprocess
 
 import support
@@ -21,12 +22,32 @@ class producer_consumer_test(support.TestCase):
             self.assertEqual(ended.returncode, 0)
 
     def test_says_how_it_is_used(self):
-        for arguments in (["0"], ["1", "2"], ["many"]):
-            ended = subprocess.run([support.program("producer_consumer"), *arguments],
-                                   stderr=subprocess.PIPE, timeout=support.LIMIT,
+        for arguments in (["0"], ["1", "2"], ["many"], ["10x"], ["-5"], ["2147483648"]):
+            ended = support.run(["producer_consumer", *arguments])
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""))
+            self.assertRegex(ended.stderr, r"\A.+\nUsage: producer_consumer \[LIMIT\]\n\Z")
+
+    def test_a_stop_is_no_success(self):
+        process = subprocess.Popen([support.program("producer_consumer"), "1000000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    universal_newlines=True)
-            self.assertEqual((ended.returncode, ended.stderr),
-                             (2, "usage: producer_consumer [LIMIT]\n"))
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)  # first, or one that does not end stays behind
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            # run() catches SIGINT; before, it would just die.
+            caught = 0
+            while not caught & 1 << (signal.SIGINT - 1):
+                status.seek(0)
+                line = next(line for line in status if line.startswith("SigCgt:"))
+                caught = int(line.split()[1], 16)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=support.LIMIT)
+        self.assertEqual((process.returncode, said), (1, "stopped early: Operation canceled\n"))
+
+    def test_a_full_disk_is_a_failure(self):
+        ended = support.run_on_a_full_disk(["producer_consumer"])
+        self.assertEqual((ended.returncode, ended.stderr),
+                         (1, "cannot write the output: No space left on device\n"))
 
 
 if __name__ == "__main__":

@@ -93,13 +93,19 @@ def _preparation(setup):
 
 # --- examples -------------------------------------------------------------------------------------
 
-def run(command, setup=None, environment=None, text_in=None):
+def run(command, setup=None, environment=None, text_in=None, stdout=subprocess.PIPE):
     """Runs an example to its end; .returncode, .stdout, .stderr as text."""
     return subprocess.run(
         [program(command[0])] + [str(word) for word in command[1:]], preexec_fn=_preparation(setup),
         env={**os.environ, **(environment or {})}, input=text_in, stdin=None if text_in else
-        subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+        subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, timeout=LIMIT,
         universal_newlines=True)
+
+
+def run_on_a_full_disk(command):
+    """Like run(), where whatever is written to standard output does not fit."""
+    with open("/dev/full", "w", encoding="ascii") as full:
+        return run(command, stdout=full)
 
 
 class Server:

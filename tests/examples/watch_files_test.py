@@ -44,6 +44,19 @@ class watch_files_test(support.TestCase):
         self.assertEqual(sorted(lines), sorted(f"appeared {i}" for i in range(1, 1001)))
         self.assertEqual(watcher.wait(support.WAIT), 0)
 
+    def test_it_ends_with_its_directory(self):
+        inner = os.path.join(self.place, "inner")
+        os.mkdir(inner)
+        watcher = subprocess.Popen(
+            support.with_backend([support.program("watch_files"), inner]),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(watcher.kill)  # or one that does not end stays behind
+        self.assertEqual(watcher.stdout.readline(), f"watching {inner}\n")
+        os.rmdir(inner)
+        out, said = watcher.communicate(timeout=support.WAIT)
+        self.assertEqual((watcher.returncode, out, said),
+                         (1, "", f"{inner}: No such file or directory\n"))
+
     def test_a_missing_directory_is_reported(self):
         self.assert_fails(support.run(["watch_files", self.place + "/none"]),
                           "No such file or directory")

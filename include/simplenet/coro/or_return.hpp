@@ -220,7 +220,7 @@ inline namespace runtime {
 /// this one: a `transfer_error` becomes a `std::error_code`. Ending so is what
 /// `co_return fail(outcome)` is, except that the coroutine's locals die a little later: when the
 /// await expression of its parent ends, or when the loop lets go of a spawned task, before its join
-/// returns. Locals that others rely on being gone are to be put into a block of their own.
+/// returns. Locals that others rely on being gone, a lock say, are for a coroutine of their own.
 ///
 /// @return The value; a reference to it if `outcome` is an lvalue.
 /// @pre Awaited at once: combinators do not take it, since it would end the wrong coroutine. Write

@@ -366,13 +366,12 @@ inline namespace runtime {
 /// captures, goes in the turn in which it ends; a handle that is kept keeps no more than the
 /// result.
 ///
-/// Loop thread only, the loop that runs
-/// the child; may outlive the loop.
-// Not [[nodiscard]]: `spawn(f());` is how a task is detached.
+/// Loop thread only, of the loop that runs the child; may outlive the loop.
 ///
 /// @par Cancellation
 /// A stop that reaches the await is passed to the child, which is then joined: the await returns
 /// what the child returned. shield() around it prevents that.
+// Not [[nodiscard]]: `spawn(f());` is how a task is detached.
 template <class T = void>
 class join_handle {
 public:

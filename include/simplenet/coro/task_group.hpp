@@ -332,8 +332,7 @@ template <class Function>
     static_assert(detail::safe_in_co_await<Function>,
                   "GCC 12 destroys the captures of this closure twice inside a co_await "
                   "expression: name it, and pass the name without std::move (auto body = [...] "
-                  "{...}; co_await "
-                  "with_group(body))");
+                  "{...}; co_await with_group(body))");
     return detail::run_group<detail::kept<Function>>(options, std::forward<Function>(body));
 }
 template <class Function>

@@ -52,11 +52,12 @@ public:
     /// - `errc::backend_unavailable`: an explicit choice, by the options or by SIMPLENET_BACKEND,
     ///   that kernel, sandbox or build does not offer, or that the limit of locked memory
     ///   (RLIMIT_MEMLOCK) leaves no room for.
-    /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend.
-    /// - `std::errc::invalid_argument`: `dump_signal` cannot be handled.
+    /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend, or `dump_signal` cannot
+    ///   be handled.
     /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.
     [[nodiscard]] static result<event_loop> create(loop_options options = {});
 
+    /// @pre Neither of them runs, and no other thread uses them.
     event_loop(event_loop&& other) noexcept;
     event_loop& operator=(event_loop&& other) noexcept;
     ~event_loop();
@@ -169,6 +170,10 @@ public:
         post_item(*new detail::posted_call<kept>{std::forward<Function>(function)});
     }
 
+    /// What the loop has done, and what it holds at this moment.
+    ///
+    /// @par Cost
+    /// Proportional to its sockets and armed timers.
     [[nodiscard]] loop_metrics metrics() const;
 
     /// What dump_tasks() prints, of this loop, whether it runs or not. Loop thread only.
@@ -178,8 +183,8 @@ public:
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:
-    friend detail::loop;
-    friend detail::main_signals;
+    friend class detail::loop;
+    friend class detail::main_signals;
     explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;

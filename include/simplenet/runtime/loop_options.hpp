@@ -40,6 +40,7 @@ enum class backend : std::uint8_t {
 /// - `std::errc::not_enough_memory`: RLIMIT_MEMLOCK leaves none.
 /// - `errc::backend_unavailable`: this build of the library does not have it.
 /// - Anything else that io_uring_setup(2) reports.
+///
 /// @par Cost
 /// A few system calls, the first time.
 [[nodiscard]] result<> probe_backend(backend which) noexcept;

@@ -90,9 +90,8 @@ inline namespace runtime {
 /// - `std::errc::bad_file_descriptor`: not open; or closed while it was waited for, where that was
 ///   noticed.
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
-/// - `std::errc::too_many_files_open`, `std::errc::no_space_on_device`,
-/// `std::errc::not_enough_memory`:
-///   the kernel has no room for one more watch (epoll_ctl(2)).
+/// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`,
+///   `std::errc::no_space_on_device`: the kernel has no room for one more watch (epoll_ctl(2)).
 /// @par Cancellation
 /// Nothing is taken from the descriptor, so nothing is lost. What is ready beats a deadline.
 /// @par Cost

@@ -214,10 +214,10 @@ inline namespace runtime {
 /// once. Dropping it detaches the task: an exception that nobody has taken goes to `on_unhandled`
 /// of the task's loop, on the thread of whichever goes last, task or handle. May outlive both
 /// loops.
-// Not [[nodiscard]]: dropping it is how the task is detached.
 ///
 /// @par Cancellation
 /// A stop that reaches the await goes to the task with its reason, and the task is then joined.
+// Not [[nodiscard]]: dropping it is how the task is detached.
 template <class T = void>
 class remote_handle {
 public:

@@ -51,10 +51,9 @@ struct resolve_options {
 /// Codes that the resolver gives have its own message, and equal one of the first two.
 /// - `errc::name_not_found`: the resolver answered: no such name, no address, no such service.
 /// - `errc::name_lookup_failed`: it could not answer. Trying later may help.
-/// - `std::errc::invalid_argument`: `host` is empty, has more than 253 characters (RFC
-/// 1035, 2.3.4),
-///   or has what is in no name: blanks, control characters, NUL, any of `:/[]@*`, a number in the
-///   end.
+/// - `std::errc::invalid_argument`: `host` is empty, has more than 253 characters (section 2.3.4 of
+///   RFC 1035), or has what is in no name: blanks, control characters, NUL, any of `:/[]@*`, a
+///   number in the end.
 /// - `std::errc::no_such_device`: there is no network interface of that name.
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
 /// - Anything else: an errno of the lookup, such as `std::errc::too_many_files_open`.

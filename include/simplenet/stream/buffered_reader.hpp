@@ -180,8 +180,8 @@ public:
     /// @param limit  Bytes that a line may have, without its end.
     ///
     /// @par Errors
-    /// - `errc::limit_exceeded`: the line is longer. It stays, so a call with a higher limit goes
-    /// on.
+    /// - `errc::limit_exceeded`: the line is longer. It stays, so a call with a higher limit may
+    ///   have it.
     /// - `errc::end_of_stream`: nothing more comes. What has no end of line is no line, since
     ///   nobody knows whether it is whole: peek() shows it.
     /// - Others as of the stream's read_some().

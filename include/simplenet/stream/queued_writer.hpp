@@ -249,8 +249,8 @@ inline namespace runtime {
 ///
 /// May be moved at any time. Destroying it closes the stream, of a write_half only the half that
 /// writes, and drops what was not sent; what waits in flush() or writable() ends with
-/// operation_canceled. To have everything delivered, await
-/// flush() or graceful_shutdown() first. Loop thread only.
+/// operation_canceled. To have everything delivered, await flush() or graceful_shutdown() first.
+/// Loop thread only.
 ///
 /// @par Cost
 /// About 1 KiB while idle; for many small enqueues in a turn one system call, and no allocation in

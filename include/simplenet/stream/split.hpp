@@ -166,7 +166,7 @@ public:
     }
 
 private:
-    friend detail::split_access;
+    friend struct detail::split_access;
     using detail::stream_half<S>::stream_half;
 };
 
@@ -218,7 +218,7 @@ public:
     }
 
 private:
-    friend detail::split_access;
+    friend struct detail::split_access;
     using detail::stream_half<S>::stream_half;
 
     void end() noexcept {

@@ -125,7 +125,7 @@ public:
     }
 
 private:
-    friend detail::condition_waiter;
+    friend class detail::condition_waiter;
 
     using waiter_list = detail::intrusive_list<detail::condition_waiter, detail::in_condition>;
     waiter_list waiting_; // for a notification

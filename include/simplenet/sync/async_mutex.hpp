@@ -53,7 +53,7 @@ public:
     [[nodiscard]] bool locked() const noexcept { return locked_; }
 
 private:
-    friend detail::condition_waiter;
+    friend class detail::condition_waiter;
 
     [[nodiscard]] bool take() noexcept { return !std::exchange(locked_, true); }
     void unlock() noexcept {
@@ -92,7 +92,7 @@ public:
 
 private:
     friend async_mutex;
-    friend detail::condition_waiter;
+    friend class detail::condition_waiter;
 
     explicit guard(async_mutex* locked) noexcept { hold(locked); }
     void hold(async_mutex* locked) noexcept {
