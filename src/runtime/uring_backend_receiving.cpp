@@ -190,9 +190,9 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
-/// socket any more.
+/// socket any more. Not at the end of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
-    if (op.record->armed || op.kind == request::accept) return false;
+    if (op.record->armed || loop_.dying || op.kind == request::accept) return false;
     if (op.kind != request::receive) return attempt_direct(op);
     const std::uint32_t buffer = pool_->claim();
     if (buffer == receive_pool::none) return false;

@@ -3,6 +3,7 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
@@ -524,6 +525,35 @@ TEST_P(deadline_test, what_an_operation_throws_at_its_start_leaves_a_limit_aroun
         EXPECT_EQ(event_loop::current()->metrics().timers, 0U);
         EXPECT_TRUE(co_await with_timeout(async_sleep(1ms), 24h)); // and the scope is whole
     });
+}
+
+// Two buffers of a pool are received ahead, and dropped with the loop: what lies behind them in the
+// socket is not next.
+TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_nothing_at_the_end_of_the_loop) {
+    const std::string sent = noise(60'000);
+    for (std::size_t turns = 1; turns < 20; ++turns) {
+        remake_loop({.receive_pool = 32 * 1024});
+        auto [ours, theirs] = connect_raw();
+        std::string got;
+        auto read = [&]() -> task<> {
+            char byte = 0;
+            while (true) { // bytes that were received run out of turns, so that the limit passes
+                const auto count = co_await with_timeout(ours.read_some({&byte, 1}), 0ns);
+                if (count) {
+                    got.push_back(byte);
+                } else if (count.error() != errc::deadline_exceeded) {
+                    break;
+                }
+            }
+        };
+        loop().spawn(read);
+        loop().poll();
+        theirs.send(sent);
+        while (got.size() < 64 * turns)
+            loop().poll();
+        destroy_loop();
+        ASSERT_TRUE(got == sent.substr(0, got.size())) << "after " << turns << " turns";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
