@@ -60,22 +60,25 @@ std::ptrdiff_t open_descriptors() {
 }
 
 /// In a process of its own, which ends by exit(3) so that its part of the coverage is kept.
+/// @param first    Asked for while it goes wrong.
 /// @param disturb  Plans what goes wrong with the error, at the place.
 template <class Disturb>
-[[noreturn]] int choose(Disturb disturb, unsigned at, int error) {
+[[noreturn]] int choose(backend first, Disturb disturb, unsigned at, int error) {
     ::unsetenv("SIMPLENET_BACKEND");
     const std::ptrdiff_t before = open_descriptors();
     bool struck = false;
     auto made = [&] {
         fault_plan plan;
         disturb(plan, at, error);
-        auto outcome = event_loop::create();
+        auto outcome = event_loop::create({.backend = first});
         struck = plan.struck() != 0;
         return outcome;
     }();
     const bool shortage = is_shortage({error, std::system_category()});
-    bool fine =
-        is_fine(std::move(made), [&](std::error_code why) { return shortage && is_shortage(why); });
+    bool fine = is_fine(std::move(made), [&](std::error_code why) {
+        return (shortage && is_shortage(why)) ||
+               (first == backend::io_uring && !shortage && why == errc::backend_unavailable);
+    });
     // What was wrong is remembered, or is over.
     fine = is_fine(event_loop::create(), [](std::error_code) { return false; }) && fine;
     fine = is_fine(event_loop::create({.backend = backend::io_uring}),
@@ -92,14 +95,16 @@ template <class Disturb>
 
 template <class Disturb>
 void disturb_each(const std::string& name, std::initializer_list<int> errors, Disturb disturb) {
-    for (const int error : errors) {
-        for (unsigned at = 0;; ++at) {
-            std::fflush(nullptr);
-            child_process child{[&] { return choose(disturb, at, error); }};
-            const std::string end = child.end();
-            if (end == "status 2") break;
-            EXPECT_EQ(end, "status 0")
-                << name << " #" << at << ": " << std::generic_category().message(error);
+    for (const backend first : {backend::automatic, backend::io_uring}) {
+        for (const int error : errors) {
+            for (unsigned at = 0;; ++at) {
+                std::fflush(nullptr);
+                child_process child{[&] { return choose(first, disturb, at, error); }};
+                const std::string end = child.end();
+                if (end == "status 2") break;
+                EXPECT_EQ(end, "status 0") << to_string(first) << ", " << name << " #" << at << ": "
+                                           << std::generic_category().message(error);
+            }
         }
     }
 }
