@@ -24,6 +24,7 @@
 
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -282,6 +283,20 @@ TEST_P(socket_faults_test, local_echo_by_receive) {
 
 /// What is left of a piece is read without waiting.
 class reading_a_piece_in_parts : public fault_scenario {
+    static task<result<>> send(local_stream& stream) {
+        for (const std::string_view part : {"and ", "the ", "last"}) {
+            if (auto sent = co_await async_write_all(stream, part); !sent) co_return fail(sent);
+            for (int turns = 3; turns > 0; --turns)
+                co_await async_sleep(0s);
+        }
+        co_return result<>{};
+    }
+    static task<result<>> receive(local_stream& stream, std::string& got) {
+        std::string rest(12, '\0');
+        if (auto came = co_await async_read_exact(stream, rest); !came) co_return fail(came);
+        got += rest;
+        co_return result<>{};
+    }
     task<result<std::string>> play() override {
         auto [ours, theirs] = co_await or_return(local_stream::pair());
         co_await or_return(co_await async_write_all(ours, "one two three"));
@@ -290,6 +305,7 @@ class reading_a_piece_in_parts : public fault_scenario {
             const auto part = rest.first(std::min<std::size_t>(rest.size(), 4));
             rest = rest.subspan(co_await or_return(co_await theirs.read_some(part)));
         }
+        co_await or_return(co_await gather(receive(theirs, got), send(ours)));
         co_return got;
     }
 };
@@ -557,28 +573,24 @@ TEST_P(socket_faults_test, pipe) {
     fail_everywhere<passing_through_a_pipe>();
 }
 
-/// The same, and a file, into sockets that are full.
+/// A file, into a socket that is full.
 class filling_a_socket : public fault_scenario {
     static constexpr std::size_t size = 40'000;
 
-    task<result<>> send(tcp_stream stream) {
+    task<result<>> send(local_stream stream) {
         const auto sent = co_await async_send_file(stream, ::fileno(file_.get()), 0, size);
         if (!sent) co_return fail(sent);
         co_return stream.shutdown_write();
     }
-    task<result<>> receive(tcp_stream& stream) {
+    task<result<>> receive(local_stream& stream) {
         for (int turns = 5; turns > 0; --turns)
             co_await yield();
         co_return co_await testing::read_all(stream, got_);
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(
-            endpoint::loopback(0), {.receive_buffer = 4096, .send_buffer = 4096}));
-        auto connecting = async_connect(co_await or_return(listener.local_endpoint()));
-        auto client = co_await or_return(co_await std::move(connecting));
-        auto server = co_await or_return(co_await listener.accept());
-        co_await or_return(client.set_receive_buffer(4096));
-        co_await or_return(co_await gather(send(std::move(server)), receive(client)));
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await or_return(ours.set_send_buffer(4096));
+        co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
         co_return told(got_.size());
     }
     std::unique_ptr<std::FILE, closer> file_ = [] {
@@ -615,32 +627,29 @@ TEST_P(socket_faults_test, wait_with_a_limit) {
     fail_everywhere<waiting_with_a_limit>();
 }
 
-/// By write_some(), of what waits for room.
+/// By both writes, which wait for room.
 class filling_a_socket_in_parts : public fault_scenario {
     static constexpr std::size_t size = 40'000;
 
-    static task<result<>> send(tcp_stream stream) {
+    static task<result<>> send(local_stream stream) {
         const std::string text(size, 'x');
         for (const_buffer rest{text}; !rest.empty();) {
             const auto sent = co_await stream.write_some(rest);
             if (!sent) co_return fail(sent);
             rest = rest.subspan(*sent);
         }
+        if (auto sent = co_await async_write_all(stream, text); !sent) co_return fail(sent);
         co_return stream.shutdown_write();
     }
-    task<result<>> receive(tcp_stream& stream) {
+    task<result<>> receive(local_stream& stream) {
         for (int turns = 5; turns > 0; --turns)
             co_await yield();
         co_return co_await testing::read_all(stream, got_);
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(
-            endpoint::loopback(0), {.receive_buffer = 4096, .send_buffer = 4096}));
-        auto connecting = async_connect(co_await or_return(listener.local_endpoint()));
-        auto client = co_await or_return(co_await std::move(connecting));
-        auto server = co_await or_return(co_await listener.accept());
-        co_await or_return(client.set_receive_buffer(4096));
-        co_await or_return(co_await gather(send(std::move(server)), receive(client)));
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await or_return(ours.set_send_buffer(4096));
+        co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
         co_return told(got_.size());
     }
     std::string got_;
@@ -708,6 +717,46 @@ class asking_a_broken_writer : public fault_scenario {
 };
 TEST_P(socket_faults_test, broken_writer) {
     fail_everywhere<asking_a_broken_writer>();
+}
+
+/// More connections at once than are accepted ahead on purpose.
+class accepting_far_ahead : public fault_scenario {
+    static constexpr std::size_t count = 100;
+
+    bool knock(const endpoint& at) {
+        clients_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(at.port());
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        return ::connect(clients_.back().get(), reinterpret_cast<const sockaddr*>(&to),
+                         sizeof to) == 0;
+    }
+    task<result<std::string>> play() override {
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = co_await or_return(listener.local_endpoint());
+        clients_.reserve(count);
+        std::size_t accepted = 0;
+        for (const std::size_t wanted : {std::size_t{1}, count}) {
+            while (clients_.size() < wanted) {
+                if (!knock(at)) co_return fail(std::errc::io_error);
+            }
+            for (int turns = 3; turns > 0; --turns)
+                co_await yield();
+            for (; accepted < wanted; ++accepted) {
+                const auto peer = co_await with_timeout(listener.accept(), 100ms);
+                // One of them was dropped, and its client has been told.
+                if (!peer && peer.error() == errc::deadline_exceeded)
+                    co_return fail(std::errc::connection_aborted);
+                if (!peer) co_return fail(peer);
+            }
+        }
+        co_return told(accepted);
+    }
+    std::vector<unique_fd> clients_;
+};
+TEST_P(socket_faults_test, accepting_ahead) {
+    fail_everywhere<accepting_far_ahead>();
 }
 
 /// What each task waits for, printed for a signal.
