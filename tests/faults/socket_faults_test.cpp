@@ -759,6 +759,46 @@ TEST_P(socket_faults_test, accepting_ahead) {
     fail_everywhere<accepting_far_ahead>();
 }
 
+/// More operations at once than the ring has entries, before the loop has entered the kernel.
+class filling_the_ring : public fault_scenario {
+    static task<result<std::size_t>> read(local_stream& stream) {
+        std::array<std::byte, 8> bytes{};
+        co_return co_await stream.read_some(bytes);
+    }
+    task<result<std::string>> play() override {
+        std::vector<std::pair<local_stream, local_stream>> pairs;
+        for (int left = 50; left > 0; --left) {
+            pairs.push_back(co_await or_return(local_stream::pair()));
+            const int fd = pairs.back().first.native_handle();
+            if (::send(fd, "word", 4, MSG_NOSIGNAL) != 4) co_return fail(std::errc::io_error);
+        }
+        std::vector<task<result<std::size_t>>> reading;
+        for (auto& [ours, theirs] : pairs)
+            reading.push_back(read(theirs));
+        std::size_t total = 0;
+        for (const auto& count : co_await when_all(std::move(reading)))
+            total += co_await or_return(count);
+        co_return told(total);
+    }
+};
+TEST_P(socket_faults_test, full_ring) {
+    fail_everywhere<filling_the_ring>({.queue_depth = 8});
+}
+
+TEST_P(socket_faults_test, a_kernel_that_wants_its_completions_reaped_first_loses_none) {
+    for (const unsigned at : {1U, 2U, 3U, 4U}) {
+        auto loop = or_throw(event_loop::create({.backend = GetParam(), .queue_depth = 8}));
+        testing::fault_plan plan;
+        plan.fail(testing::call::uring_enter, at, EBUSY);
+        filling_the_ring scene;
+        auto body = [](fault_scenario& played) -> task<> {
+            EXPECT_EQ(co_await played.play(), "200 ");
+        };
+        loop.spawn(body(scene));
+        EXPECT_TRUE(loop.run_for(5s * testing::patience));
+    }
+}
+
 /// What each task waits for, printed for a signal.
 class dumping_tasks : public fault_scenario {
     task<result<std::string>> play() override {
