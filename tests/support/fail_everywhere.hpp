@@ -412,6 +412,8 @@ private:
         const auto at = co_await or_return(listener.local_endpoint());
         auto client = co_await or_return(co_await async_connect(at));
         auto server = co_await or_return(co_await listener.accept());
+        // Ends with a reset: in TIME_WAIT the connections of all runs would take all ports.
+        co_await or_return(client.set_linger(std::chrono::seconds{0}));
         std::array<char, 4> word{};
         const auto bytes = std::as_writable_bytes(std::span{word});
         co_await or_return(co_await async_write_all(client, "next"));
