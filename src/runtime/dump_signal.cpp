@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -27,20 +26,19 @@ struct replaced {
     unsigned users = 0;
     struct sigaction before{};
 };
+constexpr int most_signals = 65;
 constinit std::mutex guard; // of what follows, and of who writes above
-
-std::map<int, replaced>& handled() {
-    static std::map<int, replaced> signals;
-    return signals;
-}
+// Not a map: an exception from here would destroy a loop that is half made inside another one.
+constinit std::array<replaced, most_signals> handled{};
 
 } // namespace
 
 result<> dump_signal::arm(int signal) {
+    if (signal < 1 || signal >= most_signals) return fail(std::errc::invalid_argument);
     const std::lock_guard lock{guard};
     for (std::size_t slot = 0; slot < armed.size(); ++slot) {
         if (armed[slot].who.load() != nullptr) continue;
-        replaced& old = handled()[signal];
+        replaced& old = handled[static_cast<std::size_t>(signal)];
         if (old.users == 0) {
             struct sigaction ours{};
             ours.sa_handler = [](int number) {
@@ -50,10 +48,8 @@ result<> dump_signal::arm(int signal) {
             };
             ours.sa_flags = SA_RESTART;
             sigemptyset(&ours.sa_mask);
-            if (::sigaction(signal, &ours, &old.before) != 0) {
-                handled().erase(signal);
+            if (::sigaction(signal, &ours, &old.before) != 0)
                 return fail(std::errc::invalid_argument);
-            }
         }
         ++old.users;
         signal_ = signal;
@@ -70,11 +66,8 @@ void dump_signal::disarm() noexcept {
     {
         const std::lock_guard lock{guard};
         armed[slot_].who = nullptr;
-        replaced& old = handled()[signal_];
-        if (--old.users == 0) {
-            ::sigaction(signal_, &old.before, nullptr);
-            handled().erase(signal_);
-        }
+        replaced& old = handled[static_cast<std::size_t>(signal_)];
+        if (--old.users == 0) ::sigaction(signal_, &old.before, nullptr);
     }
     signal_ = 0;
     // A handler on another thread may have read us before; one on this thread has returned.

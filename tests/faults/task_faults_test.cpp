@@ -5,6 +5,7 @@
 #include "support/fault_parts.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
@@ -207,8 +208,9 @@ class making_loops : public fault_scenario {
     }
     task<result<std::string>> play() override {
         event_loop* const here = event_loop::current();
-        auto made = event_loop::create(
-            {.backend = here->selected_backend(), .stall_threshold = std::chrono::hours{1}});
+        auto made = event_loop::create({.backend = here->selected_backend(),
+                                        .dump_signal = SIGUSR2,
+                                        .stall_threshold = std::chrono::hours{1}});
         if (!made) co_return fail(made);
         result<std::string> got;
         std::exception_ptr thrown;
