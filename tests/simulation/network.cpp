@@ -541,6 +541,8 @@ int network::collect(epoll_set& set, std::span<epoll_event> events) {
         }
         mine->queued = false;
         unsigned is = readiness(at);
+        // Who looks and sees no room is told of it later: tcp_poll() and unix_write_space().
+        if (at.is_stream() && (is & EPOLLOUT) == 0) at.wants_room = true;
         if (random_.chance(like_.groundless)) is |= EPOLLIN | EPOLLOUT;
         is &= mine->interest;
         if (is == 0) continue;
