@@ -2,6 +2,8 @@
 # Runs the scenarios of the simulator from seeds, and prints the first that fails.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/toolchain.sh"
 
 usage() {
     cat <<END
@@ -37,7 +39,9 @@ mkdir -p "$directory"
 launcher=()
 if have ccache; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 # Debug, so that there are seams and every check of the library; and optimised all the same.
-cmake -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O2 -g1" \
+choose_compiler
+fresh=$(fresh_if_moved "$directory" "$CXX")
+cmake ${fresh:+"$fresh"} -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O2 -g1" \
     -DSIMPLENET_SEAMS=ON -DSIMPLENET_BUILD_EXAMPLES=OFF "${launcher[@]}" >"$log" 2>&1 ||
     { cat "$log" >&2; die "CMake could not configure the simulator."; }
 cmake --build "$directory" --target simplenet_simulate --parallel "$(default_jobs)" >"$log" 2>&1 ||
