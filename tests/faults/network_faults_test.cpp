@@ -28,6 +28,7 @@ using testing::echo_by_read_some;
 using testing::fault_scenario;
 using testing::make_connection;
 using testing::read_all;
+using testing::serve_one;
 
 class network_faults_test : public testing::fail_everywhere_test {};
 
@@ -132,15 +133,10 @@ class connecting_by_name : public fault_scenario {
         if (!stream) co_return fail(stream);
         co_return co_await converse(*std::move(stream), words, got_);
     }
-    static task<result<>> serve(tcp_listener& listener) {
-        auto peer = co_await listener.accept();
-        if (!peer) co_return fail(peer);
-        co_return co_await echo_by_read_some(*std::move(peer));
-    }
     task<result<std::string>> play() override {
         auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
-        co_await or_return(co_await gather(serve(listener), visit(at.port())));
+        co_await or_return(co_await gather(serve_one(listener), visit(at.port())));
         co_return got_;
     }
 
@@ -171,11 +167,6 @@ TEST_P(network_faults_test, resolve) {
 }
 
 class talking_over_a_path : public fault_scenario {
-    static task<result<>> serve(local_listener& listener) {
-        auto peer = co_await listener.accept();
-        if (!peer) co_return fail(peer);
-        co_return co_await echo_by_read_some(*std::move(peer));
-    }
     task<result<>> visit(local_endpoint at) {
         auto stream = co_await async_connect(at);
         if (!stream) co_return fail(stream);
@@ -184,7 +175,7 @@ class talking_over_a_path : public fault_scenario {
     task<result<std::string>> play() override {
         const auto at = co_await or_return(local_endpoint::parse(path_));
         auto listener = co_await or_return(local_listener::bind(at));
-        co_await or_return(co_await gather(serve(listener), visit(at)));
+        co_await or_return(co_await gather(serve_one(listener), visit(at)));
         co_return got_;
     }
     testing::temporary_directory folder_;

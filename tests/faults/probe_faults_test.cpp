@@ -119,9 +119,14 @@ bool io_uring_works() {
     return child.end() == "status 0";
 }
 
-TEST(probe_faults_test, every_call_that_fails) {
-    if (!io_uring_works()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
+class probe_faults_test : public ::testing::Test {
+protected:
+    void SetUp() override {
+        if (!io_uring_works()) leave_out(backend::io_uring);
+    }
+};
 
+TEST_F(probe_faults_test, every_call_that_fails) {
     fail_each("mmap", call::mmap, {ENOMEM});
     fail_each("uring_setup", call::uring_setup, {ENOMEM, EMFILE, ENFILE, EPERM, ENOSYS, EINVAL});
     fail_each("uring_register", call::uring_register, {ENOMEM, EINVAL});
@@ -131,17 +136,13 @@ TEST(probe_faults_test, every_call_that_fails) {
     fail_each("eventfd", call::eventfd, {EMFILE, ENFILE, ENOMEM});
 }
 
-TEST(probe_faults_test, every_entry_that_fails) {
-    if (!io_uring_works()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
-
+TEST_F(probe_faults_test, every_entry_that_fails) {
     using kind = fault_plan::entry_kind;
     fail_each("a multishot receive", kind{IORING_OP_RECV, true}, {EINVAL, ENOBUFS});
     fail_each("a receive", kind{IORING_OP_RECV, false}, {EINVAL, EAGAIN});
 }
 
-TEST(probe_faults_test, every_completion_that_is_late_or_the_last_of_its_multishot) {
-    if (!io_uring_works()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
-
+TEST_F(probe_faults_test, every_completion_that_is_late_or_the_last_of_its_multishot) {
     disturb_each("a late completion", {0},
                  [](fault_plan& plan, unsigned at, int) { plan.hold(at, 2); });
     disturb_each("a last completion", {0, ENOBUFS},

@@ -36,9 +36,9 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::converse;
-using testing::echo_by_read_some;
 using testing::fault_scenario;
 using testing::make_connection;
+using testing::serve_one;
 
 class socket_faults_test : public testing::fail_everywhere_test {};
 
@@ -132,11 +132,6 @@ TEST_P(socket_faults_test, options_of_listeners) {
 }
 
 class connecting_with_options : public fault_scenario {
-    static task<result<>> serve(tcp_listener& listener) {
-        auto peer = co_await listener.accept();
-        if (!peer) co_return fail(peer);
-        co_return co_await echo_by_read_some(*std::move(peer));
-    }
     task<result<>> visit(endpoint at) {
         const connect_options options{
             .no_delay = true, .from = endpoint::loopback(0), .timeout = 1h, .report = &report_};
@@ -147,7 +142,7 @@ class connecting_with_options : public fault_scenario {
     task<result<std::string>> play() override {
         auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
-        co_await or_return(co_await gather(serve(listener), visit(at)));
+        co_await or_return(co_await gather(serve_one(listener), visit(at)));
         co_return got_ + told(report_.attempts.size());
     }
     connect_report report_;

@@ -301,6 +301,20 @@ TEST_P(large_reads_test, end_with_their_loop) {
     EXPECT_EQ(outcome, std::make_error_code(std::errc::operation_canceled));
 }
 
+/// Something is there, and the limit has passed.
+task<> read_past_the_limit(tcp_stream& ours, bool leases) {
+    const auto moment = std::chrono::steady_clock::now();
+    testing::pass(moment);
+    if (leases) {
+        const auto lease = co_await with_deadline(ours.receive(), moment);
+        EXPECT_TRUE(lease) << error_of(lease).message();
+    } else {
+        std::array<char, 8> buffer;
+        const auto count = co_await with_deadline(ours.read_some(buffer), moment);
+        EXPECT_TRUE(count) << error_of(count).message();
+    }
+}
+
 // Its multishot receive was taken back before the kernel had looked into the socket.
 TEST_P(large_reads_test, what_is_there_beats_a_deadline_while_they_begin) {
     for (int round = 0; round < 60; ++round) { // the kernel does not always have more to do
@@ -311,15 +325,7 @@ TEST_P(large_reads_test, what_is_there_beats_a_deadline_while_they_begin) {
             const mutable_buffer into{buffer};
             EXPECT_TRUE(co_await async_read_exact(ours, into.first(10'000)));
             theirs.send("there");
-            const auto moment = std::chrono::steady_clock::now();
-            testing::pass(moment);
-            if (leases) {
-                const auto lease = co_await with_deadline(ours.receive(), moment);
-                EXPECT_TRUE(lease) << error_of(lease).message();
-            } else {
-                const auto count = co_await with_deadline(ours.read_some(into), moment);
-                EXPECT_TRUE(count) << error_of(count).message();
-            }
+            co_await read_past_the_limit(ours, leases);
         };
         run([&]() -> task<> {
             auto child = loop().spawn(wait_for_one);
@@ -345,15 +351,7 @@ TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received
             co_await testing::next_event(loop());
             EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
             theirs.send("there");
-            const auto moment = std::chrono::steady_clock::now();
-            testing::pass(moment);
-            if (leases) {
-                const auto lease = co_await with_deadline(ours.receive(), moment);
-                EXPECT_TRUE(lease) << error_of(lease).message();
-            } else {
-                const auto count = co_await with_deadline(ours.read_some(buffer), moment);
-                EXPECT_TRUE(count) << error_of(count).message();
-            }
+            co_await read_past_the_limit(ours, leases);
         });
     }
 }

@@ -50,6 +50,14 @@ task<result<>> echo_by_read_some(Stream peer) {
     }
 }
 
+/// Echoes to the first who connects.
+template <class Listener>
+task<result<>> serve_one(Listener& listener) {
+    auto peer = co_await listener.accept();
+    if (!peer) co_return fail(peer);
+    co_return co_await echo_by_read_some(*std::move(peer));
+}
+
 template <class Stream>
 task<result<>> echo_by_receive(Stream peer) {
     for (;;) {
