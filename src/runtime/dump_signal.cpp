@@ -26,15 +26,14 @@ struct replaced {
     unsigned users = 0;
     struct sigaction before{};
 };
-constexpr int most_signals = 65;
 constinit std::mutex guard; // of what follows, and of who writes above
 // Not a map: an exception from here would destroy a loop that is half made inside another one.
-constinit std::array<replaced, most_signals> handled{};
+constinit std::array<replaced, _NSIG> handled{};
 
 } // namespace
 
 result<> dump_signal::arm(int signal) {
-    if (signal < 1 || signal >= most_signals) return fail(std::errc::invalid_argument);
+    if (signal < 1 || signal >= _NSIG) return fail(std::errc::invalid_argument);
     const std::lock_guard lock{guard};
     for (std::size_t slot = 0; slot < armed.size(); ++slot) {
         if (armed[slot].who.load() != nullptr) continue;

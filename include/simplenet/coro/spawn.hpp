@@ -94,8 +94,7 @@ public:
             queue.push(*joiner_);
             return;
         }
-        if (!held_) [[unlikely]]
-            report();
+        if (!held_) report();
         queue.push(*this);
     }
 
