@@ -352,16 +352,10 @@ private:
             return false;
         }
         place.unlink();
-        const ssize_t count =
-            receive_directly(record, pool_->memory(buffer), receive_pool::buffer_size);
-        if (count <= 0) {
-            pool_->return_unused(buffer);
-            return receive_failed(op, count);
-        }
-        op.lease = buffer;
-        op.data = pool_->memory(buffer);
-        op.moved = static_cast<std::size_t>(count);
-        return true;
+        const ssize_t count = receive_into(op, *pool_, buffer);
+        if (count > 0) return true;
+        pool_->return_unused(buffer);
+        return receive_failed(op, count);
     }
 
     // First come first served.

@@ -2,9 +2,11 @@
 // Attempts that are the same on both backends: one try without waiting. Layer runtime, private.
 
 #include "runtime/io_record.hpp"
+#include "runtime/receive_pool.hpp"
 #include "sys/calls.hpp"
 
 #include <cerrno>
+#include <cstdint>
 
 namespace simplenet::inline v0::detail {
 
@@ -60,8 +62,23 @@ inline constexpr int most_tries = 16;
     }
     return count;
 }
+
 /// Of a count that is not positive: whether it ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
+
+/// A receive() by recv(2) into `buffer` of `pool`, which keeps it if it gets bytes. The outcome is
+/// that of recv(2).
+[[nodiscard]] inline ssize_t receive_into(operation& op, const receive_pool& pool,
+                                          std::uint32_t buffer) noexcept {
+    std::byte* const memory = pool.memory(buffer);
+    const ssize_t count = receive_directly(*op.record, memory, receive_pool::buffer_size);
+    if (count > 0) {
+        op.lease = buffer;
+        op.data = memory;
+        op.moved = static_cast<std::size_t>(count);
+    }
+    return count;
+}
 
 /// The rest of receive_some() after recv(2) brought no bytes but `count`, as it returned it.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;
@@ -76,6 +93,7 @@ inline constexpr int most_tries = 16;
     if (op.moved != op.size && !record.reads_to_the_end) record.readable = false;
     return true;
 }
+
 /// A read_exact by recv(2), as far as bytes are there. True: it is over.
 [[nodiscard]] bool receive_exactly(operation& op) noexcept;
 

@@ -318,14 +318,15 @@ private:
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
     }
-    /// Gives the kernel up to `count` buffers that it never had. False if there are none.
+    /// Gives the kernel up to `count` buffers that it does not have, and the last one only if it
+    /// has none. False if there are none.
     bool post_buffers(std::uint32_t count) noexcept;
     /// A buffer is empty again: to the kernel, and to the stream that waits longest.
     void give_back(std::uint32_t buffer) noexcept {
         post_buffer(buffer);
         serve_starved();
     }
-    void buffer_returned() noexcept override { give_back(pool_->claim()); }
+    void buffer_returned() noexcept override;
 
     // --- accepting ---
 

@@ -225,7 +225,7 @@ void uring_backend::finish(operation& op) noexcept {
         return loop_.complete(op, ECANCELED);
     }
     if (outcome == -ECANCELED && op.stopped == stop_reason::deadline &&
-        (is_write(op.kind) || op.record->never_ahead)) {
+        op.kind != request::connect) {
         // The last attempt counts: there may have been room, or bytes, before the cancel was
         // worked on.
         if (op.kind == request::receive) return submit_receive(op, MSG_DONTWAIT);

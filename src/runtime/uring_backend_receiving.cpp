@@ -196,16 +196,10 @@ bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.kind != request::receive) return attempt_direct(op);
     const std::uint32_t buffer = pool_->claim();
     if (buffer == receive_pool::none) return false;
-    const ssize_t count =
-        sys::recv(op.record->fd, pool_->memory(buffer), receive_pool::buffer_size);
-    if (count <= 0) {
-        pool_->give_back(buffer);
-        return receive_failed(op, count);
-    }
-    op.lease = buffer;
-    op.data = pool_->memory(buffer);
-    op.moved = static_cast<std::size_t>(count);
-    return true;
+    const ssize_t count = receive_into(op, *pool_, buffer);
+    if (count > 0) return true;
+    pool_->give_back(buffer); // and not to the kernel, which has enough
+    return receive_failed(op, count);
 }
 
 void uring_backend::drop_ahead(io_record& record) noexcept {
@@ -260,9 +254,20 @@ bool uring_backend::post_buffers(std::uint32_t count) noexcept {
     for (std::uint32_t done = 0; done < count; ++done) {
         const std::uint32_t buffer = pool_->claim();
         if (buffer == receive_pool::none) return done != 0;
+        if (!pool_->has_free() && posted_ != 0) { // the last: see buffer_returned()
+            pool_->give_back(buffer);
+            return done != 0;
+        }
         post_buffer(buffer);
     }
     return true;
+}
+
+void uring_backend::buffer_returned() noexcept {
+    const std::uint32_t buffer = pool_->claim();
+    // The kernel gets the last one only if somebody waits for it: attempt_last() needs one too.
+    if (!pool_->has_free() && posted_ != 0 && starved_.empty()) return pool_->give_back(buffer);
+    give_back(buffer);
 }
 
 } // namespace simplenet::inline v0::detail

@@ -219,6 +219,40 @@ TEST_P(received_test, a_stream_waits_for_a_buffer_when_all_are_held) {
     });
 }
 
+// A read brings its own memory then. With io_uring its entry was taken back by the deadline, and
+// what came before the kernel had done so did not count.
+TEST_P(received_test, bytes_beat_the_deadline_of_a_read_that_goes_on_while_all_are_held) {
+    remake_with_smallest_pool();
+    for (const bool exactly : {false, true}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            const auto held = co_await hold_everything();
+            const auto limit = std::chrono::steady_clock::now() + 5ms;
+            std::array<char, 5> buffer{};
+            std::error_code outcome;
+            auto reading = spawn([&]() -> task<> {
+                if (exactly) {
+                    outcome =
+                        error_of(co_await with_deadline(async_read_exact(ours, buffer), limit));
+                } else {
+                    outcome = error_of(co_await with_deadline(ours.read_some(buffer), limit));
+                }
+            });
+            co_await turns(5);
+            testing::pass(limit);
+            co_await turns(1); // the limit is noticed; on epoll that was the last attempt
+            theirs.send("there");
+            co_await reading;
+            if (outcome) {
+                EXPECT_NE(GetParam(), backend::io_uring);
+                EXPECT_EQ(outcome, errc::deadline_exceeded);
+                EXPECT_TRUE(co_await async_read_exact(ours, buffer)); // nothing was lost
+            }
+            EXPECT_EQ((std::string_view{buffer.data(), buffer.size()}), "there");
+        });
+    }
+}
+
 TEST_P(received_test, waiting_for_a_buffer_does_not_spin) {
     remake_with_smallest_pool();
     auto [ours, theirs] = connect_raw();
