@@ -1,8 +1,7 @@
 // Every call of what sockets can be asked for beside connections and bytes, failing: options,
-// names, the ways to make one, datagrams with more than bytes, signals.
+// names, the ways to make one and to hand it on, signals.
 
 #include "runtime/name_resolver.hpp"
-#include "support/descriptor_limit.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 #include "support/temporary_directory.hpp"
@@ -14,17 +13,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
-#include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -39,20 +33,9 @@ using testing::converse;
 using testing::fault_scenario;
 using testing::make_connection;
 using testing::serve_one;
+using testing::told;
 
 class socket_faults_test : public testing::fail_everywhere_test {};
-
-/// What was asked, as the outcome of a play.
-template <class... Answers>
-std::string told(const Answers&... answers) {
-    std::string text;
-    ((text += std::to_string(answers) + ' '), ...);
-    return text;
-}
-
-struct closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 class setting_options_of_a_stream : public fault_scenario {
     task<result<std::string>> play() override {
@@ -80,37 +63,6 @@ class setting_options_of_a_stream : public fault_scenario {
 };
 TEST_P(socket_faults_test, options_of_a_stream) {
     fail_everywhere<setting_options_of_a_stream>();
-}
-
-class setting_options_of_datagrams : public fault_scenario {
-    static result<std::string> set(udp_socket socket, const ip_address& group) {
-        const unsigned loopback = ::if_nametoindex("lo");
-        for (const result<>& done :
-             {socket.set_broadcast(true), socket.join_group(group, loopback),
-              socket.leave_group(group, loopback), socket.set_multicast_loopback(false),
-              socket.set_multicast_hops(7), socket.set_multicast_interface(loopback),
-              socket.enable_gro(), socket.set_receive_packet_info(true),
-              socket.set_receive_ecn(true), socket.set_receive_errors(true),
-              socket.set_ecn(ecn::ect_0)}) {
-            if (!done) return fail(done);
-        }
-        const auto broadcast = socket.broadcast();
-        if (!broadcast) return fail(broadcast);
-        const auto loops = socket.multicast_loopback();
-        if (!loops) return fail(loops);
-        const auto hops = socket.multicast_hops();
-        if (!hops) return fail(hops);
-        return told(*broadcast, *loops, *hops);
-    }
-    task<result<std::string>> play() override {
-        const auto v4 = co_await or_return(ip_address::parse("239.255.7.8"));
-        const auto v6 = co_await or_return(ip_address::parse("ff01::789"));
-        co_return co_await or_return(set(co_await or_return(udp_socket::open_v4()), v4)) +
-            co_await or_return(set(co_await or_return(udp_socket::open_v6()), v6));
-    }
-};
-TEST_P(socket_faults_test, options_of_datagram_sockets) {
-    fail_everywhere<setting_options_of_datagrams>();
 }
 
 class listening_with_options : public fault_scenario {
@@ -308,33 +260,6 @@ TEST_P(socket_faults_test, local_read_in_parts) {
     fail_everywhere<reading_a_piece_in_parts>();
 }
 
-/// Two buffers for three streams.
-class waiting_for_a_buffer : public fault_scenario {
-    static task<result<received>> take(tcp_stream& stream) { co_return co_await stream.receive(); }
-    static task<result<>> let_go(std::vector<received>& leases) {
-        for (int turns = 3; turns > 0; --turns)
-            co_await yield();
-        leases.clear();
-        co_return result<>{};
-    }
-    task<result<std::string>> play() override {
-        std::vector<testing::connection> ends;
-        std::vector<received> leases;
-        for (int each = 0; each < 3; ++each) {
-            ends.push_back(co_await or_return(co_await make_connection()));
-            co_await or_return(co_await async_write_all(ends.back().client, "word"));
-            if (each < 2)
-                leases.push_back(co_await or_return(co_await ends[each].server.receive()));
-        }
-        auto [last, done] =
-            co_await or_return(co_await gather(take(ends[2].server), let_go(leases)));
-        co_return std::string{last.text()};
-    }
-};
-TEST_P(socket_faults_test, leases_of_two_buffers) {
-    fail_everywhere<waiting_for_a_buffer>({.receive_pool = 1});
-}
-
 /// An error that was received ahead goes with the socket, and is told once.
 class bringing_an_error_along : public fault_scenario {
     task<result<std::string>> play() override {
@@ -351,159 +276,6 @@ class bringing_an_error_along : public fault_scenario {
 };
 TEST_P(socket_faults_test, error_of_another_loop) {
     fail_everywhere<bringing_an_error_along>();
-}
-
-class sending_segments : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto receiver = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
-        const auto at = co_await or_return(receiver.local_endpoint());
-        co_await or_return(receiver.set_receive_packet_info(true));
-        auto sender = co_await or_return(udp_socket::connect(at));
-        const std::string text(2500, 'x');
-        const udp_send_options marked{.from = ip_address::loopback_v4(), .ecn = ecn::ect_0};
-        co_await or_return(co_await sender.send_segmented(text, 1000, marked));
-        co_await or_return(co_await sender.send_segmented(text, 1000, at));
-        co_await or_return(co_await sender.send("alone", marked));
-        const std::array<outgoing_datagram, 3> run{outgoing_datagram{.data = "a"},
-                                                   outgoing_datagram{.data = "b"},
-                                                   outgoing_datagram{.data = "c"}};
-        co_await or_return(co_await sender.send_batch(run));
-        std::string got;
-        std::array<std::byte, 1000> bytes{};
-        for (int left = 10; left > 0; --left) {
-            const auto came = co_await or_return(co_await receiver.receive_from(bytes));
-            got += told(came.size);
-        }
-        co_return got;
-    }
-};
-TEST_P(socket_faults_test, udp_segments) {
-    fail_everywhere<sending_segments>();
-}
-
-class sending_segments_at_once : public fault_scenario {
-    static result<std::string> send() {
-        auto receiver = nonblocking::udp_socket::bind(endpoint::loopback(0));
-        if (!receiver) return fail(receiver);
-        const auto at = receiver->local_endpoint();
-        if (!at) return fail(at);
-        auto sender = nonblocking::udp_socket::connect(*at);
-        if (!sender) return fail(sender);
-        const std::string text(2500, 'x');
-        if (auto sent = sender->send_segmented(text, 1400); !sent) return fail(sent);
-        if (auto sent = sender->send_segmented("alone", 1400); !sent) return fail(sent);
-        const std::array<outgoing_datagram, 3> run{outgoing_datagram{.data = "a"},
-                                                   outgoing_datagram{.data = "b"},
-                                                   outgoing_datagram{.data = "c"}};
-        if (auto sent = sender->send_batch(run); !sent) return fail(sent);
-        std::string got;
-        std::array<std::byte, 1400> bytes{};
-        for (int left = 6; left > 0; --left) {
-            const auto came = receiver->receive_from(bytes);
-            if (!came) return fail(came);
-            got += told(came->size);
-        }
-        return got;
-    }
-    task<result<std::string>> play() override { co_return send(); }
-};
-TEST_P(socket_faults_test, nonblocking_udp_segments) {
-    fail_everywhere<sending_segments_at_once>();
-}
-
-/// Nobody is there, which the socket is told beside the datagrams.
-class asking_for_errors : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto gone = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
-        const auto nobody = co_await or_return(gone.local_endpoint());
-        gone.close();
-        co_await or_return(co_await gone.closed());
-        auto socket = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
-        co_await or_return(socket.set_receive_errors(true));
-        co_await or_return(co_await socket.send_to("x", nobody));
-        std::array<std::byte, 8> bytes{};
-        const auto came = co_await socket.receive_from(bytes);
-        if (came || came.error() != std::errc::connection_refused) co_return fail(came);
-        // With io_uring a wait beside an error that nobody takes is another one.
-        const auto nothing = co_await with_timeout(socket.receive_from(bytes), 1ms);
-        if (nothing || nothing.error() != errc::deadline_exceeded) co_return fail(nothing);
-        co_await or_return(
-            co_await socket.send_to("self", co_await or_return(socket.local_endpoint())));
-        co_await or_return(co_await socket.receive_from(bytes));
-        const auto told_of = co_await or_return(socket.take_error());
-        co_return told(told_of.to == nobody, told_of.code.value());
-    }
-};
-TEST_P(socket_faults_test, udp_errors) {
-    fail_everywhere<asking_for_errors>();
-}
-
-/// More than the queue of the receiver takes, of whose room nobody tells.
-class filling_a_queue : public fault_scenario {
-    static constexpr std::size_t count = 30;
-
-    static task<result<>> send(local_datagram& socket, local_endpoint to) {
-        for (std::size_t left = count; left > 0; --left) {
-            if (auto sent = co_await socket.send_to("x", to); !sent) co_return fail(sent);
-        }
-        const std::vector<outgoing_message> batch(count, {.data = "y", .to = to});
-        auto sent = co_await socket.send_batch(batch);
-        if (!sent) co_return fail(sent);
-        co_return result<>{};
-    }
-    task<result<>> receive(local_datagram& socket) {
-        std::array<std::array<std::byte, 4>, 4> memory{};
-        while (got_ < 2 * count) {
-            for (int turns = 20; turns > 0; --turns)
-                co_await yield();
-            std::array<incoming_message, 4> into{};
-            for (std::size_t at = 0; at < into.size(); ++at)
-                into[at].into = memory[at];
-            const auto came = co_await socket.receive_batch(into);
-            if (!came) co_return fail(came);
-            got_ += *came;
-        }
-        co_return result<>{};
-    }
-    task<result<std::string>> play() override {
-        auto receiver = co_await or_return(local_datagram::bind(local_endpoint{}));
-        const auto at = co_await or_return(receiver.local_endpoint());
-        auto sender = co_await or_return(local_datagram::open());
-        co_await or_return(co_await gather(send(sender, at), receive(receiver)));
-        auto left = co_await or_return(co_await std::move(receiver).release());
-        co_return told(got_, left.is_open());
-    }
-    std::size_t got_ = 0;
-};
-TEST_P(socket_faults_test, full_queue) {
-    fail_everywhere<filling_a_queue>();
-}
-
-/// The kernel opens no descriptor for what comes, or the caller wants none.
-class refusing_descriptors : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        const std::array<int, 1> own{ours.native_handle()};
-        std::array<std::byte, 8> bytes{};
-        co_await or_return(co_await ours.send_descriptors("x", own));
-        std::optional<testing::descriptor_limit> none;
-        {
-            const testing::exempt_allocations always;
-            none.emplace();
-        }
-        auto came = co_await theirs.receive_descriptors(bytes, 4);
-        none.reset();
-        if (came || came.error().transferred == 0) co_return fail(came);
-        const auto full = came.error().code;
-        co_await or_return(co_await ours.send_descriptors("x", own));
-        came = co_await theirs.receive_descriptors(bytes, 0);
-        if (came || came.error().transferred == 0) co_return fail(came);
-        co_return told(full == std::errc::too_many_files_open,
-                       came.error().code == errc::limit_exceeded);
-    }
-};
-TEST_P(socket_faults_test, refused_descriptors) {
-    fail_everywhere<refusing_descriptors>();
 }
 
 class catching_a_signal : public fault_scenario {
@@ -568,46 +340,13 @@ TEST_P(socket_faults_test, pipe) {
     fail_everywhere<passing_through_a_pipe>();
 }
 
-/// A file, into a socket that is full.
-class filling_a_socket : public fault_scenario {
-    static constexpr std::size_t size = 40'000;
-
-    task<result<>> send(local_stream stream) {
-        const auto sent = co_await async_send_file(stream, ::fileno(file_.get()), 0, size);
-        if (!sent) co_return fail(sent);
-        co_return stream.shutdown_write();
-    }
-    task<result<>> receive(local_stream& stream) {
-        for (int turns = 5; turns > 0; --turns)
-            co_await yield();
-        co_return co_await testing::read_all(stream, got_);
-    }
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await or_return(ours.set_send_buffer(4096));
-        co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
-        co_return told(got_.size());
-    }
-    std::unique_ptr<std::FILE, closer> file_ = [] {
-        std::unique_ptr<std::FILE, closer> made{std::tmpfile()};
-        const std::string content(size, 'x');
-        std::fwrite(content.data(), 1, content.size(), made.get());
-        std::fflush(made.get());
-        return made;
-    }();
-    std::string got_;
-};
-TEST_P(socket_faults_test, file_into_a_full_socket) {
-    fail_everywhere<filling_a_socket>();
-}
-
 /// A wait that ends with its limit looks once more.
 class waiting_with_a_limit : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
         // A number beyond what there is memory for.
         const unique_fd high{::fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 200)};
-        const std::unique_ptr<std::FILE, closer> file{std::tmpfile()};
+        const auto file = testing::temporary_file({});
         if (!high || !file) co_return fail(std::errc::io_error);
         co_await or_return(co_await async_wait_readable(::fileno(file.get())));
         const auto nothing = co_await with_timeout(async_wait_readable(high.get()), 1ms);
@@ -620,37 +359,6 @@ class waiting_with_a_limit : public fault_scenario {
 };
 TEST_P(socket_faults_test, wait_with_a_limit) {
     fail_everywhere<waiting_with_a_limit>();
-}
-
-/// By both writes, which wait for room.
-class filling_a_socket_in_parts : public fault_scenario {
-    static constexpr std::size_t size = 40'000;
-
-    static task<result<>> send(local_stream stream) {
-        const std::string text(size, 'x');
-        for (const_buffer rest{text}; !rest.empty();) {
-            const auto sent = co_await stream.write_some(rest);
-            if (!sent) co_return fail(sent);
-            rest = rest.subspan(*sent);
-        }
-        if (auto sent = co_await async_write_all(stream, text); !sent) co_return fail(sent);
-        co_return stream.shutdown_write();
-    }
-    task<result<>> receive(local_stream& stream) {
-        for (int turns = 5; turns > 0; --turns)
-            co_await yield();
-        co_return co_await testing::read_all(stream, got_);
-    }
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await or_return(ours.set_send_buffer(4096));
-        co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
-        co_return told(got_.size());
-    }
-    std::string got_;
-};
-TEST_P(socket_faults_test, writes_into_a_full_socket) {
-    fail_everywhere<filling_a_socket_in_parts>();
 }
 
 /// With io_uring the kernel sees an operation and its cancel at once.
@@ -712,88 +420,6 @@ class asking_a_broken_writer : public fault_scenario {
 };
 TEST_P(socket_faults_test, broken_writer) {
     fail_everywhere<asking_a_broken_writer>();
-}
-
-/// More connections at once than are accepted ahead on purpose.
-class accepting_far_ahead : public fault_scenario {
-    static constexpr std::size_t count = 80;
-
-    bool knock(const endpoint& at) {
-        clients_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        const linger reset{.l_onoff = 1, .l_linger = 0}; // or they would take all ports
-        ::setsockopt(clients_.back().get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        sockaddr_in to{};
-        to.sin_family = AF_INET;
-        to.sin_port = htons(at.port());
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        return ::connect(clients_.back().get(), reinterpret_cast<const sockaddr*>(&to),
-                         sizeof to) == 0;
-    }
-    task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
-        const auto at = co_await or_return(listener.local_endpoint());
-        clients_.reserve(count);
-        std::size_t accepted = 0;
-        for (const std::size_t wanted : {std::size_t{1}, count}) {
-            while (clients_.size() < wanted) {
-                if (!knock(at)) co_return fail(std::errc::io_error);
-            }
-            for (int turns = 3; turns > 0; --turns)
-                co_await yield();
-            for (; accepted < wanted; ++accepted) {
-                const auto peer = co_await with_timeout(listener.accept(), 100ms);
-                // One of them was dropped, and its client has been told.
-                if (!peer && peer.error() == errc::deadline_exceeded)
-                    co_return fail(std::errc::connection_aborted);
-                if (!peer) co_return fail(peer);
-            }
-        }
-        co_return told(accepted);
-    }
-    std::vector<unique_fd> clients_;
-};
-TEST_P(socket_faults_test, accepting_ahead) {
-    fail_everywhere<accepting_far_ahead>();
-}
-
-/// More operations at once than the ring has entries, before the loop has entered the kernel.
-class filling_the_ring : public fault_scenario {
-    static task<result<std::size_t>> read(local_stream& stream) {
-        std::array<std::byte, 8> bytes{};
-        co_return co_await stream.read_some(bytes);
-    }
-    task<result<std::string>> play() override {
-        std::vector<std::pair<local_stream, local_stream>> pairs;
-        for (int left = 50; left > 0; --left) {
-            pairs.push_back(co_await or_return(local_stream::pair()));
-            const int fd = pairs.back().first.native_handle();
-            if (::send(fd, "word", 4, MSG_NOSIGNAL) != 4) co_return fail(std::errc::io_error);
-        }
-        std::vector<task<result<std::size_t>>> reading;
-        for (auto& [ours, theirs] : pairs)
-            reading.push_back(read(theirs));
-        std::size_t total = 0;
-        for (const auto& count : co_await when_all(std::move(reading)))
-            total += co_await or_return(count);
-        co_return told(total);
-    }
-};
-TEST_P(socket_faults_test, full_ring) {
-    fail_everywhere<filling_the_ring>({.queue_depth = 8});
-}
-
-TEST_P(socket_faults_test, a_kernel_that_wants_its_completions_reaped_first_loses_none) {
-    for (const unsigned at : {1U, 2U, 3U, 4U}) {
-        auto loop = or_throw(event_loop::create({.backend = GetParam(), .queue_depth = 8}));
-        testing::fault_plan plan;
-        plan.fail(testing::call::uring_enter, at, EBUSY);
-        filling_the_ring scene;
-        auto body = [](fault_scenario& played) -> task<> {
-            EXPECT_EQ(co_await played.play(), "200 ");
-        };
-        loop.spawn(body(scene));
-        EXPECT_TRUE(loop.run_for(5s * testing::patience));
-    }
 }
 
 /// What each task waits for, printed for a signal.

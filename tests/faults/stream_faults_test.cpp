@@ -4,7 +4,6 @@
 #include "support/fault_parts.hpp"
 
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -400,16 +399,8 @@ class sending_a_file : public fault_scenario {
             co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
         co_return got_ == content_ ? "all of it" : "something else";
     }
-    struct closer {
-        void operator()(std::FILE* file) const { std::fclose(file); }
-    };
     std::string content_ = noise(30'000);
-    std::unique_ptr<std::FILE, closer> file_ = [this] {
-        std::unique_ptr<std::FILE, closer> made{std::tmpfile()};
-        std::fwrite(content_.data(), 1, content_.size(), made.get());
-        std::fflush(made.get());
-        return made;
-    }();
+    testing::owned_file file_ = testing::temporary_file(content_);
     std::string got_;
 };
 TEST_P(stream_faults_test, send_file) {

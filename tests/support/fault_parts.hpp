@@ -8,11 +8,34 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace simplenet::inline v0::testing {
+
+/// What was asked, as the outcome of a play.
+template <class... Answers>
+std::string told(const Answers&... answers) {
+    std::string text;
+    ((text += std::to_string(answers) + ' '), ...);
+    return text;
+}
+
+struct file_closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using owned_file = std::unique_ptr<std::FILE, file_closer>;
+
+/// A file with `content` that nobody else sees.
+inline owned_file temporary_file(std::string_view content) {
+    owned_file made{std::tmpfile()};
+    std::fwrite(content.data(), 1, content.size(), made.get());
+    std::fflush(made.get());
+    return made;
+}
 
 struct connection {
     tcp_stream client;
