@@ -88,8 +88,9 @@ public:
     /// Chances of all but latency and room: none from here on.
     void be_kind() noexcept;
 
-    /// Called once, when a loop waits for what will never come, or never stops waiting.
-    void (*on_stuck)(void*) = nullptr;
+    /// Called once, when a loop waits for what will never come, or never stops waiting; `why` says
+    /// which.
+    void (*on_stuck)(void*, std::string_view why) = nullptr;
     void* on_stuck_argument = nullptr;
 
     // --- system calls ---
@@ -195,11 +196,12 @@ private:
     void forget_name(node& of);
 
     [[nodiscard]] unsigned readiness(const node& of) const noexcept;
+    [[nodiscard]] unsigned look(node& at) const noexcept;
     /// Something changed about `at`: its epolls hear of it, after a while.
     void tell(node& at);
     void report(node& at);
     int collect(epoll_set& set, std::span<epoll_event> events);
-    void give_up();
+    void give_up(std::string_view why);
 
     random_source random_;
     conditions like_;

@@ -208,13 +208,15 @@ TEST_F(network_test, events_are_edges) {
 }
 
 TEST_F(network_test, waiting_for_nothing_is_told) {
-    int told = 0;
-    net_.on_stuck = [](void* count) { ++*static_cast<int*>(count); };
+    std::string told;
+    net_.on_stuck = [](void* text, std::string_view why) {
+        static_cast<std::string*>(text)->append(why);
+    };
     net_.on_stuck_argument = &told;
     std::array<epoll_event, 1> events{};
 
     EXPECT_EQ(net_.epoll_wait(epoll_.get(), events, std::nullopt), 0);
-    EXPECT_EQ(told, 1);
+    EXPECT_EQ(told, "waits for what never comes");
 }
 
 TEST_F(network_test, a_descriptor_is_nobody_elses) {

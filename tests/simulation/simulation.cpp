@@ -26,12 +26,13 @@ task<> guarded(const scenario& what, world& in) {
     }
 }
 
-/// The loop can wait for nothing: ends it, and tells what its tasks are at.
-void end_stuck_loop(void* argument) {
+/// The scenario will not end by itself: ends it, and tells what its tasks are at.
+void end_stuck_loop(void* argument, std::string_view why) {
     world& in = *static_cast<world*>(argument);
-    std::ostringstream tasks;
-    dump_tasks(tasks);
-    in.expect(false, "the scenario makes no progress:\n" + tasks.str());
+    std::ostringstream text;
+    text << "the scenario " << why << ":\n";
+    dump_tasks(text);
+    in.expect(false, text.str());
     in.loop->stop();
 }
 

@@ -1,0 +1,47 @@
+#pragma once
+// The places of a message, as sendmsg(2) and recvmsg(2) have them.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace simplenet::inline v0::simulation {
+
+[[nodiscard]] inline std::size_t size_of(std::span<const iovec> pieces) noexcept {
+    std::size_t size = 0;
+    for (const iovec& each : pieces)
+        size += each.iov_len;
+    return size;
+}
+
+/// The places of a message, as far as they hold `most` bytes: calls `with` for each.
+template <class With>
+void for_each_piece(std::span<const iovec> pieces, std::size_t most, With with) {
+    for (const iovec& each : pieces) {
+        if (most == 0) return;
+        const std::size_t count = std::min(each.iov_len, most);
+        with(static_cast<std::byte*>(each.iov_base), count);
+        most -= count;
+    }
+}
+
+[[nodiscard]] inline std::span<const iovec> pieces_of(const msghdr& message) noexcept {
+    return {message.msg_iov, message.msg_iovlen};
+}
+
+template <class Value>
+[[nodiscard]] const Value* control_value(const msghdr& message, int level, int type) noexcept {
+    auto& changeable = const_cast<msghdr&>(message); // what CMSG_NXTHDR wants
+    for (cmsghdr* each = CMSG_FIRSTHDR(&changeable); each != nullptr;
+         each = CMSG_NXTHDR(&changeable, each)) {
+        if (each->cmsg_level == level && each->cmsg_type == type) {
+            return reinterpret_cast<const Value*>(CMSG_DATA(each));
+        }
+    }
+    return nullptr;
+}
+
+} // namespace simplenet::inline v0::simulation
