@@ -94,9 +94,9 @@ template <class Stream>
 task<std::error_code> send_content(world& in, Stream& through, flow& what, std::size_t to,
                                    manners how) {
     std::vector<std::byte> bytes;
-    for (std::size_t pieces = 1; what.sent < to; ++pieces) {
+    for (std::size_t writes = 1; what.sent < to; ++writes) {
         // Or what has room for a great deal would get it byte by byte.
-        if (pieces % 1000 == 0 && how.piece < 16'000) how.piece *= 2;
+        if (writes % 1000 == 0 && how.piece < 16'000) how.piece *= 2;
         if (in.random.chance(how.pauses)) {
             const auto paused = co_await async_sleep(in.some_time(how.longest_pause));
             if (!paused) co_return paused.error();
