@@ -92,25 +92,36 @@ private:
     std::span<Slot> into_;
 };
 
-// The bytes of a send are only read, so taking their const away is safe below.
+/// Base of what sends by perform_send(), on top of `Form`: it does not sleep, until that says so.
+template <class Form>
+class sending_operation : public Form {
+protected:
+    explicit sending_operation(io_record* of) noexcept
+        : Form{of, request::perform_write} {
+        this->lease = 0;
+    }
+    // The bytes are only read, so taking their const away is safe.
+    sending_operation(io_record* of, const_buffer from) noexcept
+        : Form{of, request::perform_write, const_cast<std::byte*>(from.data()), from.size()} {
+        this->lease = 0;
+    }
+    // An operation that moves leaves its lease behind.
+    sending_operation(sending_operation&& other) noexcept
+        : Form{std::move(other)} {
+        this->lease = 0;
+    }
+    ~sending_operation() = default;
+};
 
 /// Awaitable of send_to() and send() of UDP.
-class [[nodiscard]] send_datagram_operation final : public some_operation<starts::writes> {
+class [[nodiscard]] send_datagram_operation final
+    : public sending_operation<some_operation<starts::writes>> {
 public:
     send_datagram_operation(io_record* of, const_buffer from, const std::optional<endpoint>& to,
                             const udp_send_options& options) noexcept
-        : some_operation{of, request::perform_write, const_cast<std::byte*>(from.data()),
-                         from.size()}
+        : sending_operation{of, from}
         , to_{to}
-        , options_{options} {
-        lease = 0;
-    }
-    send_datagram_operation(send_datagram_operation&& other) noexcept
-        : some_operation{std::move(other)}
-        , to_{other.to_}
-        , options_{other.options_} {
-        lease = 0;
-    }
+        , options_{options} {}
 
 private:
     bool perform() noexcept override { return perform_send(*this, to_, options_); }
@@ -120,25 +131,17 @@ private:
 };
 
 /// Awaitable of send_segmented().
-class [[nodiscard]] send_segmented_operation final : public whole_operation<starts::writes> {
+class [[nodiscard]] send_segmented_operation final
+    : public sending_operation<whole_operation<starts::writes>> {
 public:
     send_segmented_operation(io_record* of, const_buffer from, std::size_t segment_size,
                              const std::optional<endpoint>& to,
                              const udp_send_options& options) noexcept
-        : whole_operation{of, request::perform_write, const_cast<std::byte*>(from.data()),
-                          from.size()}
+        : sending_operation{of, from}
         , segment_size_{segment_size}
         , to_{to}
         , options_{options} {
         SIMPLENET_EXPECTS(segment_size != 0, "send_segmented() into segments of no size");
-        lease = 0;
-    }
-    send_segmented_operation(send_segmented_operation&& other) noexcept
-        : whole_operation{std::move(other)}
-        , segment_size_{other.segment_size_}
-        , to_{other.to_}
-        , options_{other.options_} {
-        lease = 0;
     }
 
 private:
@@ -152,20 +155,13 @@ private:
 };
 
 /// Awaitable of send_to() and send() of Unix domain datagrams.
-class [[nodiscard]] send_message_operation final : public some_operation<starts::writes> {
+class [[nodiscard]] send_message_operation final
+    : public sending_operation<some_operation<starts::writes>> {
 public:
     send_message_operation(io_record* of, const_buffer from,
                            const std::optional<local_endpoint>& to) noexcept
-        : some_operation{of, request::perform_write, const_cast<std::byte*>(from.data()),
-                         from.size()}
-        , to_{to} {
-        lease = 0;
-    }
-    send_message_operation(send_message_operation&& other) noexcept
-        : some_operation{std::move(other)}
-        , to_{other.to_} {
-        lease = 0;
-    }
+        : sending_operation{of, from}
+        , to_{to} {}
 
 private:
     bool perform() noexcept override { return perform_send(*this, to_, retry_); }
@@ -176,18 +172,12 @@ private:
 
 /// Awaitable of send_batch().
 template <class Slot>
-class [[nodiscard]] send_batch_operation final : public whole_operation<starts::writes> {
+class [[nodiscard]] send_batch_operation final
+    : public sending_operation<whole_operation<starts::writes>> {
 public:
     send_batch_operation(io_record* of, std::span<const Slot> from) noexcept
-        : whole_operation{of, request::perform_write}
-        , from_{from} {
-        lease = 0;
-    }
-    send_batch_operation(send_batch_operation&& other) noexcept
-        : whole_operation{std::move(other)}
-        , from_{other.from_} {
-        lease = 0;
-    }
+        : send_batch_operation::sending_operation{of}
+        , from_{from} {}
 
 private:
     bool perform() noexcept override { return perform_send(*this, from_, retry_); }
