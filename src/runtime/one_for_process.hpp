@@ -24,6 +24,7 @@ public:
     [[nodiscard]] static Object& get(std::atomic<Object*>& current, Make make) {
         Object* known = current.load(std::memory_order_acquire);
         while (known == nullptr || known->process_ != ::getpid()) {
+            // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `current` has it.
             std::unique_ptr<Object> made = make();
             made->inherited_ = known;
             if (current.compare_exchange_strong(known, made.get())) return *made.release();
@@ -31,11 +32,12 @@ public:
         return *known;
     }
 
-protected:
+private:
+    friend Object; // so that it is the base of no other class
+
     one_for_process() noexcept = default;
     ~one_for_process() = default;
 
-private:
     const pid_t process_ = ::getpid();
     Object* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
 };
