@@ -100,11 +100,11 @@ private:
 /// What the coroutines of one connection share. A part of the frame of race(), which outlives the
 /// others.
 struct contest {
-    contest(std::string host_, std::uint16_t port_, const connect_options& options_)
-        : host{std::move(host_)}
-        , port{port_}
-        , options{options_}
-        , plan{{options_.attempt_delay, options_.resolution_delay}} {}
+    contest(std::string to, std::uint16_t at, const connect_options& how)
+        : host{std::move(to)}
+        , port{at}
+        , options{how}
+        , plan{{how.attempt_delay, how.resolution_delay}} {}
 
     std::string host;
     std::uint16_t port;

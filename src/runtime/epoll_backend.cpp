@@ -262,7 +262,7 @@ private:
 
     /// The record that `event` is about, or null.
     [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
-        const watched& slot = slots_.data()[static_cast<std::uint32_t>(event.data.u64)];
+        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
         // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
         // its slot has another generation.
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
@@ -274,7 +274,7 @@ private:
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
     void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
-            const watched& slot = slots_.data()[static_cast<std::uint32_t>(event->data.u64)];
+            const watched& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
             // Leaves for good, so that the loop of the usual events calls nothing.
             if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
                 [[unlikely]]

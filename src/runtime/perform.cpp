@@ -55,12 +55,12 @@ bool receive_failed(operation& op, ssize_t count) noexcept {
     return true;
 }
 
-bool send_failed(operation& op, ssize_t count) noexcept {
-    if (count == -EAGAIN) {
+bool send_failed(operation& op, ssize_t outcome) noexcept {
+    if (outcome == -EAGAIN) {
         op.record->writable = false;
         return false;
     }
-    op.error = static_cast<int>(-count);
+    op.error = static_cast<int>(-outcome);
     return true;
 }
 
@@ -101,7 +101,7 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
 namespace {
 
 /// What one turn sends of a file: so long the others wait, and so rarely the kernel is asked.
-constexpr std::size_t file_bytes_per_turn = 256 * 1024;
+constexpr std::size_t file_bytes_per_turn = std::size_t{256} * 1024;
 
 bool attempt_send_file(send_file_operation& op) noexcept {
     if (op.moved == op.size) return true;

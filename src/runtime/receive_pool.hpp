@@ -16,7 +16,8 @@ namespace simplenet::inline v0::detail {
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
 public:
-    static constexpr std::size_t buffer_size = 16 * 1024; // bytes; docs/development/decisions/0010
+    // Bytes; docs/development/decisions/0010.
+    static constexpr std::size_t buffer_size = std::size_t{16} * 1024;
     static constexpr std::uint32_t none = 0xffffffff;
 
     /// Told when a buffer comes back. Loop thread only.

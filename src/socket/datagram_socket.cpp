@@ -336,7 +336,7 @@ ssize_t send_runs(int fd, std::span<const outgoing_datagram> from, std::size_t m
     const int outcome = sys::sendmmsg(fd, std::span{messages}.first(count));
     if (outcome < 0) return outcome;
     const auto sent = std::span{lengths}.first(static_cast<std::size_t>(outcome));
-    return std::accumulate(sent.begin(), sent.end(), ssize_t{0});
+    return static_cast<ssize_t>(std::accumulate(sent.begin(), sent.end(), std::size_t{0}));
 }
 
 /// All of a batch, by `attempt`, as long as the socket takes it.

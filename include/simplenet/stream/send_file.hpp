@@ -23,7 +23,7 @@ namespace detail {
 [[nodiscard]] result<std::size_t> read_file(int fd, std::uint64_t offset,
                                             mutable_buffer into) noexcept;
 
-inline constexpr std::size_t file_block = 64 * 1024; // bytes
+inline constexpr std::size_t file_block = std::size_t{64} * 1024; // bytes
 
 /// From what sendfile(2) does not take, or to what is no socket. `done` bytes have gone already.
 template <class Stream>

@@ -241,7 +241,7 @@ inline constexpr bool is_write_half<write_half<S>> = true;
 struct detail::split_access {
     template <class S>
     static std::pair<read_half<S>, write_half<S>> split(S&& stream) {
-        auto* const shared = new shared_stream<S>{std::move(stream)};
+        auto* const shared = new shared_stream<S>{std::forward<S>(stream)};
         return {read_half<S>{*shared}, write_half<S>{*shared}};
     }
     template <class S>

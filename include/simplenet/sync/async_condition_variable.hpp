@@ -40,7 +40,7 @@ protected:
         : condition_{&condition}
         , guard_{&held} {}
     condition_waiter(condition_waiter&& other) noexcept
-        : waiter{std::move(other)}
+        : waiter{}
         , list_hook<in_condition>{}
         , condition_{other.condition_}
         , guard_{other.guard_} {}
