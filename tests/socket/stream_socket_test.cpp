@@ -3,7 +3,9 @@
 #include "support/flavours.hpp"
 #include "support/signal_storm.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -269,9 +271,9 @@ TYPED_TEST(whole_transfers_test, write_all_of_many_buffers_keeps_their_order) {
     std::string whole(std::size_t{6} << 20, ' ');
     std::vector<const_buffer> parts;
     for (std::size_t at = 0, size = 0; at < whole.size(); at += size, size = (size + 7) % 5003) {
-        std::fill(whole.begin() + static_cast<std::ptrdiff_t>(at), whole.end(),
-                  static_cast<char>('a' + parts.size() % 26));
-        parts.push_back(const_buffer{whole}.subspan(at).first(std::min(size, whole.size() - at)));
+        const std::size_t count = std::min(size, whole.size() - at);
+        std::memset(whole.data() + at, static_cast<int>('a' + parts.size() % 26), count);
+        parts.push_back(const_buffer{whole}.subspan(at).first(count));
     }
     parts.push_back(const_buffer{whole}.subspan(whole.size()));
 
