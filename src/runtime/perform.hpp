@@ -66,8 +66,8 @@ inline constexpr int most_tries = 16;
 /// Of a count that is not positive: whether it ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
 
-/// A receive() by recv(2) into `buffer` of `pool`, which keeps it if it gets bytes. The outcome is
-/// that of recv(2).
+/// A receive() by recv(2) into `buffer` of `pool`, which is the operation's if bytes came and else
+/// still the caller's. The outcome is that of recv(2).
 [[nodiscard]] inline ssize_t receive_into(operation& op, const receive_pool& pool,
                                           std::uint32_t buffer) noexcept {
     std::byte* const memory = pool.memory(buffer);

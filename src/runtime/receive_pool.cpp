@@ -16,10 +16,10 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
 }
 
-result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
+result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told, std::size_t more) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
-    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
+    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768 - more) + more;
     int error = 0;
     void* const memory = sys::map_memory(count * buffer_size, MAP_NORESERVE, error);
     if (memory == nullptr) return fail(std::error_code{error, std::system_category()});

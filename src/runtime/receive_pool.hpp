@@ -30,7 +30,9 @@ public:
     };
 
     /// @param bytes  What it may grow to.
-    [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told);
+    /// @param more  Buffers beyond that.
+    [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told,
+                                                      std::size_t more = 0);
     /// Who is told from here on; null: nobody.
     void tell(listener* told) noexcept { listener_ = told; }
     /// The loop lets go; leases may remain.
@@ -58,6 +60,7 @@ public:
     /// A held buffer leaves the loop's books for a lease.
     void lend() noexcept { ++leases_; }
     void release(std::uint32_t buffer) noexcept;
+    [[nodiscard]] std::size_t lent() const noexcept { return leases_; }
 
     [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
         return memory_ + buffer * buffer_size;

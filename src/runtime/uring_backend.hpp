@@ -221,7 +221,8 @@ private:
     [[gnu::noinline]] void unusual_receive_completed(io_record& record,
                                                      uring::completion seen) noexcept;
 
-    /// Every buffer is held: waits for one to come back, unless the reader brought memory.
+    /// Every buffer is held: waits for one to come back, unless the reader brought memory. Only
+    /// with bytes to receive, or an idle stream would get a buffer that others need.
     void starve(io_record& record) noexcept;
     static void unstarve(io_record& record) noexcept {
         if (!record.starved) return; // a listener's place may be in another list
@@ -250,7 +251,7 @@ private:
     }
 
     /// Of a record for which the kernel receives nothing: what is there now.
-    static bool attempt_direct(operation& op) noexcept;
+    bool attempt_direct(operation& op) noexcept;
     bool attempt_last(operation& op) noexcept;
 
     void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
@@ -318,15 +319,18 @@ private:
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
     }
-    /// Gives the kernel up to `count` buffers that it does not have, and the last one only if it
-    /// has none. False if there are none.
+    /// Gives the kernel up to `count` buffers that it never had. False if there are none.
     bool post_buffers(std::uint32_t count) noexcept;
     /// A buffer is empty again: to the kernel, and to the stream that waits longest.
     void give_back(std::uint32_t buffer) noexcept {
         post_buffer(buffer);
         serve_starved();
     }
-    void buffer_returned() noexcept override;
+    void buffer_returned() noexcept override {
+        const std::uint32_t buffer = pool_->claim();
+        if (spare_ != receive_pool::none) return give_back(buffer);
+        spare_ = buffer;
+    }
 
     // --- accepting ---
 
@@ -344,6 +348,8 @@ private:
     uring::buffer_ring buffers_; // outlives the ring, which uses it
     uring::ring ring_;
     receive_pool* pool_ = nullptr;
+    // Never posted: for attempt_last(). Away while a lease holds what it was used for.
+    std::uint32_t spare_ = receive_pool::none;
     unique_fd wake_;
     unique_fd embed_;              // readable when a completion is due; only for native_handle()
     std::atomic<int> handle_ = -1; // the same, for wake()

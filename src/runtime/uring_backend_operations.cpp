@@ -127,6 +127,8 @@ void uring_backend::submit_receive(operation& op, int flags) noexcept {
         io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, flags);
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
+        op.record->has_bytes = posted_ == 0 && flags == 0;
+        if (op.record->has_bytes) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     } else {
         io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
                            std::min<std::size_t>(op.size - op.moved, INT_MAX), flags);
@@ -227,11 +229,12 @@ void uring_backend::finish(operation& op) noexcept {
     if (outcome == -ECANCELED && op.stopped == stop_reason::deadline &&
         op.kind != request::connect) {
         // The last attempt counts: there may have been room, or bytes, before the cancel was
-        // worked on.
+        // worked on. A connect has no attempts.
         if (op.kind == request::receive) return submit_receive(op, MSG_DONTWAIT);
         return loop_.attempt_later(op);
     }
     if (outcome == -ENOBUFS && op.kind == request::receive) {
+        if (op.stopped == stop_reason::deadline) return loop_.attempt_later(op); // has a spare one
         if (!wanted) return loop_.complete(op, ECANCELED);
         return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
     }

@@ -88,6 +88,7 @@ void uring_backend::arm_receive(io_record& record) noexcept {
     entry.buf_group = receive_group;
     entry.user_data = tagged(&record, subject::receive);
     record.armed = record.receiving = true;
+    record.has_bytes = false;
     hold(record);
 }
 
@@ -164,6 +165,8 @@ void uring_backend::starve(io_record& record) noexcept {
     if (record.reader->kind != request::receive) return submit_receive(*record.reader);
     // One came back between the kernel's refusal and now, and there may be no other.
     if (posted_ != 0) return arm_receive(record);
+    // The kernel looks for a buffer before it looks for bytes, unless it is asked to wait for them.
+    if (!std::exchange(record.has_bytes, false)) return submit_receive(*record.reader);
     record.starved = true;
     starved_.push_back(record);
 }
@@ -172,8 +175,8 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
     io_record& record = *op.record;
     if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
     if (op.kind == request::receive) {
-        record.readable = false; // only the kernel has buffers
-        return false;
+        record.readable = false; // the kernel has the buffers
+        return op.stopped == stop_reason::deadline && attempt_last(op);
     }
     if (op.moved == op.size) return true;
     const std::size_t size = op.size - op.moved;
@@ -194,11 +197,14 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.record->armed || loop_.dying || op.kind == request::accept) return false;
     if (op.kind != request::receive) return attempt_direct(op);
-    const std::uint32_t buffer = pool_->claim();
+    // With leases on all that the program has asked for there is none, as on epoll.
+    if (pool_->lent() + 1 >= pool_->count()) return false;
+    std::uint32_t buffer = std::exchange(spare_, receive_pool::none);
+    if (buffer == receive_pool::none) buffer = pool_->claim();
     if (buffer == receive_pool::none) return false;
     const ssize_t count = receive_into(op, *pool_, buffer);
     if (count > 0) return true;
-    pool_->give_back(buffer); // and not to the kernel, which has enough
+    spare_ = buffer;
     return receive_failed(op, count);
 }
 
@@ -254,20 +260,9 @@ bool uring_backend::post_buffers(std::uint32_t count) noexcept {
     for (std::uint32_t done = 0; done < count; ++done) {
         const std::uint32_t buffer = pool_->claim();
         if (buffer == receive_pool::none) return done != 0;
-        if (!pool_->has_free() && posted_ != 0) { // the last: see buffer_returned()
-            pool_->give_back(buffer);
-            return done != 0;
-        }
         post_buffer(buffer);
     }
     return true;
-}
-
-void uring_backend::buffer_returned() noexcept {
-    const std::uint32_t buffer = pool_->claim();
-    // The kernel gets the last one only if somebody waits for it: attempt_last() needs one too.
-    if (!pool_->has_free() && posted_ != 0 && starved_.empty()) return pool_->give_back(buffer);
-    give_back(buffer);
 }
 
 } // namespace simplenet::inline v0::detail

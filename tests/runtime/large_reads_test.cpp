@@ -336,6 +336,26 @@ TEST_P(large_reads_test, what_is_there_beats_a_deadline_while_they_begin) {
     }
 }
 
+/// Two streams at once, so that the kernel is given the second buffer of a pool as well.
+task<> use_two_buffers() {
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    const auto read = [&](tcp_stream& stream) -> task<> {
+        std::array<char, 8> bytes;
+        EXPECT_TRUE(co_await stream.read_some(bytes));
+    };
+    first.send("1");
+    second.send("1");
+    co_await read(one);
+    co_await read(two);
+    auto waiting = spawn(read(two));
+    co_await testing::turns(5);
+    first.send("2");
+    second.send("2");
+    co_await waiting;
+    co_await read(one);
+}
+
 // The same of a stream that has received as much ahead as it may, and of pools of which the kernel
 // has all that it may have.
 TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received_ahead) {
@@ -344,6 +364,7 @@ TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received
             constexpr std::array<std::size_t, 3> pools{16 << 20, 1 << 20, 32 << 10};
             remake_loop({.read_ahead = 1, .receive_pool = pools[round / 30]});
         }
+        run(use_two_buffers);
         const bool leases = round % 2 != 0;
         auto [ours, theirs] = connect_raw();
         run([&]() -> task<> {

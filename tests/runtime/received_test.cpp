@@ -50,6 +50,28 @@ protected:
         }
         co_return held;
     }
+
+    static task<> do_nothing() { co_return; }
+
+    /// The outcome of `receive`, whose limit the loop has noticed when "there" comes, before the
+    /// kernel knows of it. On epoll that was the last attempt.
+    template <class Peer, class Receive, class Meanwhile = task<> (*)()>
+    static task<std::error_code> late_bytes(Peer& theirs, Receive receive,
+                                            Meanwhile meanwhile = do_nothing) {
+        const auto limit = std::chrono::steady_clock::now() + 20ms;
+        auto receiving = spawn(receive(limit));
+        co_await turns(5);
+        co_await meanwhile();
+        testing::pass(limit);
+        co_await turns(1);
+        theirs.send("there");
+        const auto outcome = co_await receiving;
+        if (outcome) {
+            EXPECT_NE(GetParam(), backend::io_uring);
+            EXPECT_EQ(outcome, errc::deadline_exceeded);
+        }
+        co_return outcome;
+    }
 };
 
 // --- the lease -----------------------------------------------------------------------------------
@@ -219,38 +241,80 @@ TEST_P(received_test, a_stream_waits_for_a_buffer_when_all_are_held) {
     });
 }
 
+// With io_uring each idle stream that had come first took the turn of one with bytes, for ever.
+TEST_P(received_test, who_has_nothing_to_receive_takes_no_buffer_from_who_has) {
+    remake_with_smallest_pool();
+    auto [idle, silent] = connect_raw();
+    auto [idle_local, silent_local] = testing::connect_raw_local();
+    auto [ours, theirs] = connect_raw();
+    const auto receive = [](auto& stream) -> task<> { EXPECT_TRUE(co_await stream.receive()); };
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        auto first = spawn(receive(idle));
+        auto second = spawn(receive(idle_local));
+        co_await turns(5);
+        theirs.send("bytes");
+        auto third = spawn(receive(ours));
+        co_await turns(5);
+        held.pop_back();
+        co_await third;
+        silent.send("1");
+        co_await first;
+        silent_local.send("2");
+        co_await second;
+    });
+}
+
 // A read brings its own memory then. With io_uring its entry was taken back by the deadline, and
 // what came before the kernel had done so did not count.
 TEST_P(received_test, bytes_beat_the_deadline_of_a_read_that_goes_on_while_all_are_held) {
     remake_with_smallest_pool();
     for (const bool exactly : {false, true}) {
         auto [ours, theirs] = connect_raw();
+        std::array<char, 5> buffer{};
         run([&]() -> task<> {
             const auto held = co_await hold_everything();
-            const auto limit = std::chrono::steady_clock::now() + 5ms;
-            std::array<char, 5> buffer{};
-            std::error_code outcome;
-            auto reading = spawn([&]() -> task<> {
-                if (exactly) {
-                    outcome =
-                        error_of(co_await with_deadline(async_read_exact(ours, buffer), limit));
-                } else {
-                    outcome = error_of(co_await with_deadline(ours.read_some(buffer), limit));
-                }
-            });
-            co_await turns(5);
-            testing::pass(limit);
-            co_await turns(1); // the limit is noticed; on epoll that was the last attempt
-            theirs.send("there");
-            co_await reading;
-            if (outcome) {
-                EXPECT_NE(GetParam(), backend::io_uring);
-                EXPECT_EQ(outcome, errc::deadline_exceeded);
-                EXPECT_TRUE(co_await async_read_exact(ours, buffer)); // nothing was lost
+            const auto read = [&](auto limit) -> task<std::error_code> {
+                if (exactly)
+                    co_return error_of(
+                        co_await with_deadline(async_read_exact(ours, buffer), limit));
+                co_return error_of(co_await with_deadline(ours.read_some(buffer), limit));
+            };
+            const auto outcome = co_await late_bytes(theirs, read);
+            if (outcome) { // nothing was lost
+                EXPECT_TRUE(co_await async_read_exact(ours, buffer));
             }
             EXPECT_EQ((std::string_view{buffer.data(), buffer.size()}), "there");
         });
     }
+}
+
+// The kernel has no buffer left to receive into: one more is kept for this.
+TEST_P(received_test, bytes_beat_the_deadline_of_a_receive_while_others_are_received_ahead) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = testing::connect_raw_local();
+    run([&]() -> task<> {
+        received held;
+        const auto use_both = [&]() -> task<> {
+            filling.send("held");
+            if (auto lease = co_await unread.receive()) held = *std::move(lease);
+            filling.send("ahead");
+            co_await turns(5);
+        };
+        const auto receive = [&](auto limit) -> task<std::error_code> {
+            const auto lease = co_await with_deadline(ours.receive(), limit);
+            if (lease) {
+                EXPECT_EQ(text_of(*lease), "there");
+            }
+            co_return error_of(lease);
+        };
+        if (co_await late_bytes(theirs, receive, use_both)) { // nothing was lost
+            EXPECT_TRUE(co_await ours.receive());
+        }
+        EXPECT_EQ(text_of(held), "held");
+        EXPECT_TRUE(co_await unread.receive());
+    });
 }
 
 TEST_P(received_test, waiting_for_a_buffer_does_not_spin) {

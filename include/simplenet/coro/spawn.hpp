@@ -123,7 +123,7 @@ public:
     /// The handle lets go: an exception that is or comes there is nobody's.
     void drop() noexcept {
         held_ = false;
-        if (!taken_ && done() && joiner_ == nullptr) report(); // usually it was
+        if (!taken_ && done() && joiner_ == nullptr) report(); // usually it was taken
         release();
     }
 
