@@ -346,7 +346,7 @@ class waiting_with_a_limit : public fault_scenario {
         auto ends = co_await or_return(co_await make_connection());
         // A number beyond what there is memory for.
         const unique_fd high{::fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 200)};
-        const auto file = testing::temporary_file({});
+        const auto file = testing::temporary_file("");
         if (!high || !file) co_return fail(std::errc::io_error);
         co_await or_return(co_await async_wait_readable(::fileno(file.get())));
         const auto nothing = co_await with_timeout(async_wait_readable(high.get()), 1ms);
