@@ -145,6 +145,8 @@ inside() {
         set -e
         system=$1 ccache_dir=$2
         shift 2
+        # A mount point, so that what runs inside can have mounts of its own.
+        mount --bind "$system" "$system"
         mount -t proc proc "$system/proc"
         mount --rbind /sys "$system/sys"
         mount --rbind /dev "$system/dev"
@@ -209,7 +211,7 @@ readme_cell() {
 # build_cell <name> <suite> <compiler> <library> <type> <kind> <io_uring>
 build_cell() {
     local name=$1 suite=$2 compiler=$3 library=$4 type=$5 kind=$6 uring=$7
-    local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd socat)
+    local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd socat netbase)
     # No debug information: it is half of the time of a build without optimisation.
     local options=(-DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_DEBUG=-O0
         -DCMAKE_CXX_COMPILER="$compiler" -DSIMPLENET_WERROR=ON)

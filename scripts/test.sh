@@ -77,6 +77,9 @@ has_sanitizers() {
     echo "int main() {}" | "$1" -fsanitize=address,undefined -x c++ - -o "$work/sanitized" 2>/dev/null
 }
 
+# The names localhost and http, which a minimal system does not have.
+knows_names() { [[ -s /etc/hosts && -s /etc/services ]]; }
+
 headline "Tools"
 notes=()
 kept=()
@@ -94,6 +97,7 @@ done
 presets=("${kept[@]}")
 want_build_tools
 want libgmock-dev have_header gmock/gmock.h
+want netbase knows_names
 want python3 have python3
 # Peers of the examples.
 want curl have curl
