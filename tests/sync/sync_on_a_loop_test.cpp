@@ -77,7 +77,7 @@ TEST_P(sync_on_a_loop_test, deadlines_end_the_waits) {
 TEST_P(sync_on_a_loop_test, a_deadline_that_finds_the_value_on_its_way_is_too_late) {
     run([&]() -> task<> {
         channel<int> numbers{1};
-        const auto deadline = event_loop::clock::now() + 1ms;
+        const auto deadline = event_loop::clock::now() + 50ms; // not before the value
         auto receiver = spawn([&]() -> task<int> {
             co_return (co_await with_deadline(numbers.receive(), deadline)).value_or(-1);
         });
