@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -95,12 +96,21 @@ TEST_P(network_faults_test, group_of_clients) {
 }
 
 class being_refused : public fault_scenario {
+    /// Of a socket that does not listen, and keeps others from doing so there.
+    static endpoint taken_address(const unique_fd& socket) {
+        sockaddr_in at{.sin_family = AF_INET};
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof at;
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), size);
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size);
+        return endpoint::loopback(ntohs(at.sin_port));
+    }
     task<result<std::string>> play() override {
         auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
-        const auto at = co_await or_return(listener.local_endpoint());
         listener.close();
         co_await listener.closed();
-        const auto stream = co_await async_connect(at);
+        const unique_fd taken{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        const auto stream = co_await async_connect(taken_address(taken));
         if (!stream && stream.error() != std::errc::connection_refused) co_return fail(stream);
         co_return stream ? "connected" : "refused";
     }
