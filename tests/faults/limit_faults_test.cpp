@@ -85,15 +85,14 @@ TEST_P(limit_faults_test, refused_descriptors) {
     fail_everywhere<refusing_descriptors>();
 }
 
-/// A file, into a socket that is full.
+/// More than a socket takes, to a peer that reads late.
 class filling_a_socket : public fault_scenario {
+protected:
     static constexpr std::size_t size = 40'000;
 
-    task<result<>> send(local_stream stream) {
-        const auto sent = co_await async_send_file(stream, ::fileno(file_.get()), 0, size);
-        if (!sent) co_return fail(sent);
-        co_return stream.shutdown_write();
-    }
+private:
+    virtual task<result<>> send(local_stream stream) = 0;
+
     task<result<>> receive(local_stream& stream) {
         for (int turns = 5; turns > 0; --turns)
             co_await yield();
@@ -105,18 +104,24 @@ class filling_a_socket : public fault_scenario {
         co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
         co_return told(got_.size());
     }
-    testing::owned_file file_ = testing::temporary_file(std::string(size, 'x'));
     std::string got_;
 };
+
+class filling_it_with_a_file : public filling_a_socket {
+    task<result<>> send(local_stream stream) override {
+        const auto sent = co_await async_send_file(stream, ::fileno(file_.get()), 0, size);
+        if (!sent) co_return fail(sent);
+        co_return stream.shutdown_write();
+    }
+    testing::owned_file file_ = testing::temporary_file(std::string(size, 'x'));
+};
 TEST_P(limit_faults_test, file_into_a_full_socket) {
-    fail_everywhere<filling_a_socket>();
+    fail_everywhere<filling_it_with_a_file>();
 }
 
 /// By both writes, which wait for room.
-class filling_a_socket_in_parts : public fault_scenario {
-    static constexpr std::size_t size = 40'000;
-
-    static task<result<>> send(local_stream stream) {
+class filling_it_in_parts : public filling_a_socket {
+    task<result<>> send(local_stream stream) override {
         const std::string text(size, 'x');
         for (const_buffer rest{text}; !rest.empty();) {
             const auto sent = co_await stream.write_some(rest);
@@ -126,21 +131,9 @@ class filling_a_socket_in_parts : public fault_scenario {
         if (auto sent = co_await async_write_all(stream, text); !sent) co_return fail(sent);
         co_return stream.shutdown_write();
     }
-    task<result<>> receive(local_stream& stream) {
-        for (int turns = 5; turns > 0; --turns)
-            co_await yield();
-        co_return co_await testing::read_all(stream, got_);
-    }
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await or_return(ours.set_send_buffer(4096));
-        co_await or_return(co_await gather(send(std::move(ours)), receive(theirs)));
-        co_return told(got_.size());
-    }
-    std::string got_;
 };
 TEST_P(limit_faults_test, writes_into_a_full_socket) {
-    fail_everywhere<filling_a_socket_in_parts>();
+    fail_everywhere<filling_it_in_parts>();
 }
 
 /// More connections at once than are accepted ahead on purpose.
