@@ -234,7 +234,8 @@ void uring_backend::finish(operation& op) noexcept {
         return loop_.attempt_later(op);
     }
     if (outcome == -ENOBUFS && op.kind == request::receive) {
-        if (op.stopped == stop_reason::deadline) return loop_.attempt_later(op); // has a spare one
+        if (op.stopped == stop_reason::deadline)
+            return loop_.attempt_later(op); // perhaps a spare one
         if (!wanted) return loop_.complete(op, ECANCELED);
         return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
     }
