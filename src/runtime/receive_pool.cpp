@@ -16,33 +16,37 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
 }
 
-result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told, std::size_t more) {
-    // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
+result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told, bool twice) {
+    // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)); twice that have
+    // numbers of 16 bits, as it wants.
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
-    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768 - more) + more;
+    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
+    const std::size_t total = twice ? 2 * count : count;
     int error = 0;
-    void* const memory = sys::map_memory(count * buffer_size, MAP_NORESERVE, error);
+    void* const memory = sys::map_memory(total * buffer_size, MAP_NORESERVE, error);
     if (memory == nullptr) return fail(std::error_code{error, std::system_category()});
     try {
         return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
-                                told};
+                                static_cast<std::uint32_t>(total), told};
     } catch (...) {
-        sys::unmap_memory(memory, count * buffer_size);
+        sys::unmap_memory(memory, total * buffer_size);
         throw;
     }
 }
 
-receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* told)
+receive_pool::receive_pool(std::byte* memory, std::uint32_t count, std::uint32_t total,
+                           listener* told)
     : memory_{memory}
     , count_{count}
+    , out_{total}
     , listener_{told}
-    , slots_(count) {
-    for (std::uint32_t buffer = count; buffer-- > 0;)
+    , slots_(total) {
+    for (std::uint32_t buffer = total; buffer-- > 0;)
         give_back(buffer);
 }
 
 receive_pool::~receive_pool() {
-    sys::unmap_memory(memory_, count_ * buffer_size);
+    sys::unmap_memory(memory_, slots_.size() * buffer_size);
 }
 
 void receive_pool::abandon() noexcept {

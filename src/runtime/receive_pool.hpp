@@ -30,9 +30,9 @@ public:
     };
 
     /// @param bytes  What it may grow to.
-    /// @param more  Buffers beyond that.
+    /// @param twice  And as many buffers again, which only claim_last() hands out.
     [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told,
-                                                      std::size_t more = 0);
+                                                      bool twice = false);
     /// Who is told from here on; null: nobody.
     void tell(listener* told) noexcept { listener_ = told; }
     /// The loop lets go; leases may remain.
@@ -41,16 +41,19 @@ public:
     receive_pool(const receive_pool&) = delete;
     receive_pool& operator=(const receive_pool&) = delete;
 
-    /// A free buffer, or none. The last one given back comes first: it is warm.
-    [[nodiscard]] std::uint32_t claim() noexcept {
-        if (free_ == none) return none;
-        const std::uint32_t buffer = free_;
-        free_ = slots_[buffer].next;
-        return buffer;
+    /// A free buffer, or none if as many are out as there may be. The last one given back comes
+    /// first: it is warm.
+    [[nodiscard]] std::uint32_t claim() noexcept { return has_free() ? take() : none; }
+    /// For a lease that cannot wait for one to come back. Where there are twice as many: none only
+    /// if leases hold, or are about to, as many as there may be. What is out for anything else came
+    /// from claim(), so one is left.
+    [[nodiscard]] std::uint32_t claim_last() noexcept {
+        return leases_ < count_ && out_ < slots_.size() ? take() : none;
     }
     void give_back(std::uint32_t buffer) noexcept {
         slots_[buffer].next = free_;
         free_ = buffer;
+        --out_;
     }
     /// The same, and tells.
     void return_unused(std::uint32_t buffer) noexcept {
@@ -60,13 +63,13 @@ public:
     /// A held buffer leaves the loop's books for a lease.
     void lend() noexcept { ++leases_; }
     void release(std::uint32_t buffer) noexcept;
-    [[nodiscard]] std::size_t lent() const noexcept { return leases_; }
 
     [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
         return memory_ + buffer * buffer_size;
     }
+    /// Buffers that claim() hands out.
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-    [[nodiscard]] bool has_free() const noexcept { return free_ != none; }
+    [[nodiscard]] bool has_free() const noexcept { return out_ < count_; }
 
     // Of a buffer that is queued on a stream.
     struct slot {
@@ -77,11 +80,19 @@ public:
     [[nodiscard]] slot& at(std::uint32_t buffer) noexcept { return slots_[buffer]; }
 
 private:
-    receive_pool(std::byte* memory, std::uint32_t count, listener* told);
+    receive_pool(std::byte* memory, std::uint32_t count, std::uint32_t total, listener* told);
     ~receive_pool();
+
+    std::uint32_t take() noexcept {
+        ++out_;
+        const std::uint32_t buffer = free_;
+        free_ = slots_[buffer].next;
+        return buffer;
+    }
 
     std::byte* memory_;
     std::uint32_t count_;
+    std::uint32_t out_;         // buffers that are not free
     std::uint32_t free_ = none; // linked through the slots
     std::size_t leases_ = 0;
     bool abandoned_ = false;

@@ -24,11 +24,10 @@ result<> uring_backend::open(const loop_options& options) {
     const int wake = sys::eventfd(0);
     if (wake < 0) return fail(sys::error_from(wake));
     wake_.reset(wake);
-    auto pool = receive_pool::create(options.receive_pool, this, 1);
+    auto pool = receive_pool::create(options.receive_pool, this, true);
     if (!pool) return fail(pool);
     pool_ = *pool;
-    spare_ = pool_->claim();
-    if (const int outcome = buffers_.open(ring_, pool_->count() - 1, receive_group); outcome != 0) {
+    if (const int outcome = buffers_.open(ring_, pool_->count(), receive_group); outcome != 0) {
         return fail(sys::error_from(outcome));
     }
     // All that fits into the queue, so that set_aside() allocates only for what the kernel kept

@@ -134,7 +134,7 @@ private:
 
     /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
     /// buffer that the kernel takes when there is something.
-    void submit_receive(operation& op, int flags = 0) noexcept;
+    void submit_receive(operation& op) noexcept;
 
     /// For what no entry can do, or does better (docs/development/decisions/0014): to be attempted
     /// when the socket is ready.
@@ -252,6 +252,7 @@ private:
 
     /// Of a record for which the kernel receives nothing: what is there now.
     bool attempt_direct(operation& op) noexcept;
+    bool attempt_receive(operation& op) noexcept;
     bool attempt_last(operation& op) noexcept;
 
     void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
@@ -327,9 +328,9 @@ private:
         serve_starved();
     }
     void buffer_returned() noexcept override {
+        // None: it makes up for one that a last attempt has taken.
         const std::uint32_t buffer = pool_->claim();
-        if (spare_ != receive_pool::none) return give_back(buffer);
-        spare_ = buffer;
+        if (buffer != receive_pool::none) give_back(buffer);
     }
 
     // --- accepting ---
@@ -348,8 +349,6 @@ private:
     uring::buffer_ring buffers_; // outlives the ring, which uses it
     uring::ring ring_;
     receive_pool* pool_ = nullptr;
-    // Never posted: for attempt_last(). Away while a lease holds what it was used for.
-    std::uint32_t spare_ = receive_pool::none;
     unique_fd wake_;
     unique_fd embed_;              // readable when a completion is due; only for native_handle()
     std::atomic<int> handle_ = -1; // the same, for wake()

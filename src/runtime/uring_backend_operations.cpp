@@ -121,17 +121,17 @@ void uring_backend::submit_connect(operation& op) noexcept {
     entry.user_data = tagged(&op, subject::operation);
 }
 
-void uring_backend::submit_receive(operation& op, int flags) noexcept {
+void uring_backend::submit_receive(operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     if (op.kind == request::receive) {
-        io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, flags);
+        io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
-        op.record->has_bytes = posted_ == 0 && flags == 0;
+        op.record->has_bytes = posted_ == 0;
         if (op.record->has_bytes) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     } else {
         io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
-                           std::min<std::size_t>(op.size - op.moved, INT_MAX), flags);
+                           std::min<std::size_t>(op.size - op.moved, INT_MAX), 0);
     }
     entry.user_data = tagged(&op, subject::operation);
 }
@@ -226,16 +226,14 @@ void uring_backend::finish(operation& op) noexcept {
         if (wanted) return submit_again(op);
         return loop_.complete(op, ECANCELED);
     }
-    if (outcome == -ECANCELED && op.stopped == stop_reason::deadline &&
+    const bool lacks_buffer = outcome == -ENOBUFS && op.kind == request::receive;
+    if ((outcome == -ECANCELED || lacks_buffer) && op.stopped == stop_reason::deadline &&
         op.kind != request::connect) {
         // The last attempt counts: there may have been room, or bytes, before the cancel was
         // worked on. A connect has no attempts.
-        if (op.kind == request::receive) return submit_receive(op, MSG_DONTWAIT);
         return loop_.attempt_later(op);
     }
-    if (outcome == -ENOBUFS && op.kind == request::receive) {
-        if (op.stopped == stop_reason::deadline)
-            return loop_.attempt_later(op); // perhaps a spare one
+    if (lacks_buffer) {
         if (!wanted) return loop_.complete(op, ECANCELED);
         return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
     }

@@ -174,10 +174,7 @@ void uring_backend::starve(io_record& record) noexcept {
 bool uring_backend::attempt_direct(operation& op) noexcept {
     io_record& record = *op.record;
     if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
-    if (op.kind == request::receive) {
-        record.readable = false; // the kernel has the buffers
-        return op.stopped == stop_reason::deadline && attempt_last(op);
-    }
+    if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
     const std::size_t size = op.size - op.moved;
     const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
@@ -192,20 +189,24 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
     return true;
 }
 
+/// A receive(): the kernel has the buffers, and says what is there when it is asked. Before a
+/// deadline ends it there is no time for that.
+bool uring_backend::attempt_receive(operation& op) noexcept {
+    op.record->readable = false;
+    if (op.stopped != stop_reason::deadline) return false;
+    const std::uint32_t buffer = pool_->claim_last();
+    if (buffer == receive_pool::none) return false;
+    const ssize_t count = receive_into(op, *pool_, buffer);
+    if (count > 0) return true;
+    pool_->give_back(buffer); // nobody waits for it: they wait for what claim() hands out
+    return receive_failed(op, count);
+}
+
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
 /// socket any more. Not at the end of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.record->armed || loop_.dying || op.kind == request::accept) return false;
-    if (op.kind != request::receive) return attempt_direct(op);
-    // With leases on all that the program has asked for there is none, as on epoll.
-    if (pool_->lent() + 1 >= pool_->count()) return false;
-    std::uint32_t buffer = std::exchange(spare_, receive_pool::none);
-    if (buffer == receive_pool::none) buffer = pool_->claim();
-    if (buffer == receive_pool::none) return false;
-    const ssize_t count = receive_into(op, *pool_, buffer);
-    if (count > 0) return true;
-    spare_ = buffer;
-    return receive_failed(op, count);
+    return attempt_direct(op);
 }
 
 void uring_backend::drop_ahead(io_record& record) noexcept {

@@ -30,8 +30,8 @@ class receive_pool_test : public ::testing::Test {
 protected:
     void TearDown() override { abandon(); }
 
-    receive_pool& make(std::size_t buffers) {
-        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener));
+    receive_pool& make(std::size_t buffers, bool twice = false) {
+        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener, twice));
         return *pool_;
     }
     void abandon() {
@@ -85,6 +85,32 @@ TEST_F(receive_pool_test, claim_hands_out_every_buffer_once_and_then_none) {
 
     EXPECT_FALSE(claimed.contains(receive_pool::none));
     EXPECT_EQ(pool.claim(), receive_pool::none);
+}
+
+TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_the_last_attempt) {
+    receive_pool& pool = make(2, true);
+    for (int each = 0; each < 2; ++each)
+        EXPECT_NE(pool.claim(), receive_pool::none);
+
+    std::vector<received> leases;
+    for (int each = 0; each < 2; ++each) {
+        const std::uint32_t buffer = pool.claim_last();
+        ASSERT_NE(buffer, receive_pool::none);
+        pool.memory(buffer)[buffer_size - 1] = std::byte{1};
+        leases.push_back(lease(buffer));
+    }
+
+    EXPECT_EQ(pool.claim_last(), receive_pool::none);
+    leases.pop_back();
+    EXPECT_EQ(pool.claim(), receive_pool::none) << "more are out than were asked for";
+    EXPECT_NE(pool.claim_last(), receive_pool::none);
+}
+
+TEST_F(receive_pool_test, leases_on_all_that_were_asked_for_leave_none_for_the_last_attempt) {
+    receive_pool& pool = make(2, true);
+    const received first = lease(pool.claim()), second = lease(pool.claim());
+
+    EXPECT_EQ(pool.claim_last(), receive_pool::none);
 }
 
 TEST_F(receive_pool_test, buffers_do_not_overlap) {

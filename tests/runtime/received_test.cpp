@@ -51,6 +51,17 @@ protected:
         co_return held;
     }
 
+    /// The smallest pool, used up on io_uring by what nobody has asked for yet.
+    static task<> receive_ahead(tcp_stream& unread, testing::raw_peer& theirs) {
+        std::array<std::byte, 1> first;
+        theirs.send("-");
+        EXPECT_TRUE(co_await unread.read_some(first));
+        for (int each = 0; each < 2; ++each) {
+            theirs.send("ahead");
+            co_await turns(5);
+        }
+    }
+
     static task<> do_nothing() { co_return; }
 
     /// The outcome of `receive`, whose limit the loop has noticed when "there" comes, before the
@@ -289,7 +300,7 @@ TEST_P(received_test, bytes_beat_the_deadline_of_a_read_that_goes_on_while_all_a
     }
 }
 
-// The kernel has no buffer left to receive into: one more is kept for this.
+// The kernel has no buffer left to receive into: there are more than it gets, for this.
 TEST_P(received_test, bytes_beat_the_deadline_of_a_receive_while_others_are_received_ahead) {
     remake_with_smallest_pool();
     auto [unread, filling] = connect_raw();
@@ -314,6 +325,40 @@ TEST_P(received_test, bytes_beat_the_deadline_of_a_receive_while_others_are_rece
         }
         EXPECT_EQ(text_of(held), "held");
         EXPECT_TRUE(co_await unread.receive());
+    });
+}
+
+// With io_uring there was one buffer for this, which the lease of the first kept from the second.
+TEST_P(received_test, bytes_beat_the_deadlines_of_as_many_receives_as_there_are_buffers) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        theirs.send("first");
+        local_peer.send("second");
+        const auto first = co_await with_timeout(ours.receive(), 1ms);
+        EXPECT_TRUE(first) << error_of(first).message();
+        const auto second = co_await with_timeout(local.receive(), 1ms);
+        EXPECT_TRUE(second) << error_of(second).message();
+        if (!first || !second) co_return;
+        EXPECT_EQ(text_of(*first), "first");
+        EXPECT_EQ(text_of(*second), "second");
+
+        // The program holds all that it has asked for.
+        theirs.send("third");
+        EXPECT_EQ(error_of(co_await with_timeout(ours.receive(), 1ms)), errc::deadline_exceeded);
+    });
+
+    run([&]() -> task<> { // and they came back
+        std::array<std::byte, 10> ahead;
+        EXPECT_TRUE(co_await async_read_exact(unread, ahead));
+        const auto lease = co_await ours.receive();
+        EXPECT_TRUE(lease);
+        if (lease) {
+            EXPECT_EQ(text_of(*lease), "third");
+        }
     });
 }
 
