@@ -195,7 +195,7 @@ private:
     /// What want_receive() does for a read_some() or async_read_exact() of large pieces.
     void read_directly(io_record& record) noexcept;
     void stop_reading_directly(io_record& record) noexcept;
-    static bool attempt_directly(operation& op) noexcept;
+    bool attempt_directly(operation& op) noexcept;
     /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
     /// they are not all that it takes, or more than it does.
     bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {

@@ -74,10 +74,14 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
         return receive_exactly(op);
     case request::perform_read:
         return op.perform();
-    default: // a receive: the kernel has the buffers, and says what is there when it is asked
-        op.record->readable = false;
-        return false;
+    default: // a receive
+        break;
     }
+    const bool over = attempt_receive(op);
+    // One that was stopped asks the kernel for nothing: the next read looks for itself, as what is
+    // there has had its edge.
+    op.record->readable = op.stopped != stop_reason::none;
+    return over;
 }
 
 void uring_backend::arm_receive(io_record& record) noexcept {

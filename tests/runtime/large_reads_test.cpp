@@ -8,6 +8,7 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/received.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/transfer.hpp>
@@ -379,6 +380,55 @@ TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received
             co_await read_past_the_limit(ours, leases);
         });
     }
+}
+
+/// What `ours` gets from receive(), with a limit that has passed, after `spent` reads of one byte
+/// in one turn, which a task may do 64 of. The last one waits for another turn.
+task<result<received>> receive_late(tcp_stream& ours, int spent) {
+    const auto long_ago = std::chrono::steady_clock::now() - 1s;
+    std::array<char, 1> buffer;
+    EXPECT_TRUE(co_await ours.read_some(buffer)); // from here on they are there
+    co_await testing::turns(1);
+    for (int each = 0; each < spent; ++each)
+        EXPECT_TRUE(co_await ours.read_some(buffer));
+    co_return co_await with_deadline(ours.receive(), long_ago);
+}
+
+// On io_uring it was then not looked for any more, as the kernel had all buffers; and the next read
+// waited for an event that had come already.
+TEST_P(large_reads_test, what_is_there_beats_the_deadline_of_a_receive_that_waits_for_its_turn) {
+    remake_loop({.receive_pool = 1}); // two buffers
+    run([&]() -> task<> {
+        for (int spent = 60; spent < 68; ++spent) {
+            auto [ours, theirs] = connect_raw();
+            co_await read_much(ours, theirs);
+            theirs.send(noise(40'000));
+            const auto lease = co_await receive_late(ours, spent);
+            EXPECT_TRUE(lease) << error_of(lease).message();
+            std::array<char, 1> buffer;
+            EXPECT_TRUE(co_await ours.read_some(buffer));
+        }
+    });
+}
+
+TEST_P(large_reads_test, go_on_after_a_receive_that_had_no_buffer_at_its_turn) {
+    remake_loop({.receive_pool = 1}); // two buffers
+    run([&]() -> task<> {
+        for (int spent = 60; spent < 68; ++spent) {
+            auto [ours, theirs] = connect_raw();
+            auto [other, another] = connect_raw();
+            co_await read_much(ours, theirs);
+            std::array<received, 2> held;
+            for (received& each : held) {
+                another.send("held");
+                if (auto lease = co_await other.receive()) each = *std::move(lease);
+            }
+            theirs.send(noise(100));
+            EXPECT_EQ(error_of(co_await receive_late(ours, spent)), errc::deadline_exceeded);
+            std::array<char, 1> buffer;
+            EXPECT_TRUE(co_await ours.read_some(buffer));
+        }
+    });
 }
 
 #if SIMPLENET_SEAMS
