@@ -181,9 +181,9 @@ std::size_t uring_backend::catch_up() noexcept {
 std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     if (!enabled_) enable();
     if (embed_) sys::drain_eventfd(embed_.get());
-    const bool waits = timeout.count() != 0;
+    std::size_t total = pass_on_buffers();
+    const bool waits = timeout.count() != 0 && total == 0;
     buffers_.publish();
-    std::size_t total = 0;
     if (waits && aside_.empty() && !ring_.has_completions()) {
         enter(1, timeout == forever ? nullptr : &timeout);
     } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
@@ -193,7 +193,7 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     total += reap();
     if (is_to_be_asked_again()) [[unlikely]]
         total += ask_again();
-    return total;
+    return total + pass_on_buffers();
 }
 
 // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that timers

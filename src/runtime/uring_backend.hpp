@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace simplenet::inline v0::detail {
@@ -229,13 +230,12 @@ private:
         record.starved = false;
         static_cast<list_hook<starved_tag>&>(record).unlink();
     }
-    /// The kernel has a buffer: for the stream that waits longest.
-    void serve_starved() noexcept {
-        if (starved_.empty()) return;
-        io_record& record = starved_.front();
-        unstarve(record);
-        want_receive(record);
+    /// Buffers came back: for those who wait longest, and for the kernel if there are more. How
+    /// many operations are over.
+    std::size_t pass_on_buffers() noexcept {
+        return returned_ == receive_pool::none ? 0 : serve_starved();
     }
+    [[gnu::noinline]] std::size_t serve_starved() noexcept;
 
     static bool is_waiting(const operation* op) noexcept {
         return op != nullptr && op->phase == operation::state::waiting &&
@@ -322,10 +322,13 @@ private:
     }
     /// Gives the kernel up to `count` buffers that it never had. False if there are none.
     bool post_buffers(std::uint32_t count) noexcept;
-    /// A buffer is empty again: to the kernel, and to the stream that waits longest.
+    /// A buffer is empty again: for who waits for one, or for the kernel.
     void give_back(std::uint32_t buffer) noexcept {
+        if (!starved_.empty()) [[unlikely]] {
+            pool_->at(buffer).next = std::exchange(returned_, buffer);
+            return;
+        }
         post_buffer(buffer);
-        serve_starved();
     }
     void buffer_returned() noexcept override {
         // None: it makes up for one that a last attempt has taken.
@@ -360,8 +363,11 @@ private:
     // beat a deadline as others do.
     bool lacked_buffers_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
-    intrusive_list<io_record, starved_tag> starved_; // first come first served
-    std::vector<uring::completion> aside_;           // reaped where they could not be dispatched
+    // First come first served. Invariant: the reader of who is here waits for a buffer; the kernel
+    // has none meanwhile, nor has claim().
+    intrusive_list<io_record, starved_tag> starved_;
+    std::uint32_t returned_ = receive_pool::none; // for these, linked through the slots
+    std::vector<uring::completion> aside_;        // reaped where they could not be dispatched
     std::size_t aside_next_ = 0;
 };
 

@@ -160,7 +160,7 @@ void uring_backend::edge_completed(io_record& record, uring::completion seen) no
     // When it is over, who waits has to ask for another one.
     if (over || (seen.res & (POLLIN | error)) != 0) {
         record.readable = true;
-        notify(record);
+        if (!record.starved) notify(record); // that one waits for something else
     }
     if (over || (seen.res & (POLLOUT | error)) != 0) {
         record.writable = true;
@@ -198,10 +198,8 @@ void uring_backend::operation_completed(operation& op, uring::completion seen) n
             op.lease = buffer;
             op.data = pool_->memory(buffer);
         } else {
-            post_buffer(buffer);
+            give_back(buffer);
         }
-    } else if (op.kind == request::receive && posted_ != 0) {
-        serve_starved(); // it may have been next for a buffer, and did not take it
     }
     released(op);
 }

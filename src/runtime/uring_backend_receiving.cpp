@@ -132,7 +132,7 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
         if (seen.res > 0 && (!record.closing || record.keep_descriptor)) {
             push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
         } else {
-            post_buffer(buffer);
+            give_back(buffer);
         }
     }
     bool starves = false;
@@ -159,10 +159,7 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
         }
         if (is_far_ahead(record)) disarm(record);
     }
-    if ((seen.flags & IORING_CQE_F_MORE) != 0) return;
-    // It may have been next for a buffer, and did not take it.
-    if (posted_ != 0) serve_starved();
-    released(record);
+    if ((seen.flags & IORING_CQE_F_MORE) == 0) released(record);
 }
 
 void uring_backend::starve(io_record& record) noexcept {
@@ -173,6 +170,35 @@ void uring_backend::starve(io_record& record) noexcept {
     if (!std::exchange(record.has_bytes, false)) return submit_receive(*record.reader);
     record.starved = true;
     starved_.push_back(record);
+}
+
+// Not by way of the kernel's ring of buffers, where others would be before them. At a poll, so that
+// a lease that is released costs no system call, and a stop that comes meanwhile counts.
+std::size_t uring_backend::serve_starved() noexcept {
+    std::size_t served = 0;
+    while (returned_ != receive_pool::none) {
+        const std::uint32_t buffer = returned_;
+        if (starved_.empty()) {
+            returned_ = pool_->at(buffer).next;
+            post_buffer(buffer);
+            continue;
+        }
+        io_record& record = starved_.front();
+        unstarve(record);
+        operation& reader = *record.reader;
+        const ssize_t count = receive_into(reader, *pool_, buffer);
+        if (count > 0) {
+            returned_ = pool_->at(buffer).next;
+            loop_.complete(reader, 0);
+        } else if (receive_failed(reader, count)) {
+            loop_.complete(reader, reader.error); // which needs no buffer
+        } else {
+            want_receive(record);
+            continue;
+        }
+        ++served;
+    }
+    return served;
 }
 
 bool uring_backend::attempt_direct(operation& op) noexcept {

@@ -405,6 +405,62 @@ TEST_P(received_test, who_waits_longest_gets_the_next_buffer) {
     });
 }
 
+// With io_uring it went to who asked the kernel first in the turn in which it came back, and the
+// other to the end of the line: for as long as there was somebody.
+TEST_P(received_test, who_waits_for_a_buffer_is_not_overtaken_by_who_comes_as_it_comes_back) {
+    remake_with_smallest_pool();
+    constexpr int others = 4;
+    auto [ours, theirs] = connect_raw();
+    std::vector<testing::raw_connection<tcp_stream>> streams;
+    for (int each = 0; each < others; ++each)
+        streams.push_back(connect_raw());
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        std::string order;
+        const auto receive = [&](tcp_stream& stream, char name) -> task<> {
+            auto lease = co_await stream.receive();
+            EXPECT_TRUE(lease);
+            order += name;
+            if (lease) held.push_back(*std::move(lease));
+        };
+        theirs.send("x");
+        std::vector<join_handle<void>> waiting;
+        waiting.push_back(spawn(receive(ours, 'W')));
+        co_await turns(5);
+        for (auto& [other, peer] : streams) {
+            peer.send("x");
+            waiting.push_back(spawn(receive(other, 'o')));
+            co_await yield();         // it has asked, and the kernel does not know yet
+            held.erase(held.begin()); // so this comes second
+            co_await testing::until([&, before = order.size()] { return order.size() != before; });
+        }
+        held.clear();
+        for (auto& each : waiting)
+            co_await each;
+        EXPECT_EQ(order, "Woooo");
+    });
+}
+
+TEST_P(received_test, who_waits_for_a_buffer_and_meets_the_end_leaves_it_to_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.shutdown_write();
+        second.send("2");
+        auto ending = spawn(
+            [&]() -> task<> { EXPECT_EQ(error_of(co_await one.receive()), errc::end_of_stream); });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        held.pop_back();
+        co_await ending;
+        co_await waiting;
+        EXPECT_EQ(error_of(co_await one.receive()), errc::end_of_stream);
+    });
+}
+
 // The buffer used to go to the stopped one, and the other waited for ever.
 TEST_P(received_test, a_stopped_wait_does_not_swallow_the_buffer_of_the_next) {
     remake_with_smallest_pool();
