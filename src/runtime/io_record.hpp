@@ -98,10 +98,12 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool aborts = false;         // set_linger(0): close() resets the connection
 
     // io_uring.
-    bool armed = false;          // a multishot receive or accept is in the kernel
-    bool disarming = false;      // and a cancel of it
-    bool starved = false;        // it ended for want of buffers; in the loop's list
-    bool has_bytes = false;      // of a receive() without buffers: it waits for some, or saw them
+    bool armed = false;     // a multishot receive or accept is in the kernel
+    bool disarming = false; // and a cancel of it
+    bool starved = false;   // it ended for want of buffers; in the loop's list
+    // Of a receive() that was asked for while there were no buffers: refused then for want of one,
+    // it has bytes to receive, an end or an error.
+    bool polled_first = false;
     bool polls_in_error = false; // a poll has found an error, and not what it was for
     bool watches_edges = false;  // a multishot poll is in the kernel
     bool edges_canceled = false; // and a cancel of it

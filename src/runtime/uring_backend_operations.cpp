@@ -127,8 +127,8 @@ void uring_backend::submit_receive(operation& op) noexcept {
         io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
-        op.record->has_bytes = posted_ == 0;
-        if (op.record->has_bytes) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
+        op.record->polled_first = posted_ == 0;
+        if (op.record->polled_first) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     } else {
         io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
                            std::min<std::size_t>(op.size - op.moved, INT_MAX), 0);

@@ -92,7 +92,7 @@ void uring_backend::arm_receive(io_record& record) noexcept {
     entry.buf_group = receive_group;
     entry.user_data = tagged(&record, subject::receive);
     record.armed = record.receiving = true;
-    record.has_bytes = false;
+    record.polled_first = false;
     hold(record);
 }
 
@@ -167,7 +167,7 @@ void uring_backend::starve(io_record& record) noexcept {
     // One came back between the kernel's refusal and now, and there may be no other.
     if (posted_ != 0) return arm_receive(record);
     // The kernel looks for a buffer before it looks for bytes, unless it is asked to wait for them.
-    if (!std::exchange(record.has_bytes, false)) return submit_receive(*record.reader);
+    if (!std::exchange(record.polled_first, false)) return submit_receive(*record.reader);
     record.starved = true;
     starved_.push_back(record);
 }
