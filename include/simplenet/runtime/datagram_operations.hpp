@@ -176,7 +176,7 @@ class [[nodiscard]] send_batch_operation final
     : public sending_operation<whole_operation<starts::writes>> {
 public:
     send_batch_operation(io_record* of, std::span<const Slot> from) noexcept
-        : send_batch_operation::sending_operation{of}
+        : sending_operation{of}
         , from_{from} {}
 
 private:
