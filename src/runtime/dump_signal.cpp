@@ -18,7 +18,7 @@ struct armed_signal {
     std::atomic<dump_signal*> who = nullptr;
     std::atomic<int> signal = 0;
 };
-constinit std::array<armed_signal, 256> armed{};
+constinit std::array<armed_signal, 256> armed_signals{};
 constinit std::atomic<unsigned> handlers = 0; // that are running
 static_assert(std::atomic<dump_signal*>::is_always_lock_free);
 
@@ -35,8 +35,8 @@ constinit std::array<replaced, _NSIG> handled{};
 result<> dump_signal::arm(int signal) {
     if (signal < 1 || signal >= _NSIG) return fail(std::errc::invalid_argument);
     const std::lock_guard lock{guard};
-    for (std::size_t slot = 0; slot < armed.size(); ++slot) {
-        if (armed[slot].who.load() != nullptr) continue;
+    for (std::size_t slot = 0; slot < armed_signals.size(); ++slot) {
+        if (armed_signals[slot].who.load() != nullptr) continue;
         replaced& old = handled[static_cast<std::size_t>(signal)];
         if (old.users == 0) {
             struct sigaction ours{};
@@ -53,8 +53,8 @@ result<> dump_signal::arm(int signal) {
         ++old.users;
         signal_ = signal;
         slot_ = slot;
-        armed[slot].signal = signal;
-        armed[slot].who = this;
+        armed_signals[slot].signal = signal;
+        armed_signals[slot].who = this;
         return {};
     }
     return fail(std::errc::not_enough_memory);
@@ -64,7 +64,7 @@ void dump_signal::disarm() noexcept {
     if (signal_ == 0) return;
     {
         const std::lock_guard lock{guard};
-        armed[slot_].who = nullptr;
+        armed_signals[slot_].who = nullptr;
         replaced& old = handled[static_cast<std::size_t>(signal_)];
         if (--old.users == 0) ::sigaction(signal_, &old.before, nullptr);
     }
@@ -76,7 +76,7 @@ void dump_signal::disarm() noexcept {
 
 void dump_signal::handle(int signal) noexcept {
     ++handlers;
-    for (armed_signal& each : armed) {
+    for (armed_signal& each : armed_signals) {
         dump_signal* const who = each.who;
         if (who == nullptr || each.signal != signal) continue;
         // Posting is an exchange and, if the loop sleeps, a write(2): safe in a handler.

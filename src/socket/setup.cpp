@@ -17,12 +17,12 @@ namespace simplenet::inline v0::detail {
 
 namespace {
 
-int family_of(const ip_address& address) noexcept {
+int domain_of(const ip_address& address) noexcept {
     return address.is_v4() ? AF_INET : AF_INET6;
 }
 
-result<unique_fd> open_socket(int family, int type, sys::mode waiting) noexcept {
-    const int fd = sys::socket(family, type, 0, waiting);
+result<unique_fd> open_socket(int domain, int type, sys::mode waiting) noexcept {
+    const int fd = sys::socket(domain, type, 0, waiting);
     if (fd < 0) return fail(sys::error_from(fd));
     return unique_fd{fd};
 }
@@ -125,7 +125,7 @@ result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind, sys::mode waiting
 }
 
 result<unique_fd> open_tcp(const endpoint& peer, sys::mode waiting) noexcept {
-    return open_socket(family_of(peer.address()), SOCK_STREAM, waiting);
+    return open_socket(domain_of(peer.address()), SOCK_STREAM, waiting);
 }
 
 result<unique_fd> start_connect(const endpoint& peer) noexcept {
@@ -246,7 +246,7 @@ result<unique_fd> accept_from(int listener, sys::mode waiting) noexcept {
 
 result<unique_fd> open_udp(const ip_address& address, const udp_options& options,
                            sys::mode waiting) noexcept {
-    auto fd = open_socket(family_of(address), SOCK_DGRAM, waiting);
+    auto fd = open_socket(domain_of(address), SOCK_DGRAM, waiting);
     if (!fd) return fd;
     if (auto ready = prepare_bind(fd->get(), address, options.reuse_address, options.reuse_port,
                                   options.v6_only);

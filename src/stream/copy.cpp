@@ -9,7 +9,7 @@ namespace simplenet::inline v0::detail {
 namespace {
 
 // One a thread: copies wait for their streams without it, so that a few are in use at a time.
-constinit thread_local std::unique_ptr<std::byte[]> spare;
+constinit thread_local std::unique_ptr<std::byte[]> spare_block;
 
 struct pipe_ends {
     unique_fd in;
@@ -20,12 +20,12 @@ thread_local pipe_ends spare_pipe;
 } // namespace
 
 copy_block::copy_block()
-    : memory_{std::move(spare)} {
+    : memory_{std::move(spare_block)} {
     if (!memory_) memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
 }
 
 copy_block::~copy_block() {
-    if (!spare) spare = std::move(memory_);
+    if (!spare_block) spare_block = std::move(memory_);
 }
 
 copy_pipe::copy_pipe() noexcept
