@@ -102,8 +102,9 @@ say "$(cmake --version | head -n 1)"
 headline "Build (Release, build/quickstart)"
 build=$root/build/quickstart
 fresh=$(fresh_if_moved "$build" "$CXX")
+# A unity build: a third of the time, where nothing is going to be changed and built again.
 if ! cmake -S "$root" -B "$build" -G Ninja ${fresh:+"$fresh"} -DCMAKE_BUILD_TYPE=Release \
-    -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=ON >"$work/configure.log" 2>&1; then
+    -DCMAKE_UNITY_BUILD=ON -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=ON >"$work/configure.log" 2>&1; then
     cat "$work/configure.log" >&2
     die "CMake could not configure the build."
 fi
