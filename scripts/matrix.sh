@@ -32,7 +32,7 @@ debootstrap and chroot, and Debian's mirrors.
 
   --list    the cells
   --keep    leaves the fresh systems of the readme cells behind, to look into
-  --jobs N  compilations and tests at once (default: $(default_jobs) here)
+  --jobs N  compilations at once, and two tests for each (default: $(default_jobs) here)
   --help    this text
 
 Systems and logs lie in \$SIMPLENET_MATRIX_DIR (default: /var/tmp/simplenet-matrix), several GB. They
@@ -258,7 +258,7 @@ build_cell() {
         if [[ " $* " != *" -DSIMPLENET_IO_URING=OFF "* ]] && build/matrix/tests/simplenet_probe_io_uring
         then SIMPLENET_REQUIRE_BACKENDS+=" io_uring"; fi
         echo "matrix: tests of $SIMPLENET_REQUIRE_BACKENDS had to run"
-        ctest --test-dir build/matrix --parallel "$jobs" --output-on-failure --no-tests=error' \
+        ctest --test-dir build/matrix --parallel $((2 * jobs)) --output-on-failure --no-tests=error' \
         build "$compiler" "$jobs" "${options[@]}"
 }
 

@@ -14,7 +14,7 @@ Installs with apt what is missing, builds the library, its tests and its example
   --all          four builds: dev; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
                  (ThreadSanitizer); clang (the second compiler, where apt has clang-19)
   --preset NAME  only this one of CMakePresets.json, in build/NAME; may be repeated (default: dev)
-  --jobs N       compilations and tests at once (default: $(default_jobs) here)
+  --jobs N       compilations at once, and two tests for each (default: $(default_jobs) here)
   --no-install   say what is missing instead of installing it
   --help         this text
   -- ...         the rest goes to ctest, for example: -- -R timer_wheel
@@ -124,7 +124,8 @@ condense() {
 
 # run_ctest <preset>: the whole of its output is in $log afterwards.
 run_ctest() {
-    local command=(ctest --preset "$1" --parallel "$jobs" --output-log "$log" "${ctest_options[@]}")
+    # A test waits for half of its time.
+    local command=(ctest --preset "$1" --parallel $((2 * jobs)) --output-log "$log" "${ctest_options[@]}")
     if [[ $1 == tsan ]]; then command=("${without_aslr[@]}" "${command[@]}"); fi
     if [[ -t 1 ]]; then
         "${command[@]}" --progress
