@@ -1,2 +1,3 @@
-// Carries the headers that the tests have in common and that are compiled once: tests/CMakeLists.txt.
+// Carries the headers that the tests have in common and that are compiled once:
+// tests/CMakeLists.txt.
 int main() {}
