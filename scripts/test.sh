@@ -162,6 +162,13 @@ say_why_skipped() {
         "$root/build/$1/Testing/Temporary/LastTest.log"
 }
 
+# has_whole_programs <preset>: a test of ctest is a program there, which has many cases.
+has_whole_programs() { grep -q '^SIMPLENET_DISCOVER_TESTS:BOOL=OFF$' "$root/build/$1/CMakeCache.txt"; }
+count_cases() {
+    awk '/^\[  PASSED  \] [0-9]+ test/ { count += $4 } END { print count + 0 }' \
+        "$root/build/$1/Testing/Temporary/LastTest.log"
+}
+
 export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 
 summary=()
@@ -186,10 +193,9 @@ run_preset() {
     run_ctest "$preset" || status=$?
     result=$(grep -E '^[0-9]+% tests passed' "$log" || echo "ctest ended with status $status")
     skipped=$(grep -c -E '\*\*\*Skipped' "$log" || true)
-    if ((skipped > 0)); then
-        result+=", $skipped skipped"
-        say_why_skipped "$preset"
-    fi
+    if ((skipped > 0)); then result+=", $skipped skipped"; fi
+    if has_whole_programs "$preset"; then result+=", $(count_cases "$preset") cases"; fi
+    say_why_skipped "$preset"
     if ((status != 0)); then failed=yes; fi
     summary+=("$(printf '%-9s %s, %d s' "$preset" "$result" $((SECONDS - started)))")
 }
