@@ -48,7 +48,11 @@ choose_compiler() {
         CXX=$(find_gcc)
     fi
     export CXX
-    if have ccache; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
+    if have ccache; then
+        export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+        # Without, it keeps nothing that is compiled with precompiled headers (ccache(1)).
+        export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
+    fi
 }
 
 compiler_name() { "$1" --version | head -n 1; }
