@@ -121,7 +121,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
 
     [[nodiscard]] bool reads_directly() const noexcept { return reads == reading::directly; }
 
-    /// All receive buffers are held: what is readable cannot be received yet.
+    /// In the line for receive buffers: what is readable cannot be received before its turn.
     [[nodiscard]] bool waits_for_buffer() const noexcept {
         return static_cast<const list_hook<starved_tag>&>(*this).linked();
     }

@@ -64,6 +64,21 @@ protected:
 
     static task<> do_nothing() { co_return; }
 
+    /// A receive() that ends with bytes, if they were faster, or with `otherwise`.
+    template <class Error>
+    static task<> receive_or(tcp_stream& stream, Error otherwise) {
+        const auto lease = co_await stream.receive();
+        if (!lease) {
+            EXPECT_EQ(error_of(lease), otherwise);
+        }
+    }
+
+    /// What the loop knows to be there is gone: another process read it.
+    static void rob(tcp_stream& stream) {
+        std::array<char, 8> buffer;
+        EXPECT_GT(::recv(stream.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT), 0);
+    }
+
     /// The outcome of `receive`, whose limit the loop has noticed when "there" comes, before the
     /// kernel knows of it. On epoll that was the last attempt.
     template <class Peer, class Receive, class Meanwhile = task<> (*)()>
@@ -441,6 +456,74 @@ TEST_P(received_test, who_waits_for_a_buffer_is_not_overtaken_by_who_comes_as_it
     });
 }
 
+// With epoll it was told, and had the end of the line when its turn came: the buffer had gone to
+// who received at once, for as long as that one went on so.
+TEST_P(received_test,
+       who_waits_for_a_buffer_is_not_overtaken_by_who_receives_as_it_gives_one_back) {
+    remake_with_smallest_pool();
+    auto [ours, theirs] = connect_raw();
+    auto [hot, flooding] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("x");
+        bool served = false;
+        auto waiting = spawn([&]() -> task<> {
+            EXPECT_TRUE(co_await ours.receive());
+            served = true;
+        });
+        co_await turns(5);
+        int rounds = 0;
+        for (; rounds < 10 && !served; ++rounds) {
+            flooding.send(noise(100));
+            std::array<std::byte, 1> first;
+            EXPECT_TRUE(co_await hot.read_some(first)); // so that it is known to be readable
+            held.erase(held.begin());
+            auto lease = co_await hot.receive();
+            EXPECT_TRUE(lease);
+            if (lease) held.push_back(*std::move(lease));
+            co_await turns(5);
+        }
+        EXPECT_LE(rounds, 2);
+        held.clear();
+        co_await waiting;
+    });
+}
+
+// With epoll it kept its place, and what it asked for then came before all who waited.
+TEST_P(received_test, who_has_stopped_waiting_for_a_buffer_is_the_last_when_it_waits_again) {
+    remake_with_smallest_pool();
+    for (const bool by_deadline : {false, true}) {
+        auto [one, first] = connect_raw();
+        auto [two, second] = connect_raw();
+        run([&]() -> task<> {
+            auto held = co_await hold_everything();
+            first.send("1");
+            second.send("2");
+            const auto limit =
+                std::chrono::steady_clock::now() + (by_deadline ? 5ms : std::chrono::hours{1});
+            auto stopped = spawn([&]() -> task<> {
+                EXPECT_TRUE(error_of(co_await with_deadline(one.receive(), limit)));
+            });
+            co_await turns(5);
+            std::string order;
+            const auto receive = [&](tcp_stream& stream, char name) -> task<> {
+                EXPECT_TRUE(co_await stream.receive());
+                order += name;
+            };
+            auto waits = spawn(receive(two, '2'));
+            co_await turns(5);
+            if (!by_deadline) stopped.request_stop();
+            co_await stopped;
+            auto again = spawn(receive(one, '1'));
+            co_await turns(5);
+            held.pop_back();
+            co_await waits;
+            co_await again;
+            EXPECT_EQ(order, "21");
+        });
+    }
+}
+
 TEST_P(received_test, who_waits_for_a_buffer_and_meets_the_end_leaves_it_to_the_next) {
     remake_with_smallest_pool();
     auto [one, first] = connect_raw();
@@ -542,6 +625,101 @@ TEST_P(received_test, a_buffer_that_came_back_for_a_stream_that_closes_goes_to_t
         held.pop_back();
         one.close();
         co_await closing;
+        co_await waiting;
+    });
+}
+
+// Who was told of it passes it on, whatever keeps it from receiving.
+TEST_P(received_test, a_buffer_that_came_back_for_who_is_stopped_before_its_turn_goes_to_the_next) {
+    remake_with_smallest_pool();
+    for (const bool robbed : {false, true}) {
+        auto [one, first] = connect_raw();
+        auto [two, second] = connect_raw();
+        run([&]() -> task<> {
+            auto held = co_await hold_everything();
+            first.send("1");
+            second.send("2");
+            auto stopped = spawn(receive_or(one, canceled));
+            co_await turns(5);
+            auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+            co_await turns(5);
+            if (robbed) rob(one);
+            held.pop_back();
+            stopped.request_stop();
+            co_await stopped;
+            co_await waiting;
+        });
+    }
+}
+
+TEST_P(received_test, a_buffer_that_comes_back_at_the_deadline_of_who_waits_goes_to_the_next) {
+    remake_with_smallest_pool();
+    for (const bool robbed : {false, true}) {
+        auto [one, first] = connect_raw();
+        auto [two, second] = connect_raw();
+        run([&]() -> task<> {
+            auto held = co_await hold_everything();
+            first.send("1");
+            second.send("2");
+            const auto limit = std::chrono::steady_clock::now() + 20ms;
+            auto late = spawn([&]() -> task<> {
+                co_await with_deadline(receive_or(one, errc::deadline_exceeded), limit);
+            });
+            co_await turns(5);
+            auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+            co_await turns(5);
+            if (robbed) rob(one);
+            testing::pass(limit);
+            co_await turns(1); // the loop has noticed, and its last attempt is to come
+            held.pop_back();
+            co_await late;
+            co_await waiting;
+        });
+    }
+}
+
+TEST_P(received_test, a_buffer_that_came_back_for_who_finds_nothing_goes_to_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto robbed = spawn([&]() -> task<> {
+            const auto lease = co_await one.receive();
+            EXPECT_TRUE(lease);
+            if (lease) {
+                EXPECT_EQ(text_of(*lease), "more");
+            }
+        });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        rob(one);
+        held.pop_back();
+        co_await waiting;
+        first.send("more");
+        co_await robbed;
+    });
+}
+
+TEST_P(received_test, a_buffer_that_came_back_for_who_meets_a_reset_goes_to_the_next) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.reset();
+        second.send("2");
+        auto reset = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await one.receive()), std::errc::connection_reset);
+        });
+        co_await turns(5);
+        auto waiting = spawn([&]() -> task<> { EXPECT_TRUE(co_await two.receive()); });
+        co_await turns(5);
+        held.pop_back();
+        co_await reset;
         co_await waiting;
     });
 }
@@ -676,6 +854,41 @@ TEST_P(received_test, streams_that_wait_for_buffers_end_with_their_loop) {
     EXPECT_FALSE(loop().run_for(5ms));
     destroy_loop();
     EXPECT_TRUE(ended);
+}
+
+TEST_P(received_test, a_loop_that_ends_as_a_buffer_comes_back_ends_who_waited_for_it) {
+    remake_with_smallest_pool();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    std::vector<received> held;
+    int ended = 0;
+    const auto receive = [&](tcp_stream& stream) -> task<> {
+        auto lease = co_await stream.receive();
+        if (lease) {
+            held.push_back(*std::move(lease)); // and it outlives the loop
+        } else {
+            EXPECT_EQ(error_of(lease), canceled);
+        }
+        ++ended;
+    };
+    loop().spawn([&]() -> task<> {
+        held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto waits = spawn(receive(one));
+        co_await turns(5);
+        auto next = spawn(receive(two));
+        co_await turns(5);
+        loop().stop();
+        held.pop_back();
+        co_await waits;
+        co_await next;
+    });
+    loop().run();
+    destroy_loop();
+    EXPECT_EQ(ended, 2);
+    for (const received& each : held)
+        EXPECT_FALSE(each.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, received_test, all_backends, backend_name);
