@@ -848,10 +848,16 @@ TEST_P(received_test, streams_that_wait_for_buffers_end_with_their_loop) {
     loop().spawn([&]() -> task<> {
         held = co_await hold_everything();
         theirs.send("x");
-        EXPECT_EQ(error_of(co_await ours.receive()), canceled);
-        ended = true;
+        auto waiting = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await ours.receive()), canceled);
+            ended = true;
+        });
+        co_await turns(20);
+        loop().stop();
+        co_await waiting;
     });
-    EXPECT_FALSE(loop().run_for(5ms));
+    loop().run();
+    EXPECT_FALSE(ended);
     destroy_loop();
     EXPECT_TRUE(ended);
 }
