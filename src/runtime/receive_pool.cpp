@@ -16,12 +16,12 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept {
     pool.release(buffer);
 }
 
-result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told, bool twice) {
+result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told, extent wanted) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)); twice that have
     // numbers of 16 bits, as it wants.
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
     const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
-    const std::size_t total = twice ? 2 * count : count;
+    const std::size_t total = wanted == extent::doubled ? 2 * count : count;
     int error = 0;
     void* const memory = sys::map_memory(total * buffer_size, MAP_NORESERVE, error);
     if (memory == nullptr) return fail(std::error_code{error, std::system_category()});

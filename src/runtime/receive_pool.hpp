@@ -29,10 +29,12 @@ public:
         ~listener() = default;
     };
 
-    /// @param bytes  What it may grow to.
-    /// @param twice  And as many buffers again, which only claim_last() hands out.
+    /// Whether there are as many buffers again, which only claim_last() hands out.
+    enum class extent : std::uint8_t { as_asked, doubled };
+
+    /// @param bytes  What claim() may hand out.
     [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told,
-                                                      bool twice = false);
+                                                      extent wanted = extent::as_asked);
     /// Who is told from here on; null: nobody.
     void tell(listener* told) noexcept { listener_ = told; }
     /// The loop lets go; leases may remain.

@@ -24,7 +24,7 @@ result<> uring_backend::open(const loop_options& options) {
     const int wake = sys::eventfd(0);
     if (wake < 0) return fail(sys::error_from(wake));
     wake_.reset(wake);
-    auto pool = receive_pool::create(options.receive_pool, this, true);
+    auto pool = receive_pool::create(options.receive_pool, this, receive_pool::extent::doubled);
     if (!pool) return fail(pool);
     pool_ = *pool;
     if (const int outcome = buffers_.open(ring_, pool_->count(), receive_group); outcome != 0) {

@@ -28,10 +28,12 @@ public:
 
 class receive_pool_test : public ::testing::Test {
 protected:
+    using extent = receive_pool::extent;
+
     void TearDown() override { abandon(); }
 
-    receive_pool& make(std::size_t buffers, bool twice = false) {
-        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener, twice));
+    receive_pool& make(std::size_t buffers, extent wanted = extent::as_asked) {
+        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener, wanted));
         return *pool_;
     }
     void abandon() {
@@ -88,7 +90,7 @@ TEST_F(receive_pool_test, claim_hands_out_every_buffer_once_and_then_none) {
 }
 
 TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_the_last_attempt) {
-    receive_pool& pool = make(2, true);
+    receive_pool& pool = make(2, extent::doubled);
     for (int each = 0; each < 2; ++each)
         EXPECT_NE(pool.claim(), receive_pool::none);
 
@@ -107,7 +109,7 @@ TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_the_last_a
 }
 
 TEST_F(receive_pool_test, leases_on_all_that_were_asked_for_leave_none_for_the_last_attempt) {
-    receive_pool& pool = make(2, true);
+    receive_pool& pool = make(2, extent::doubled);
     const received first = lease(pool.claim()), second = lease(pool.claim());
 
     EXPECT_EQ(pool.claim_last(), receive_pool::none);
