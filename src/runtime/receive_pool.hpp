@@ -4,6 +4,7 @@
 // One reservation of address space; memory is taken only for buffers that were used. A buffer is
 // free, posted to the kernel (io_uring), queued on a stream, or held by a lease.
 
+#include <simplenet/core/contract.hpp>
 #include <simplenet/core/error.hpp>
 
 #include <cstddef>
@@ -29,7 +30,7 @@ public:
         ~listener() = default;
     };
 
-    /// Whether there are as many buffers again, which only claim_last() hands out.
+    /// Whether there are as many buffers again, which only claim_for_lease() hands out.
     enum class extent : std::uint8_t { as_asked, doubled };
 
     /// @param bytes  What claim() may hand out.
@@ -43,14 +44,13 @@ public:
     receive_pool(const receive_pool&) = delete;
     receive_pool& operator=(const receive_pool&) = delete;
 
-    /// A free buffer, or none if as many are out as there may be. The last one given back comes
-    /// first: it is warm.
+    /// A free buffer, or none if count() are out. The last one given back comes first: it is warm.
     [[nodiscard]] std::uint32_t claim() noexcept { return has_free() ? take() : none; }
-    /// For a lease that cannot wait for one to come back. Where there are twice as many: none only
-    /// if leases hold, or are about to, as many as there may be. What is out for anything else came
-    /// from claim(), so one is left.
-    [[nodiscard]] std::uint32_t claim_last() noexcept {
-        return leases_ < count_ && out_ < slots_.size() ? take() : none;
+    /// One for a lease, where there are twice as many: none only if count() are out for leases.
+    /// `others` are out for anything else; while that is count() at most, one is left.
+    [[nodiscard]] std::uint32_t claim_for_lease(std::size_t others) noexcept {
+        SIMPLENET_DEBUG_EXPECTS(others <= count_, "leases have too few of the receive buffers");
+        return out_ - others < count_ ? take() : none;
     }
     void give_back(std::uint32_t buffer) noexcept {
         slots_[buffer].next = free_;

@@ -222,9 +222,12 @@ private:
     [[gnu::noinline]] void unusual_receive_completed(io_record& record,
                                                      uring::completion seen) noexcept;
 
-    /// Every buffer is held: waits for one to come back, unless the reader brought memory. Only
-    /// with bytes to receive, or an idle stream would get a buffer that others need.
+    /// The kernel has no buffer for `record`: its reader receives without, into the memory that it
+    /// brought or a buffer beyond the pool. If leases hold the pool, it waits for one to come back:
+    /// only with bytes to receive, or an idle stream would get a buffer that others need.
     void starve(io_record& record) noexcept;
+    /// A receive() by recv(2) into a buffer that was claimed for its lease. True: it is over.
+    bool receive_for_lease(operation& op, std::uint32_t buffer) noexcept;
     static void unstarve(io_record& record) noexcept {
         if (!record.starved) return; // a listener's place may be in another list
         record.starved = false;
@@ -265,6 +268,7 @@ private:
         }
         record.ahead_last = buffer;
         ++record.ahead_buffers;
+        ++ahead_;
         record.ahead_bytes += length;
     }
     std::uint32_t pop_ahead(io_record& record) noexcept {
@@ -273,6 +277,7 @@ private:
         record.ahead_first = slot.next;
         record.ahead_bytes -= slot.length - slot.offset;
         --record.ahead_buffers;
+        --ahead_;
         return buffer;
     }
     void drop_ahead(io_record& record) noexcept;
@@ -293,6 +298,7 @@ private:
         op.moved = count;
         record.ahead_buffers = 0;
         record.ahead_bytes = 0;
+        --ahead_;
         record.readable = record.end != 0;
         give_back(buffer);
         if (count >= large_piece) [[unlikely]]
@@ -316,6 +322,9 @@ private:
 
     // --- buffers ---
 
+    /// Also beyond the pool. None: leases hold, or are about to hold, as many as it has.
+    std::uint32_t claim_for_lease() noexcept { return pool_->claim_for_lease(posted_ + ahead_); }
+
     void post_buffer(std::uint32_t buffer) noexcept {
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
@@ -331,8 +340,8 @@ private:
         post_buffer(buffer);
     }
     void buffer_returned() noexcept override {
-        // None: it makes up for one that a last attempt has taken.
-        const std::uint32_t buffer = pool_->claim();
+        // None: it makes up for one beyond the pool.
+        const std::uint32_t buffer = starved_.empty() ? pool_->claim() : claim_for_lease();
         if (buffer != receive_pool::none) give_back(buffer);
     }
 
@@ -357,14 +366,17 @@ private:
     std::atomic<int> handle_ = -1; // the same, for wake()
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
-    std::size_t posted_ = 0;     // buffers that the kernel has
-    std::size_t received_ = 0;   // bytes in this poll
+    // Buffers that the kernel has, and that hold what was received ahead. Invariant: together no
+    // more than the pool has; beyond it there are leases only.
+    std::size_t posted_ = 0;
+    std::size_t ahead_ = 0;
+    std::size_t received_ = 0; // bytes in this poll
     // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
     // beat a deadline as others do.
     bool lacked_buffers_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
-    // First come first served. Invariant: the reader of who is here waits for a buffer; the kernel
-    // has none meanwhile, nor has claim().
+    // First come first served. Invariant: the reader of who is here waits for a buffer, and leases
+    // hold, or are about to hold, as many as the pool has; the kernel has none meanwhile.
     intrusive_list<io_record, starved_tag> starved_;
     std::uint32_t returned_ = receive_pool::none; // for these, linked through the slots
     std::vector<uring::completion> aside_;        // reaped where they could not be dispatched

@@ -163,13 +163,24 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
 }
 
 void uring_backend::starve(io_record& record) noexcept {
-    if (record.reader->kind != request::receive) return submit_receive(*record.reader);
+    operation& reader = *record.reader;
+    if (reader.kind != request::receive) return submit_receive(reader);
     // One came back between the kernel's refusal and now, and there may be no other.
     if (posted_ != 0) return arm_receive(record);
+    const bool polled = std::exchange(record.polled_first, false);
+    const std::uint32_t buffer = claim_for_lease();
+    if (buffer != receive_pool::none && receive_for_lease(reader, buffer)) {
+        return loop_.complete(reader, reader.error);
+    }
     // The kernel looks for a buffer before it looks for bytes, unless it is asked to wait for them.
-    if (!std::exchange(record.polled_first, false)) return submit_receive(*record.reader);
-    record.starved = true;
-    starved_.push_back(record);
+    if (!polled) return submit_receive(reader);
+    if (buffer == receive_pool::none) {
+        record.starved = true;
+        starved_.push_back(record);
+    } else if (!record.watches_edges) {
+        // It was no bytes, and would wake the next one at once: an error queue that nobody reads.
+        watch_edges(record);
+    }
 }
 
 // Not by way of the kernel's ring of buffers, where others would be before them. At a poll, so that
@@ -180,7 +191,7 @@ std::size_t uring_backend::serve_starved() noexcept {
         const std::uint32_t buffer = returned_;
         if (starved_.empty()) {
             returned_ = pool_->at(buffer).next;
-            post_buffer(buffer);
+            posted_ + ahead_ < pool_->count() ? post_buffer(buffer) : pool_->give_back(buffer);
             continue;
         }
         io_record& record = starved_.front();
@@ -224,11 +235,14 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 bool uring_backend::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
     if (op.stopped != stop_reason::deadline) return false;
-    const std::uint32_t buffer = pool_->claim_last();
-    if (buffer == receive_pool::none) return false;
+    const std::uint32_t buffer = claim_for_lease();
+    return buffer != receive_pool::none && receive_for_lease(op, buffer);
+}
+
+bool uring_backend::receive_for_lease(operation& op, std::uint32_t buffer) noexcept {
     const ssize_t count = receive_into(op, *pool_, buffer);
     if (count > 0) return true;
-    pool_->give_back(buffer); // nobody waits for it: they wait for what claim() hands out
+    pool_->give_back(buffer); // nobody waits for it: they wait for one that a lease has
     return receive_failed(op, count);
 }
 

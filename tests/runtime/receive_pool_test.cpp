@@ -89,30 +89,30 @@ TEST_F(receive_pool_test, claim_hands_out_every_buffer_once_and_then_none) {
     EXPECT_EQ(pool.claim(), receive_pool::none);
 }
 
-TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_the_last_attempt) {
+TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_a_lease) {
     receive_pool& pool = make(2, extent::doubled);
     for (int each = 0; each < 2; ++each)
         EXPECT_NE(pool.claim(), receive_pool::none);
 
     std::vector<received> leases;
     for (int each = 0; each < 2; ++each) {
-        const std::uint32_t buffer = pool.claim_last();
+        const std::uint32_t buffer = pool.claim_for_lease(2);
         ASSERT_NE(buffer, receive_pool::none);
         pool.memory(buffer)[buffer_size - 1] = std::byte{1};
         leases.push_back(lease(buffer));
     }
 
-    EXPECT_EQ(pool.claim_last(), receive_pool::none);
+    EXPECT_EQ(pool.claim_for_lease(2), receive_pool::none);
     leases.pop_back();
     EXPECT_EQ(pool.claim(), receive_pool::none) << "more are out than were asked for";
-    EXPECT_NE(pool.claim_last(), receive_pool::none);
+    EXPECT_NE(pool.claim_for_lease(2), receive_pool::none);
 }
 
-TEST_F(receive_pool_test, leases_on_all_that_were_asked_for_leave_none_for_the_last_attempt) {
+TEST_F(receive_pool_test, leases_on_all_that_were_asked_for_leave_none_for_another) {
     receive_pool& pool = make(2, extent::doubled);
     const received first = lease(pool.claim()), second = lease(pool.claim());
 
-    EXPECT_EQ(pool.claim_last(), receive_pool::none);
+    EXPECT_EQ(pool.claim_for_lease(0), receive_pool::none);
 }
 
 TEST_F(receive_pool_test, buffers_do_not_overlap) {

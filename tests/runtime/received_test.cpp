@@ -19,6 +19,9 @@
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <linux/net_tstamp.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 namespace simplenet::inline v0 {
 namespace {
@@ -60,6 +63,13 @@ protected:
             theirs.send("ahead");
             co_await turns(5);
         }
+    }
+
+    /// What one receive() brings; nothing when it fails.
+    template <class Stream>
+    static task<std::string> receive_text(Stream& stream) {
+        const auto lease = co_await stream.receive();
+        co_return std::string{lease ? text_of(*lease) : ""};
     }
 
     static task<> do_nothing() { co_return; }
@@ -374,6 +384,153 @@ TEST_P(received_test, bytes_beat_the_deadlines_of_as_many_receives_as_there_are_
         if (lease) {
             EXPECT_EQ(text_of(*lease), "third");
         }
+    });
+}
+
+// With io_uring it waited until they were read, which is for ever where nobody does.
+TEST_P(received_test, what_is_received_ahead_keeps_no_receive_waiting) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        theirs.send("there");
+        EXPECT_EQ(co_await receive_text(ours), "there");
+
+        for (const std::string_view sent : {"later", "and again"}) {
+            auto waiting = spawn(receive_text(ours));
+            auto waiting_too = spawn(receive_text(local));
+            co_await turns(5);
+            theirs.send(sent);
+            local_peer.send(sent);
+            EXPECT_EQ(co_await waiting, sent);
+            EXPECT_EQ(co_await waiting_too, sent);
+        }
+    });
+}
+
+TEST_P(received_test, nobody_is_served_beyond_the_pool_before_who_waits_longest) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = connect_raw();
+    auto [other, others_peer] = connect_raw();
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        std::string order;
+        theirs.send("W");
+        auto waiting = spawn([&]() -> task<> { order += co_await receive_text(ours); });
+        co_await turns(5);
+        for (int each = 0; each < 3; ++each) {
+            others_peer.send("o");
+            const auto lease = co_await with_timeout(other.receive(), 1ms);
+            if (lease) order += text_of(*lease);
+        }
+        co_await waiting;
+        EXPECT_EQ(order, "Wooo");
+    });
+}
+
+// With io_uring it made up for the one beyond the pool, and nobody got it.
+TEST_P(received_test, a_lease_that_comes_back_serves_who_waits_whatever_is_received_ahead) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        auto held = co_await hold_everything();
+        theirs.send("patience");
+        auto waiting = spawn(receive_text(ours));
+        co_await turns(20);
+        EXPECT_FALSE(waiting.done());
+        held.pop_back();
+        EXPECT_EQ(co_await waiting, "patience");
+    });
+}
+
+TEST_P(received_test,
+       a_lease_that_comes_back_as_a_limit_passes_goes_to_the_next_whatever_is_received_ahead) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        const auto limit = std::chrono::steady_clock::now() + 20ms;
+        auto limited = spawn([&]() -> task<std::string> {
+            const auto lease = co_await with_deadline(one.receive(), limit);
+            co_return std::string{lease ? text_of(*lease) : ""};
+        });
+        co_await turns(5);
+        auto waiting = spawn(receive_text(two));
+        co_await turns(5);
+        testing::pass(limit);
+        held.pop_back();
+        const auto outcome = co_await limited;
+        EXPECT_EQ(co_await waiting, "2");
+        if (outcome.empty()) { // nothing was lost
+            EXPECT_EQ(co_await receive_text(one), "1");
+        }
+    });
+}
+
+// Had the kernel got it, what is received ahead would hold more than the pool has, and the last
+// receive() would wait for that.
+TEST_P(received_test, a_buffer_that_came_back_for_nobody_is_not_for_receiving_ahead) {
+    remake_with_smallest_pool();
+    auto [armed, trickle] = connect_raw();
+    auto [unread, filling] = connect_raw();
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 1> byte;
+        trickle.send("-");
+        EXPECT_TRUE(co_await armed.read_some(byte));
+        co_await receive_ahead(unread, filling);
+        auto held = co_await hold_everything();
+        first.send("1");
+        auto stopped = spawn(receive_text(one));
+        co_await turns(5);
+        held.pop_back();
+        stopped.request_stop();
+        const auto outcome = co_await stopped;
+        trickle.send("ahead");
+        co_await turns(5);
+
+        second.send("2");
+        EXPECT_EQ(co_await receive_text(two), "2");
+        if (outcome.empty()) { // nothing was lost
+            EXPECT_EQ(co_await receive_text(one), "1");
+        }
+        EXPECT_EQ(co_await receive_text(armed), "ahead");
+    });
+}
+
+// What lies in an error queue makes every poll(2) say POLLERR.
+TEST_P(received_test,
+       an_error_queue_that_nobody_reads_does_not_spin_while_others_are_received_ahead) {
+    remake_with_smallest_pool();
+    auto [unread, filling] = connect_raw();
+    auto [ours, theirs] = connect_raw();
+    constexpr int stamps = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+    testing::checked(
+        ::setsockopt(ours.native_handle(), SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps));
+    run([&]() -> task<> {
+        co_await receive_ahead(unread, filling);
+        EXPECT_TRUE(co_await async_write_all(ours, "stamped"));
+        pollfd asked{.fd = ours.native_handle(), .events = 0, .revents = 0};
+        EXPECT_EQ(::poll(&asked, 1, 1000), 1) << "there is no error to trip over";
+
+        auto waiting = spawn(receive_text(ours));
+        co_await turns(20);
+        const auto before = loop().metrics().turns;
+        co_await async_sleep(30ms);
+        EXPECT_LT(loop().metrics().turns - before, 20U);
+        theirs.send("bytes");
+        EXPECT_EQ(co_await waiting, "bytes");
     });
 }
 

@@ -72,10 +72,9 @@ struct loop_options {
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
     std::size_t read_ahead = std::size_t{64} * 1024;
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
-    /// least two. When all of them are held, receive() waits for one to come back. On io_uring the
-    /// kernel and what was received ahead hold buffers too, and a receive() whose limit has passed
-    /// cannot wait for those: it takes one beyond the pool, unless leases hold as many as the pool
-    /// has. So there may be twice as many at most; memory is taken for those that were used.
+    /// least two. When leases hold that many, receive() waits for one to come back. On io_uring the
+    /// kernel and what was received ahead hold others, up to as many again. Memory is taken for
+    /// those that were used.
     std::size_t receive_pool = std::size_t{16} * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
     /// the program has a handler for, ignores or blocks is left alone. See run().
