@@ -193,7 +193,11 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     total += reap();
     if (is_to_be_asked_again()) [[unlikely]]
         total += ask_again();
-    return total + pass_on_buffers();
+    total += pass_on_buffers();
+    // What was made of completions from before this poll waits for the next one, which nothing
+    // else may call for.
+    if (embed_ && ring_.has_unsubmitted()) announce();
+    return total;
 }
 
 // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that timers

@@ -233,6 +233,7 @@ void uring_backend::finish(operation& op) noexcept {
     }
     if (lacks_buffer) {
         if (!wanted) return loop_.complete(op, ECANCELED);
+        lacked_buffers_ = true;
         return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
     }
     if (outcome < 0) return loop_.complete(op, -outcome);
