@@ -97,7 +97,8 @@ void io_record::reset(int descriptor) noexcept {
         finished = listening = connectionless = aborts = false;
     writable = held = true;
     reads = reading::by_driver;
-    armed = disarming = starved = polls_in_error = watches_edges = edges_canceled = false;
+    armed = disarming = starved = polled_first = polls_in_error = watches_edges = edges_canceled =
+        false;
     end = 0;
     segments = {};
     idle.reset();

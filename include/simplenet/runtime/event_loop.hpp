@@ -134,9 +134,9 @@ public:
 
     /// A descriptor that is readable when a completion, a post or a spawn waits for poll(): to
     /// embed this loop in another one. Owned by the loop; only to be polled. The same each time.
-    /// What else is done to the loop's tasks and sockets from outside, such as request_stop() or
-    /// close(), is to be followed by a poll(). -1 where the kernel has no descriptor or no memory
-    /// for it (io_uring makes it when it is first asked for).
+    /// What else is done to the loop's tasks and sockets from outside, such as request_stop(),
+    /// close() or the release of a lease, is to be followed by a poll(). -1 where the kernel has no
+    /// descriptor or no memory for it (io_uring makes it when it is first asked for).
     [[nodiscard]] int native_handle() const noexcept;
 
     /// When to call poll() at the latest, for the timers; none if there are none.
