@@ -74,7 +74,8 @@ struct loop_options {
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
     /// least two. When leases hold that many, receive() waits for one to come back. On io_uring the
     /// kernel and what was received ahead hold others, up to as many again. Memory is taken for
-    /// those that were used.
+    /// those that were used. Addresses are reserved for all, and count as committed where
+    /// vm.overcommit_memory is 2 (proc(5)).
     std::size_t receive_pool = std::size_t{16} * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
     /// the program has a handler for, ignores or blocks is left alone. See run().
