@@ -11,9 +11,9 @@ Usage: scripts/test.sh [--all] [--preset NAME]... [--jobs N] [--no-install] [-- 
 
 Installs with apt what is missing, builds the library, its tests and its examples, and runs the tests.
 
-  --all          four builds: dev; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
+  --all          four builds: test; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
                  (ThreadSanitizer); clang (the second compiler, where apt has clang-19)
-  --preset NAME  only this one of CMakePresets.json, in build/NAME; may be repeated (default: dev)
+  --preset NAME  only this one of CMakePresets.json, in build/NAME; may be repeated (default: test)
   --jobs N       compilations at once, and two tests for each (default: $(default_jobs) here)
   --no-install   say what is missing instead of installing it
   --help         this text
@@ -63,8 +63,8 @@ while (($# > 0)); do
     esac
     shift
 done
-if [[ $all == yes ]]; then presets+=(dev asan tsan clang); fi
-if ((${#presets[@]} == 0)); then presets=(dev); fi
+if [[ $all == yes ]]; then presets+=(test asan tsan clang); fi
+if ((${#presets[@]} == 0)); then presets=(test); fi
 
 # A directory: an interrupted ctest leaves a half-written log beside the one it was asked for.
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-test.XXXXXX")

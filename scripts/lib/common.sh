@@ -43,7 +43,7 @@ end_on_signals() {
 
 # The builds of CMakePresets.json that test.sh and soak.sh make.
 # shellcheck disable=SC2034 # for those who source this
-known_presets=(dev clang release asan clang-asan tsan coverage)
+known_presets=(test dev clang release asan clang-asan tsan coverage)
 
 # is_preset <name>
 is_preset() { [[ " ${known_presets[*]} " == *" $1 "* ]]; }
