@@ -4,6 +4,8 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/runtime/loop_options.hpp>
+#include <simplenet/runtime/operation.hpp>
+#include <simplenet/runtime/readiness.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -13,11 +15,7 @@
 namespace simplenet::inline v0::detail {
 
 class loop;
-class operation;
-class readiness_operation;
 class receive_pool;
-enum class stop_reason : std::uint8_t;
-struct io_record;
 
 /// As a time to wait: until something happens.
 inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
