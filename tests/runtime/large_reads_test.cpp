@@ -4,6 +4,7 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/error_of.hpp"
+#include "support/large_reads.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
@@ -26,8 +27,6 @@
 
 #if SIMPLENET_SEAMS
 #include "sys/seam.hpp"
-
-#include <linux/io_uring.h>
 #endif
 
 namespace simplenet::inline v0 {
@@ -39,28 +38,13 @@ using testing::backend_name;
 using testing::connect_raw;
 using testing::connect_raw_local;
 using testing::connected_pair;
+using testing::large;
 using testing::next_event;
 using testing::noise;
-using testing::raw_peer;
+using testing::read_much;
 using testing::text_of;
 
-constexpr std::size_t large = 64 * 1024;
-
-class large_reads_test : public testing::backend_test {
-protected:
-    /// Reads large pieces until the backend must have noticed, and waits once.
-    template <class Stream>
-    task<> read_much(Stream& ours, raw_peer& theirs) {
-        std::string buffer(large, '\0');
-        for (std::uint32_t round = 0; round < 4; ++round) {
-            const std::string sent = noise(large, round);
-            auto reading = async_read_exact(ours, buffer);
-            theirs.send(sent);
-            EXPECT_TRUE(co_await std::move(reading));
-            EXPECT_TRUE(buffer == sent) << "round " << round;
-        }
-    }
-};
+class large_reads_test : public testing::backend_test {};
 
 TEST_P(large_reads_test, pieces_of_every_size_arrive_in_order_by_every_kind_of_read) {
     auto [ours, theirs] = connected_pair();
@@ -433,134 +417,6 @@ TEST_P(large_reads_test, go_on_after_a_receive_that_had_no_buffer_at_its_turn) {
 
 #if SIMPLENET_SEAMS
 
-/// Counts what the loop asks of the kernel to receive.
-class receive_counter final : public detail::sys::interceptor {
-public:
-    std::size_t calls = 0;   // of recv(2)
-    std::size_t bytes = 0;   // that they brought
-    std::size_t entries = 0; // of io_uring that receive
-    std::size_t cancels = 0; // entries that take others back
-
-private:
-    long on_call(detail::sys::pending_call& call) noexcept override {
-        const long outcome = call.make();
-        if (call.which() != detail::sys::call::recv) return outcome;
-        ++calls;
-        if (outcome > 0) bytes += static_cast<std::size_t>(outcome);
-        return outcome;
-    }
-    int on_entry(detail::sys::pending_entry& entry) noexcept override {
-        entries += entry.opcode == IORING_OP_RECV;
-        cancels += entry.opcode == IORING_OP_ASYNC_CANCEL;
-        return 0;
-    }
-};
-
-class large_reads_cost_test : public large_reads_test {};
-
-TEST_P(large_reads_cost_test, are_received_where_they_belong) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        co_await read_much(ours, theirs);
-        receive_counter asked;
-        const detail::sys::intercepting now{asked};
-        co_await read_much(ours, theirs);
-        EXPECT_EQ(asked.bytes, 4 * large);
-        EXPECT_EQ(asked.entries, 0U);
-    });
-}
-
-TEST_P(large_reads_cost_test, are_received_where_they_belong_one_at_a_time) {
-    constexpr std::size_t size = 16 * 1024;
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        receive_counter asked;
-        const detail::sys::intercepting now{asked};
-        const std::string sent = noise(size);
-        const auto read = [&]() -> task<> {
-            std::string buffer(size, '\0');
-            for (std::size_t got = 0; got < 10 * size;) {
-                const auto count = co_await ours.read_some(mutable_buffer{buffer});
-                if (!count) break;
-                got += *count;
-            }
-        };
-        auto child = loop().spawn(read);
-        for (int round = 0; round < 10; ++round) {
-            co_await testing::turns(5);
-            theirs.send(sent);
-        }
-        co_await std::move(child);
-        EXPECT_GE(asked.bytes, 7 * size); // the first ones are copied, and noticed
-        EXPECT_LE(asked.cancels, 1U);
-    });
-}
-
-TEST_P(large_reads_cost_test, a_small_message_behind_them_costs_a_call_or_two) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        co_await read_much(ours, theirs);
-        receive_counter asked;
-        const detail::sys::intercepting now{asked};
-        auto read = [&]() -> task<> {
-            std::array<char, 1000> buffer;
-            for (int round = 0; round < 10; ++round)
-                EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
-        };
-        auto child = loop().spawn(read);
-        for (int round = 0; round < 10; ++round) {
-            co_await testing::turns(5);
-            theirs.send("small");
-        }
-        co_await std::move(child);
-        // What a short read says holds on epoll alone.
-        EXPECT_LE(asked.calls, GetParam() == backend::epoll ? 11U : 21U);
-        EXPECT_EQ(asked.entries, 0U);
-    });
-}
-
-TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        co_await read_much(ours, theirs);
-        theirs.send("to a lease");
-        EXPECT_TRUE(co_await ours.receive());
-
-        receive_counter asked;
-        const detail::sys::intercepting now{asked};
-        std::array<char, 1000> buffer;
-        for (int round = 0; round < 10; ++round) {
-            theirs.send("small");
-            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
-        }
-        // On io_uring the loop receives ahead again.
-        EXPECT_EQ(asked.bytes, GetParam() == backend::io_uring ? 0U : 50U);
-        EXPECT_EQ(asked.cancels, 0U);
-    });
-}
-
-TEST_P(large_reads_cost_test, a_copy_of_them_goes_on_receiving_ahead) {
-    constexpr std::size_t size = 26'000;
-    auto [ours, theirs] = connect_raw();
-    auto [out, sink] = connect_raw();
-    run([&]() -> task<> {
-        auto copy = [&]() -> task<> { EXPECT_TRUE(co_await async_copy(ours, out)); };
-        auto child = loop().spawn(copy);
-        receive_counter asked;
-        const detail::sys::intercepting now{asked};
-        for (std::uint32_t round = 0; round < 10; ++round) {
-            const std::string sent = noise(size, round);
-            theirs.send(sent);
-            co_await testing::until([&] { return sink.peek() > 0; });
-            EXPECT_TRUE(sink.receive(size) == sent) << "round " << round;
-            co_await testing::turns(5);
-        }
-        EXPECT_EQ(asked.cancels, 0U);
-        theirs.close();
-        co_await std::move(child);
-    });
-}
-
 /// Completions come late, and what was to go on ends.
 class moody_kernel final : public detail::sys::interceptor {
 public:
@@ -640,8 +496,6 @@ TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_
         ASSERT_TRUE(got == sent) << got.size() << " of " << sent.size();
     }
 }
-
-INSTANTIATE_TEST_SUITE_P(backends, large_reads_cost_test, testing::real_backends, backend_name);
 
 #endif
 
