@@ -1,0 +1,46 @@
+#pragma once
+// small_pool_test: a loop with the smallest pool of receive buffers.
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/runtime/received.hpp>
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::inline v0::testing {
+
+class small_pool_test : public backend_test {
+protected:
+    /// A pool of two buffers of 16 KiB: the smallest there is.
+    void SetUp() override {
+        backend_test::SetUp();
+        if (!IsSkipped()) remake_loop({.receive_pool = 1});
+    }
+
+    /// Both buffers, held.
+    task<std::vector<received>> hold_everything() {
+        std::vector<received> held;
+        for (int each = 0; each < 2; ++each) {
+            auto [ours, theirs] = connect_raw();
+            theirs.send("held");
+            auto lease = co_await ours.receive();
+            EXPECT_TRUE(lease);
+            if (lease) held.push_back(*std::move(lease));
+        }
+        co_return held;
+    }
+
+    /// What one receive() brings; nothing when it fails.
+    template <class Stream>
+    static task<std::string> receive_text(Stream& stream) {
+        const auto lease = co_await stream.receive();
+        co_return std::string{lease ? text_of(*lease) : ""};
+    }
+};
+
+} // namespace simplenet::inline v0::testing
