@@ -132,7 +132,16 @@ protected:
     // By value: the coroutine uses the lambda's captures, so the lambda must outlive it.
     template <class Body>
     void run(Body body, std::chrono::seconds limit = test_limit) {
-        loop().spawn(guarded(body));
+        // The rest is not a template: with a coroutine for each lambda tests took longer to
+        // compile.
+        run_erased([](void* it) { return (*static_cast<Body*>(it))(); }, &body, limit);
+    }
+
+private:
+    using body_call = task<> (*)(void* body);
+
+    void run_erased(body_call call, void* body, std::chrono::seconds limit) {
+        loop().spawn(guarded(call, body));
         if (loop().run_for(limit)) return;
 
         const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -141,7 +150,6 @@ protected:
         remake_loop(options_); // the end of the old one ends what runs on it
     }
 
-private:
 #if SIMPLENET_SEAMS
     /// Of every run of a test the same, unless SIMPLENET_SEED says otherwise; with threads and
     /// peers the run is not.
@@ -158,10 +166,9 @@ private:
     void perturb() {}
 #endif
 
-    template <class Body>
-    static task<> guarded(Body& body) {
+    static task<> guarded(body_call call, void* body) {
         try {
-            co_await body();
+            co_await call(body);
         } catch (const std::exception& thrown) {
             ADD_FAILURE() << "an exception left the test: " << thrown.what();
         }
