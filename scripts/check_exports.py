@@ -20,10 +20,12 @@ ABI = "simplenet::v0::"  # as in scripts/check_abi_namespace.py
 # Of names that have no `::` of their own: what a compiler makes for a class or a variable.
 MADE = re.compile(r"^(?:vtable|VTT|typeinfo(?: name)?|guard variable|TLS (?:init|wrapper) function"
                   r"|construction vtable|(?:non-)?virtual thunk|reference temporary #\d+) (?:for|to) ")
-HASH = re.compile(rf"^std::hash<{ABI}\w+>::operator\(\)")
+HASH = re.compile(rf"^std::(?:__1::)?hash<{ABI}\w+>::operator\(\)")  # __1: of libc++
 # Parts of the tests, and what they look at below the library: no program outside can name them.
 OF_TESTS = (ABI + "simulation::", ABI + "detail::sys::")
 C_NAMES = {"simplenet_dump_tasks"}
+# Made by the linker, which exports them or not, as another library of the link has it.
+OF_LINKER = {"__bss_start", "_edata", "_end"}
 TEMPLATE = re.compile(r"<[^<>]*>")
 
 
@@ -81,7 +83,7 @@ def main():
     for kind, name in symbols(arguments.library, "-D", "--defined-only"):
         exported.add(name)
         # Weak and unique ones: what is inline or a template, of ours or of the standard library.
-        if kind in "WVwvu" or name in C_NAMES or HASH.match(name):
+        if kind in "WVwvu" or name in C_NAMES | OF_LINKER or HASH.match(name):
             continue
         bare = MADE.sub("", name)
         if not bare.startswith(ABI):
