@@ -13,8 +13,8 @@ namespace {
 
 using simplenet::detail::intrusive_list;
 using simplenet::detail::list_hook;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 struct by_age;
 
@@ -42,7 +42,7 @@ std::vector<int> numbers(List& of) {
     return seen;
 }
 
-class intrusive_list_test : public testing::Test {
+class intrusive_list_test : public ::testing::Test {
 protected:
     element one{1};
     element two{2};

@@ -5,6 +5,7 @@
 
 #include "support/gate.hpp"
 #include "support/manual_queue.hpp"
+#include "support/small_tasks.hpp"
 #include "support/witness.hpp"
 
 #include <gmock/gmock.h>
@@ -24,19 +25,16 @@ namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::failing;
 using testing::gate;
 using testing::manual_queue;
+using testing::nothing;
+using testing::value;
 using testing::witness;
 
-task<int> value(int of) {
-    co_return of;
-}
 task<std::string> text(std::string of) {
     co_await yield();
     co_return of;
-}
-task<> nothing() {
-    co_return;
 }
 task<> thrower(const char* what) {
     co_await yield();
@@ -44,9 +42,6 @@ task<> thrower(const char* what) {
 }
 task<result<int>> wait(gate& at) {
     co_return co_await at.wait();
-}
-task<result<>> failing(errc code) {
-    co_return fail(code);
 }
 
 /// What `body` throws, by its text.

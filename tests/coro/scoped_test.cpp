@@ -5,6 +5,7 @@
 
 #include "support/gate.hpp"
 #include "support/manual_queue.hpp"
+#include "support/small_tasks.hpp"
 #include "support/witness.hpp"
 
 #include <gmock/gmock.h>
@@ -24,6 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::gate;
 using testing::manual_queue;
+using testing::value;
 using testing::witness;
 
 static_assert(detail::awaitable<task<int>>);
@@ -31,10 +33,6 @@ static_assert(detail::awaitable<gate::operation>);
 static_assert(!detail::awaitable<int>);
 static_assert(!detail::awaitable<std::string>);
 static_assert(std::same_as<detail::await_result<task<int&>>, int&>);
-
-task<int> value(int of) {
-    co_return of;
-}
 
 /// Somebody else's: an awaiter made by a free operator.
 struct free_awaitable {

@@ -6,6 +6,7 @@
 
 #include "support/gate.hpp"
 #include "support/manual_queue.hpp"
+#include "support/small_tasks.hpp"
 #include "support/witness.hpp"
 
 #include <gmock/gmock.h>
@@ -28,6 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::gate;
 using testing::manual_queue;
+using testing::value;
 using testing::witness;
 
 static_assert(std::is_nothrow_move_constructible_v<join_handle<int>>);
@@ -49,9 +51,6 @@ protected:
     manual_queue queue;
 };
 
-task<int> value(int of) {
-    co_return of;
-}
 task<> thrower() {
     throw std::runtime_error{"child"};
     co_return;

@@ -5,6 +5,7 @@
 
 #include "support/gate.hpp"
 #include "support/manual_queue.hpp"
+#include "support/small_tasks.hpp"
 #include "support/witness.hpp"
 
 #include <gmock/gmock.h>
@@ -26,21 +27,17 @@ namespace simplenet::inline v0 {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::failing;
 using testing::gate;
 using testing::manual_queue;
+using testing::nothing;
 using testing::witness;
 
-task<> nothing() {
-    co_return;
-}
-task<> thrower() {
+task<> late_thrower() {
     co_await yield();
     throw std::runtime_error{"child"};
 }
-task<result<>> failing(errc code) {
-    co_return fail(code);
-}
-task<> wait(gate& at) {
+task<> wait_at(gate& at) {
     (void)co_await at.wait();
 }
 task<result<>> pass(gate& at) {
@@ -55,7 +52,7 @@ TEST(task_group_test, join_waits_until_every_child_has_ended) {
     gate second;
     auto handle = queue.spawn([&]() -> task<result<>> {
         task_group group;
-        group.spawn(wait(first));
+        group.spawn(wait_at(first));
         group.spawn(pass(second));
         EXPECT_EQ(group.size(), 2U);
         auto joined = co_await group.join();
@@ -155,8 +152,8 @@ TEST(task_group_test, the_first_exception_of_a_child_stops_the_others_and_is_ret
     gate door;
     EXPECT_THROW(queue.run([&]() -> task<> {
         task_group group;
-        group.spawn(wait(door));
-        group.spawn(thrower());
+        group.spawn(wait_at(door));
+        group.spawn(late_thrower());
         (void)co_await group.join();
     }),
                  std::runtime_error);
@@ -167,7 +164,7 @@ TEST(task_group_test, failed_stays_true_after_the_join) {
     manual_queue queue;
     queue.run([&]() -> task<> {
         task_group group;
-        group.spawn(thrower());
+        group.spawn(late_thrower());
         try {
             (void)co_await group.join();
         } catch (const std::runtime_error&) {
@@ -199,7 +196,7 @@ TEST(task_group_test, a_child_may_stop_its_own_group_and_spawn_into_it) {
     int ran = 0;
     queue.run([&]() -> task<> {
         task_group group;
-        group.spawn(wait(door));
+        group.spawn(wait_at(door));
         group.spawn([&]() -> task<> {
             co_await yield();
             group.request_stop();
@@ -222,7 +219,7 @@ TEST(task_group_test, a_stop_of_the_scope_reaches_the_children_and_is_returned_b
     gate slow;
     auto handle = queue.spawn([&]() -> task<std::error_code> {
         task_group group;
-        group.spawn(wait(door));
+        group.spawn(wait_at(door));
         (void)co_await slow.wait();
         co_return (co_await group.join()).error();
     });
@@ -241,7 +238,7 @@ TEST(task_group_test, a_stop_that_reaches_only_the_join_goes_to_the_children) {
     std::optional<task_group> group;
     queue.spawn([&]() -> task<> {
         group.emplace();
-        group->spawn(wait(door));
+        group->spawn(wait_at(door));
         (void)co_await shield(yield());
     });
     auto joiner =
@@ -280,12 +277,12 @@ TEST(task_group_test, moves_to_the_enclosing_scope_when_its_own_ends) {
     std::optional<task_group> group;
     auto inside = [&]() -> task<> {
         group.emplace();
-        group->spawn(wait(door));
+        group->spawn(wait_at(door));
         co_return;
     };
     auto handle = queue.spawn([&]() -> task<> {
         co_await shield(inside());
-        group->spawn(wait(rest));
+        group->spawn(wait_at(rest));
         (void)co_await group->join();
     });
     queue.turn_until_idle();
@@ -306,11 +303,11 @@ TEST(task_group_test, outlives_the_task_that_made_it_and_then_belongs_to_the_loo
         manual_queue queue;
         queue.run([&]() -> task<> {
             group.emplace();
-            group->spawn(wait(door));
+            group->spawn(wait_at(door));
             co_return;
         });
         queue.turn_until_idle();
-        group->spawn(wait(door));
+        group->spawn(wait_at(door));
         EXPECT_EQ(group->size(), 2U);
     }
     EXPECT_EQ(group->size(), 0U);
@@ -326,14 +323,14 @@ TEST(task_group_test, join_waits_for_a_child_that_is_spawned_just_before_it_retu
     std::size_t left = 99;
     queue.spawn([&]() -> task<> {
         group.emplace();
-        group->spawn(wait(door));
+        group->spawn(wait_at(door));
         (void)co_await group->join();
         left = group->size();
     });
     queue.turn_until_idle();
     queue.spawn([&]() -> task<> {
         co_await yield();
-        group->spawn(wait(late));
+        group->spawn(wait_at(late));
     });
     queue.turn();
     door.open();
@@ -371,7 +368,7 @@ TEST(task_group_test, an_exception_that_nobody_joined_goes_to_the_hook) {
     queue.on_unhandled = [](std::exception_ptr) { ++reported; };
     queue.run([&]() -> task<> {
         task_group group;
-        group.spawn(thrower());
+        group.spawn(late_thrower());
         while (group.size() != 0)
             co_await yield();
     });
@@ -411,7 +408,7 @@ TEST(task_group_death_test, two_joins_at_a_time_are_a_contract_violation) {
         gate door;
         queue.run([&]() -> task<> {
             task_group group;
-            group.spawn(wait(door));
+            group.spawn(wait_at(door));
             auto join = [&]() -> task<> { (void)co_await group.join(); };
             (void)co_await when_all(join(), join());
         });
@@ -499,7 +496,7 @@ TEST(with_group_test, an_exception_of_a_child_is_rethrown) {
     manual_queue queue;
     EXPECT_THROW(queue.run([&]() -> task<> {
         (void)co_await with_group([](task_group& group) -> task<> {
-            group.spawn(thrower());
+            group.spawn(late_thrower());
             co_return;
         });
     }),
@@ -512,7 +509,7 @@ TEST(with_group_test, a_stop_reaches_body_and_children) {
     gate other;
     auto handle = queue.spawn([&]() -> task<std::error_code> {
         auto joined = co_await with_group([&](task_group& group) -> task<> {
-            group.spawn(wait(other));
+            group.spawn(wait_at(other));
             (void)co_await door.wait();
         });
         co_return joined.error();
@@ -532,7 +529,7 @@ TEST(with_group_test, limit_runs_so_many_children_at_once_in_order) {
     auto handle = queue.spawn([&]() -> task<> {
         (void)co_await with_group({.limit = 2}, [&](task_group& group) -> task<> {
             for (gate& each : doors)
-                group.spawn(wait(each));
+                group.spawn(wait_at(each));
             co_return;
         });
     });
@@ -587,7 +584,7 @@ TEST(with_group_test, nests) {
         auto joined = co_await with_group([&](task_group& outer) -> task<> {
             outer.spawn([&]() -> task<result<>> {
                 co_return co_await with_group([&](task_group& inner) -> task<> {
-                    inner.spawn(wait(door));
+                    inner.spawn(wait_at(door));
                     co_return;
                 });
             });

@@ -2,6 +2,7 @@
 
 #include "support/gate.hpp"
 #include "support/manual_queue.hpp"
+#include "support/small_tasks.hpp"
 #include "support/witness.hpp"
 
 #include <gmock/gmock.h>
@@ -22,6 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::gate;
 using testing::manual_queue;
+using testing::value;
 using testing::witness;
 
 static_assert(std::is_nothrow_move_constructible_v<task<int>>);
@@ -46,10 +48,6 @@ static_assert(!returns<task<int&>, int>);
 static_assert(!returns<task<const std::string&>, const char*>, "would refer to a temporary");
 static_assert(!returns<task<const std::string&>, std::string>, "would refer to a temporary");
 static_assert(returns<task<const std::string&>, std::string&>);
-
-task<int> value(int of) {
-    co_return of;
-}
 
 TEST(task_test, does_not_start_before_it_is_awaited) {
     manual_queue queue;

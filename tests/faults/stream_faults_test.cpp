@@ -25,13 +25,13 @@ using testing::read_all;
 
 class stream_faults_test : public testing::fail_everywhere_test {};
 
-constexpr std::string_view words = "one two three and the last";
+constexpr std::string_view sentence = "one two three and the last";
 
 class echoing_by_read_some : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
         auto server = echo_by_read_some(std::move(ends.server));
-        auto client = converse(std::move(ends.client), words, got_);
+        auto client = converse(std::move(ends.client), sentence, got_);
         co_await or_return(co_await gather(std::move(server), std::move(client)));
         co_return got_;
     }
@@ -45,7 +45,7 @@ class echoing_by_receive : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
         auto server = echo_by_receive(std::move(ends.server));
-        auto client = converse(std::move(ends.client), words, got_);
+        auto client = converse(std::move(ends.client), sentence, got_);
         co_await or_return(co_await gather(std::move(server), std::move(client)));
         co_return got_;
     }
@@ -325,7 +325,7 @@ TEST_P(stream_faults_test, buffered_reader) {
 class reading_until : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
-        co_await or_return(co_await async_write_all(ends.client, "some words; and more"));
+        co_await or_return(co_await async_write_all(ends.client, "some sentence; and more"));
         const auto length =
             co_await or_return(co_await async_read_until(ends.server, got_, ";", 100));
         co_return got_.substr(0, length);
@@ -348,7 +348,7 @@ class relaying : public fault_scenario {
         auto right = co_await or_return(co_await make_connection());
         auto relaying = relay(std::move(left.server), std::move(right.client));
         auto server = echo_by_read_some(std::move(right.server));
-        auto client = converse(std::move(left.client), words, got_);
+        auto client = converse(std::move(left.client), sentence, got_);
         co_await or_return(
             co_await gather(std::move(relaying), std::move(server), std::move(client)));
         co_return got_;

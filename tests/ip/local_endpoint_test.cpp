@@ -16,7 +16,7 @@ static_assert(std::is_trivially_copyable_v<local_endpoint>);
 static_assert(std::is_trivially_destructible_v<local_endpoint>);
 static_assert(local_endpoint{}.is_unnamed());
 
-local_endpoint parsed(std::string_view path) {
+local_endpoint local_at(std::string_view path) {
     return local_endpoint::parse(path).value();
 }
 
@@ -35,7 +35,7 @@ TEST(local_endpoint_test, a_default_endpoint_is_unnamed) {
 }
 
 TEST(local_endpoint_test, a_path_is_taken_as_it_is) {
-    const local_endpoint endpoint = parsed("../run//server.sock");
+    const local_endpoint endpoint = local_at("../run//server.sock");
 
     EXPECT_EQ(endpoint.path(), "../run//server.sock");
     EXPECT_EQ(endpoint.to_string(), "../run//server.sock");
@@ -44,8 +44,8 @@ TEST(local_endpoint_test, a_path_is_taken_as_it_is) {
 }
 
 TEST(local_endpoint_test, a_leading_at_sign_is_part_of_a_path) {
-    EXPECT_FALSE(parsed("@name").is_abstract());
-    EXPECT_NE(parsed("@name"), abstract("name"));
+    EXPECT_FALSE(local_at("@name").is_abstract());
+    EXPECT_NE(local_at("@name"), abstract("name"));
 }
 
 TEST(local_endpoint_test, an_empty_path_is_an_invalid_argument) {
@@ -63,7 +63,7 @@ TEST(local_endpoint_test, a_path_holds_107_bytes_and_no_more) {
     const std::string longest(107, 'x');
 
     EXPECT_EQ(local_endpoint::max_name_size, 107U);
-    EXPECT_EQ(parsed(longest).path(), longest);
+    EXPECT_EQ(local_at(longest).path(), longest);
     EXPECT_EQ(error_of(local_endpoint::parse(longest + "x")), std::errc::filename_too_long);
     EXPECT_EQ(error_of(local_endpoint::parse(std::string(4096, 'x'))),
               std::errc::filename_too_long);
@@ -101,19 +101,19 @@ TEST(local_endpoint_test, an_abstract_name_holds_107_bytes_and_no_more) {
 }
 
 TEST(local_endpoint_test, endpoints_are_equal_when_kind_and_name_are) {
-    EXPECT_EQ(parsed("/run/a"), parsed("/run/a"));
-    EXPECT_NE(parsed("/run/a"), parsed("/run/ab"));
-    EXPECT_NE(parsed("a"), abstract("a"));
-    EXPECT_NE(parsed("a"), local_endpoint{});
+    EXPECT_EQ(local_at("/run/a"), local_at("/run/a"));
+    EXPECT_NE(local_at("/run/a"), local_at("/run/ab"));
+    EXPECT_NE(local_at("a"), abstract("a"));
+    EXPECT_NE(local_at("a"), local_endpoint{});
     EXPECT_EQ(local_endpoint{}, local_endpoint{});
 }
 
 TEST(local_endpoint_test, a_local_endpoint_can_be_a_key) {
-    const std::unordered_set<local_endpoint> known{local_endpoint{}, parsed("a"), abstract("a")};
+    const std::unordered_set<local_endpoint> known{local_endpoint{}, local_at("a"), abstract("a")};
 
     EXPECT_EQ(known.size(), 3U);
     EXPECT_TRUE(known.contains(abstract("a")));
-    EXPECT_FALSE(known.contains(parsed("b")));
+    EXPECT_FALSE(known.contains(local_at("b")));
 }
 
 } // namespace

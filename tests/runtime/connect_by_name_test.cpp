@@ -4,6 +4,7 @@
 #include "support/coroutines.hpp"
 #include "support/descriptor_limit.hpp"
 #include "support/descriptors.hpp"
+#include "support/endpoints.hpp"
 #include "support/error_of.hpp"
 #include "support/full_listener.hpp"
 #include "support/scripted_resolver.hpp"
@@ -32,14 +33,14 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using ::testing::ElementsAre;
+using testing::listen_at;
+using testing::port_of;
 using testing::scripted_resolver;
 using testing::turns;
 using testing::until;
 
-constexpr auto canceled = std::errc::operation_canceled;
 constexpr auto refused = std::errc::connection_refused;
-constexpr auto v4 = address_family::v4;
-constexpr auto v6 = address_family::v6;
+using enum address_family;
 
 static_assert(std::is_trivially_destructible_v<connect_options>); // GCC 12 and co_await
 
@@ -96,14 +97,6 @@ std::vector<std::string> tried(const connect_report& report) {
 /// A port on which nobody listens at any address.
 std::uint16_t free_port() {
     auto listener = or_throw(blocking::tcp_listener::bind(endpoint::any(0)));
-    return or_throw(listener.local_endpoint()).port();
-}
-
-blocking::tcp_listener listen_at(std::string_view address, std::uint16_t port = 0) {
-    return or_throw(
-        blocking::tcp_listener::bind(endpoint{or_throw(ip_address::parse(address)), port}));
-}
-std::uint16_t port_of(const blocking::tcp_listener& listener) {
     return or_throw(listener.local_endpoint()).port();
 }
 

@@ -33,8 +33,6 @@ using testing::backend_name;
 using testing::turns;
 using clock = std::chrono::steady_clock;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class connect_test : public testing::backend_test {};
 
 // --- TCP -----------------------------------------------------------------------------------------

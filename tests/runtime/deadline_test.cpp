@@ -30,7 +30,7 @@ using clock = std::chrono::steady_clock;
 template <class Awaitable>
 using limited = detail::await_result<decltype(with_timeout(std::declval<Awaitable>(), 1s))>;
 template <class Awaitable>
-using until =
+using ended_by =
     detail::await_result<decltype(with_deadline(std::declval<Awaitable>(), clock::time_point{}))>;
 
 // What can say why it was stopped keeps its type; anything else becomes a result.
@@ -49,8 +49,8 @@ static_assert(std::same_as<limited<task<std::string&>>, result<std::string>>);
 static_assert(std::same_as<limited<task<std::expected<int, std::string>>>,
                            result<std::expected<int, std::string>>>);
 static_assert(std::same_as<limited<detail::group_join>, result<>>);
-static_assert(std::same_as<until<task<int>>, result<int>>);
-static_assert(std::same_as<until<task<transfer_result>>, transfer_result>);
+static_assert(std::same_as<ended_by<task<int>>, result<int>>);
+static_assert(std::same_as<ended_by<task<transfer_result>>, transfer_result>);
 
 class deadline_test : public backend_test {
 protected:
@@ -62,10 +62,6 @@ task<> wait_for_ever() {
 }
 task<result<int>> sleep_then(int value, clock::duration delay) {
     if (auto slept = co_await async_sleep(delay); !slept) co_return fail(slept);
-    co_return value;
-}
-task<int> stopped_or(int value) {
-    static_cast<void>(co_await async_sleep(1h));
     co_return value;
 }
 

@@ -14,8 +14,8 @@
 namespace simplenet::inline v0::detail {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 /// Something to post that knows who posted it, and as which of theirs.
 class item final : public posted {

@@ -33,8 +33,6 @@ using testing::noise;
 using testing::turns;
 using testing::until;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class io_object_test : public testing::backend_test {};
 
 // --- close ---------------------------------------------------------------------------------------

@@ -24,13 +24,8 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::temporary_directory;
+using testing::text_of;
 using testing::turns;
-
-constexpr auto canceled = std::errc::operation_canceled;
-
-std::string_view text_of(mutable_buffer bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 class local_datagram_test : public testing::backend_test {
 protected:
@@ -172,21 +167,21 @@ TEST_P(local_datagram_test, a_stopped_batch_says_how_many_went) {
 
 /// The ways to send into a queue that is full: to a peer, of whose room the kernel tells, or to a
 /// name, of whose it does not.
-enum class way { connected, by_name };
+enum class sending { connected, by_name };
 
 TEST_P(local_datagram_test, a_send_into_a_full_queue_waits_until_there_is_room) {
-    for (const way way : {way::connected, way::by_name}) {
+    for (const sending way : {sending::connected, sending::by_name}) {
         run([&]() -> task<> {
             auto server = bound();
             const auto name = name_of(server);
             auto client = bound();
             auto other = bound(); // fills the queue, so that nothing of the client's is in it
-            if (way == way::connected) {
+            if (way == sending::connected) {
                 EXPECT_TRUE(client.connect_to(name));
             }
             const auto send = [&](local_datagram& from, std::string_view text) {
-                return way == way::connected && &from == &client ? from.send(text)
-                                                                 : from.send_to(text, name);
+                return way == sending::connected && &from == &client ? from.send(text)
+                                                                     : from.send_to(text, name);
             };
             const int filled =
                 co_await fill([&](std::string_view text) { return send(other, text); });
@@ -208,16 +203,16 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_waits_until_there_is_room) 
 }
 
 TEST_P(local_datagram_test, a_send_into_a_full_queue_can_be_stopped_and_closed) {
-    for (const way way : {way::connected, way::by_name}) {
+    for (const sending way : {sending::connected, sending::by_name}) {
         run([&]() -> task<> {
             auto server = bound();
             const auto name = name_of(server);
             std::optional<local_datagram> client{bound()};
-            if (way == way::connected) {
+            if (way == sending::connected) {
                 EXPECT_TRUE(client->connect_to(name));
             }
             const auto send = [&](std::string_view text) {
-                return way == way::connected ? client->send(text) : client->send_to(text, name);
+                return way == sending::connected ? client->send(text) : client->send_to(text, name);
             };
             const int filled = co_await fill(send);
             EXPECT_GT(filled, 0);
@@ -232,7 +227,7 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_can_be_stopped_and_closed) 
             EXPECT_EQ(co_await waiting, canceled);
 
             // Somebody else's queue has room, whatever this one's has.
-            if (way == way::by_name) {
+            if (way == sending::by_name) {
                 auto elsewhere = bound();
                 EXPECT_TRUE(co_await client->send_to("x", name_of(elsewhere)));
             }

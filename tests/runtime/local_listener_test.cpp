@@ -24,8 +24,6 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class local_listener_test : public testing::backend_test {};
 
 TEST_P(local_listener_test, a_path_is_listened_at_and_removed_on_request_only) {

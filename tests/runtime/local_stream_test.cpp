@@ -30,8 +30,6 @@ using testing::connect_raw_local;
 using testing::noise;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class local_stream_test : public testing::backend_test {};
 
 TEST_P(local_stream_test, a_pair_carries_bytes_both_ways) {

@@ -43,8 +43,6 @@ using testing::turns;
 using testing::until;
 using clock = std::chrono::steady_clock;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class operation_test : public testing::backend_test {};
 
 // --- the buffer ----------------------------------------------------------------------------------

@@ -44,15 +44,13 @@ using testing::local_ends;
 using testing::next_event;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class readiness_test : public testing::backend_test {};
 
 struct pipe_ends {
     unique_fd out;
     unique_fd in;
 };
-pipe_ends make_pipe() {
+pipe_ends open_pipe() {
     std::array<int, 2> fds{};
     checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
     return {unique_fd{fds[0]}, unique_fd{fds[1]}};
@@ -89,7 +87,7 @@ void wait_beside(beside& waiting, int fd, bool writes = false) {
 // --- what it waits for ---------------------------------------------------------------------------
 
 TEST_P(readiness_test, a_wait_lasts_until_there_is_something_to_read) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());
@@ -104,7 +102,7 @@ TEST_P(readiness_test, a_wait_lasts_until_there_is_something_to_read) {
 }
 
 TEST_P(readiness_test, a_wait_lasts_until_there_is_room_to_write) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_wait_writable(in.get()));
         fill(in);
@@ -121,7 +119,7 @@ TEST_P(readiness_test, a_wait_lasts_until_there_is_room_to_write) {
 }
 
 TEST_P(readiness_test, what_is_ready_ends_every_wait_until_it_is_read) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     put(in);
     run([&]() -> task<> {
         for (int round = 0; round < 100; ++round)
@@ -191,7 +189,7 @@ TEST_P(readiness_test, both_directions_are_waited_for_at_once_and_end_each_by_it
 }
 
 TEST_P(readiness_test, everybody_who_waits_for_a_descriptor_is_told) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         std::array<beside, 10> waiting;
         for (beside& each : waiting)
@@ -220,7 +218,7 @@ TEST_P(readiness_test, files_and_directories_are_always_ready) {
 }
 
 TEST_P(readiness_test, a_number_that_is_no_descriptor_is_refused) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_wait_writable(in.get())); // the loop has made what it needs
         const int closed = out.get();
@@ -264,7 +262,7 @@ TEST_P(readiness_test, events_timers_and_file_watches_wake_it) {
 }
 
 TEST_P(readiness_test, the_end_of_a_process_wakes_it) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     const pid_t child = checked(::fork());
     if (child == 0) {
         char byte = 0;
@@ -312,8 +310,8 @@ TEST_P(readiness_test, a_signal_wakes_it) {
 }
 
 TEST_P(readiness_test, another_thread_wakes_a_loop_that_sleeps) {
-    auto [out, in] = make_pipe();
-    auto [back, back_in] = make_pipe();
+    auto [out, in] = open_pipe();
+    auto [back, back_in] = open_pipe();
     std::thread other{[&] {
         for (int round = 0; round < 1000; ++round) {
             testing::await(back.get(), POLLIN);
@@ -334,7 +332,7 @@ TEST_P(readiness_test, another_thread_wakes_a_loop_that_sleeps) {
 // --- beside others -------------------------------------------------------------------------------
 
 TEST_P(readiness_test, somebody_elses_epoll_is_not_disturbed) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     const unique_fd theirs{checked(::epoll_create1(EPOLL_CLOEXEC))};
     epoll_event event{.events = EPOLLIN, .data = {.u64 = 77}};
     checked(::epoll_ctl(theirs.get(), EPOLL_CTL_ADD, out.get(), &event));
@@ -390,7 +388,7 @@ TEST_P(readiness_test, a_descriptor_that_was_waited_for_can_become_a_stream) {
 }
 
 TEST_P(readiness_test, two_loops_wait_for_the_same_descriptor) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     auto second = or_throw(event_loop::create({.backend = GetParam()}));
     bool told = false;
     auto waiting = second.spawn([](int fd, bool& flag) -> task<> {
@@ -411,7 +409,7 @@ TEST_P(readiness_test, two_loops_wait_for_the_same_descriptor) {
 }
 
 TEST_P(readiness_test, a_loop_inside_another_program_announces_it) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     beside waiting;
     loop().spawn(note(waiting.outcome, out.get(), false)).detach();
     const int handle = loop().native_handle();
@@ -434,7 +432,7 @@ TEST_P(readiness_test, a_loop_inside_another_program_announces_it) {
 TEST_P(readiness_test, a_number_that_is_used_again_at_once_means_the_new_file) {
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
-            auto [out, in] = make_pipe();
+            auto [out, in] = open_pipe();
             beside waiting;
             wait_beside(waiting, out.get());
             co_await turns(2);
@@ -447,10 +445,10 @@ TEST_P(readiness_test, a_number_that_is_used_again_at_once_means_the_new_file) {
 }
 
 TEST_P(readiness_test, a_duplicate_of_a_closed_descriptor_wakes_nobody) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     const int number = out.get();
     const unique_fd duplicate{checked(::fcntl(number, F_DUPFD_CLOEXEC, 0))};
-    auto [second, second_in] = make_pipe();
+    auto [second, second_in] = open_pipe();
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await with_timeout(async_wait_readable(number), 1ms)),
                   errc::deadline_exceeded); // stopped: with epoll the registration remains
@@ -469,8 +467,8 @@ TEST_P(readiness_test, a_duplicate_of_a_closed_descriptor_wakes_nobody) {
 }
 
 TEST_P(readiness_test, a_wait_whose_descriptor_was_closed_never_sees_the_next_file) {
-    auto [out, in] = make_pipe();
-    auto [second, second_in] = make_pipe();
+    auto [out, in] = open_pipe();
+    auto [second, second_in] = open_pipe();
     const int number = out.get();
     run([&]() -> task<> {
         beside old;
@@ -492,7 +490,7 @@ TEST_P(readiness_test, a_wait_whose_descriptor_was_closed_never_sees_the_next_fi
 }
 
 TEST_P(readiness_test, a_wait_whose_descriptor_was_closed_still_stops) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());
@@ -508,7 +506,7 @@ TEST_P(readiness_test, a_wait_whose_descriptor_was_closed_still_stops) {
 // --- stops and deadlines -------------------------------------------------------------------------
 
 TEST_P(readiness_test, a_stop_ends_a_wait_and_takes_nothing) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         for (int round = 0; round < 20; ++round) {
             beside waiting;
@@ -555,7 +553,7 @@ TEST_P(readiness_test, a_stop_of_one_wait_leaves_the_others_waiting) {
 }
 
 TEST_P(readiness_test, a_stopped_scope_refuses_every_wait) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     put(in);
     run([&]() -> task<> {
         int refused = 0;
@@ -570,7 +568,7 @@ TEST_P(readiness_test, a_stopped_scope_refuses_every_wait) {
 }
 
 TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         for (const auto limit : {0ns, -1ns, std::chrono::nanoseconds::min(), 1ns}) {
             EXPECT_EQ(error_of(co_await with_timeout(async_wait_readable(out.get()), limit)),
@@ -596,7 +594,7 @@ TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
 }
 
 TEST_P(readiness_test, a_stop_from_another_thread_reaches_it) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         std::stop_source source;
         std::thread other{[&] { source.request_stop(); }};
@@ -609,7 +607,7 @@ TEST_P(readiness_test, a_stop_from_another_thread_reaches_it) {
 TEST_P(readiness_test, success_and_stop_in_the_same_turn_end_it_once) {
     run([&]() -> task<> {
         for (int round = 0; round < 200; ++round) {
-            auto [out, in] = make_pipe();
+            auto [out, in] = open_pipe();
             beside waiting;
             wait_beside(waiting, out.get());
             co_await turns(round % 3);
@@ -625,8 +623,8 @@ TEST_P(readiness_test, success_and_stop_in_the_same_turn_end_it_once) {
 }
 
 TEST_P(readiness_test, the_first_of_several_descriptors_is_waited_for) {
-    auto [first, first_in] = make_pipe();
-    auto [second, second_in] = make_pipe();
+    auto [first, first_in] = open_pipe();
+    auto [second, second_in] = open_pipe();
     run([&]() -> task<> {
         put(second_in);
         auto [index, values] =
@@ -643,7 +641,7 @@ TEST_P(readiness_test, the_end_of_a_loop_ends_its_waits) {
     std::vector<pipe_ends> pipes;
     std::vector<std::error_code> ends;
     for (int count = 0; count < 10; ++count) {
-        pipes.push_back(make_pipe());
+        pipes.push_back(open_pipe());
         loop()
             .spawn([](int fd, std::vector<std::error_code>& into) -> task<> {
                 into.push_back(error_of(co_await async_wait_readable(fd)));
@@ -660,7 +658,7 @@ TEST_P(readiness_test, the_end_of_a_loop_ends_its_waits) {
 }
 
 TEST_P(readiness_test, a_task_that_waits_for_ever_does_not_keep_a_loop_from_its_end) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     loop()
         .spawn([](int fd) -> task<> {
             for (;;)
@@ -673,7 +671,7 @@ TEST_P(readiness_test, a_task_that_waits_for_ever_does_not_keep_a_loop_from_its_
 }
 
 TEST_P(readiness_test, waits_are_counted_among_the_live_operations) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());
@@ -686,7 +684,7 @@ TEST_P(readiness_test, waits_are_counted_among_the_live_operations) {
 }
 
 TEST_P(readiness_test, a_process_without_descriptors_gets_an_error_or_waits) {
-    auto [out, in] = make_pipe();
+    auto [out, in] = open_pipe();
     put(in);
     run([&]() -> task<> {
         result<> outcome;

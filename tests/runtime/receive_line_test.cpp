@@ -31,8 +31,6 @@ using testing::noise;
 using testing::text_of;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class receive_line_test : public testing::small_pool_test {
 protected:
     /// A receive() that ends with bytes, if they were faster, or with `otherwise`.

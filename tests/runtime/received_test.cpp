@@ -24,8 +24,6 @@ using testing::noise;
 using testing::text_of;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class received_test : public testing::backend_test {};
 
 TEST_P(received_test, a_lease_shows_what_the_peer_sent) {

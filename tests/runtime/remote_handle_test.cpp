@@ -275,7 +275,7 @@ TEST_P(remote_handle_test, in_a_stopped_task_the_await_stops_the_task_at_once) {
 
 // --- handles that are dropped
 
-std::atomic<int> unhandled = 0;
+std::atomic<int> unhandled_count = 0;
 
 TEST_P(remote_handle_test, dropping_it_detaches_the_task) {
     std::atomic<bool> ended = false;
@@ -292,32 +292,32 @@ TEST_P(remote_handle_test, dropping_it_detaches_the_task) {
 }
 
 TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_goes_to_the_hook) {
-    unhandled = 0;
-    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled; }});
+    unhandled_count = 0;
+    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
     loop().spawn_remote(throws("nobody sees this")).detach();
 
     loop().run();
 
-    EXPECT_EQ(unhandled.load(), 1);
+    EXPECT_EQ(unhandled_count.load(), 1);
 }
 
 // Used to be swallowed.
 TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_goes_to_the_hook) {
-    unhandled = 0;
-    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled; }});
+    unhandled_count = 0;
+    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
     {
         auto handle = loop().spawn_remote(throws("nobody sees this"));
         loop().run();
         EXPECT_TRUE(handle.done());
-        EXPECT_EQ(unhandled.load(), 0);
+        EXPECT_EQ(unhandled_count.load(), 0);
     }
-    EXPECT_EQ(unhandled.load(), 1);
+    EXPECT_EQ(unhandled_count.load(), 1);
 
     auto taken = loop().spawn_remote(throws("somebody does"));
     loop().run();
     EXPECT_EQ(thrown_by([&] { return taken.get(); }), "somebody does");
     taken.detach();
-    EXPECT_EQ(unhandled.load(), 1);
+    EXPECT_EQ(unhandled_count.load(), 1);
 }
 
 // --- loops that end

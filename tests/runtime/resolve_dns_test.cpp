@@ -7,6 +7,7 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/dns_server.hpp"
+#include "support/endpoints.hpp"
 #include "support/error_of.hpp"
 #include "support/own_network.hpp"
 
@@ -39,7 +40,10 @@ using testing::backend_name;
 using testing::dns_reply;
 using testing::dns_server;
 using ::testing::ElementsAre;
+using testing::listen_at;
+using testing::port_of;
 using testing::record;
+using testing::texts;
 using testing::until;
 using way = dns_reply::way;
 
@@ -70,13 +74,6 @@ private:
     const int number_ = ++tests_;
     std::optional<dns_server> server_;
 };
-
-std::vector<std::string> texts(const result<std::vector<endpoint>>& found) {
-    std::vector<std::string> texts;
-    for (const endpoint& each : found.value_or(std::vector<endpoint>{}))
-        texts.push_back(each.to_string());
-    return texts;
-}
 
 std::size_t threads() {
     const std::filesystem::directory_iterator all{"/proc/self/task"};
@@ -231,15 +228,8 @@ TEST_P(resolve_dns_test, an_answer_of_the_other_type_is_not_taken_for_one) {
 
 // --- connecting ----------------------------------------------------------------------------------
 
-std::uint16_t port_of(const blocking::tcp_listener& listener) {
-    return or_throw(listener.local_endpoint()).port();
-}
-blocking::tcp_listener listen_at(std::string_view at) {
-    return or_throw(blocking::tcp_listener::bind(or_throw(endpoint::parse(at))));
-}
-
 TEST_P(resolve_dns_test, ipv6_wins_when_it_works) {
-    auto six = listen_at("[::1]:0");
+    auto six = listen_at("::1");
     server().set(named("both"), record::a, {.addresses = {"127.0.0.1"}});
     server().set(named("both"), record::aaaa, {.addresses = {"::1"}});
     run([&]() -> task<> {
@@ -251,7 +241,7 @@ TEST_P(resolve_dns_test, ipv6_wins_when_it_works) {
 }
 
 TEST_P(resolve_dns_test, ipv4_takes_over_where_ipv6_leads_nowhere) {
-    auto four = listen_at("127.0.0.1:0");
+    auto four = listen_at("127.0.0.1");
     server().set(named("both"), record::a, {.addresses = {"127.0.0.1"}});
     server().set(named("both"), record::aaaa, {.addresses = {"2001:db8::1"}});
     run([&]() -> task<> {
@@ -264,7 +254,7 @@ TEST_P(resolve_dns_test, ipv4_takes_over_where_ipv6_leads_nowhere) {
 }
 
 TEST_P(resolve_dns_test, a_name_server_that_forgets_ipv6_costs_the_resolution_delay) {
-    auto four = listen_at("127.0.0.1:0");
+    auto four = listen_at("127.0.0.1");
     server().set(named("half"), record::a, {.addresses = {"127.0.0.1"}});
     server().set(named("half"), record::aaaa, {.how = way::hold});
     run([&]() -> task<> {

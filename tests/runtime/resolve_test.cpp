@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/endpoints.hpp"
 #include "support/error_of.hpp"
 #include "support/scripted_resolver.hpp"
 
@@ -39,24 +40,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::scripted_resolver;
+using testing::texts;
 using testing::turns;
 using testing::until;
 
-constexpr auto canceled = std::errc::operation_canceled;
 constexpr auto invalid = std::errc::invalid_argument;
-constexpr auto v4 = address_family::v4;
-constexpr auto v6 = address_family::v6;
+using enum address_family;
 
 static_assert(std::is_trivially_destructible_v<resolve_options>); // GCC 12 and co_await
 
 class resolve_test : public testing::backend_test {};
-
-std::vector<std::string> texts(const result<std::vector<endpoint>>& found) {
-    std::vector<std::string> texts;
-    for (const endpoint& each : found.value_or(std::vector<endpoint>{}))
-        texts.push_back(each.to_string());
-    return texts;
-}
 
 /// Threads of this process that are named as the resolver's are.
 std::size_t resolver_threads() {

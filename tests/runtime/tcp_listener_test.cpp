@@ -29,8 +29,6 @@ using testing::connected_pair;
 using testing::turns;
 using testing::until;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class tcp_listener_test : public testing::backend_test {
 protected:
     tcp_listener listen(const listen_options& options = {}) {

@@ -45,7 +45,6 @@ using testing::noise;
 using testing::turns;
 
 using clock = std::chrono::steady_clock;
-constexpr auto canceled = std::errc::operation_canceled;
 
 class tcp_stream_test : public testing::backend_test {};
 

@@ -24,8 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using time_point = timer_wheel::time_point;
 
 constexpr nanoseconds tick{1 << 12};
@@ -588,7 +588,7 @@ private:
 };
 
 /// Does to a wheel and to a model the same things at random, and compares.
-class timer_wheel_model_test : public testing::TestWithParam<unsigned> {
+class timer_wheel_model_test : public ::testing::TestWithParam<unsigned> {
 protected:
     static constexpr std::size_t timer_count = 60;
 
@@ -692,7 +692,7 @@ TEST_P(timer_wheel_model_test, does_what_a_sorted_map_would) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(seeds, timer_wheel_model_test, testing::Range(1U, 9U));
+INSTANTIATE_TEST_SUITE_P(seeds, timer_wheel_model_test, ::testing::Range(1U, 9U));
 
 } // namespace
 } // namespace simplenet::inline v0::detail

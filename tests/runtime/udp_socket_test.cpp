@@ -24,13 +24,8 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::dice;
 using testing::noise;
+using testing::text_of;
 using testing::turns;
-
-constexpr auto canceled = std::errc::operation_canceled;
-
-std::string_view text_of(mutable_buffer bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// Memory for a batch, and what is to be filled in it.
 template <class Slot>

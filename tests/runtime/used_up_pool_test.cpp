@@ -33,8 +33,6 @@ using testing::connect_raw;
 using testing::text_of;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 class used_up_pool_test : public testing::small_pool_test {
 protected:
     /// The pool, used up on io_uring by what nobody has asked for yet.

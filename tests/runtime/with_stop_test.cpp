@@ -1,6 +1,7 @@
 #include <simplenet/runtime/with_stop.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
 #include "support/error_of.hpp"
 
 #include <simplenet/coro/combinators.hpp>
@@ -39,11 +40,6 @@ static_assert(std::same_as<stoppable<task<int>>, result<int>>);
 static_assert(std::same_as<stoppable<task<>>, result<>>);
 
 class with_stop_test : public backend_test {};
-
-task<int> stopped_or(int value) {
-    static_cast<void>(co_await async_sleep(1h));
-    co_return value;
-}
 
 TEST_P(with_stop_test, without_a_stop_it_changes_nothing) {
     run([]() -> task<> {

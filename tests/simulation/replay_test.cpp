@@ -34,8 +34,6 @@ TEST_P(replay_test, lines_change_nothing) {
               simulate(GetParam(), 3, backend::epoll, false).hash);
 }
 
-const auto scenario_name = [](const auto& info) { return std::string{info.param.name}; };
-
 INSTANTIATE_TEST_SUITE_P(scenarios, replay_test, testing::ValuesIn(scenarios()), scenario_name);
 
 } // namespace

@@ -20,8 +20,6 @@ TEST_P(scenarios_test, keeps_its_promises) {
     }
 }
 
-const auto scenario_name = [](const auto& info) { return std::string{info.param.name}; };
-
 INSTANTIATE_TEST_SUITE_P(scenarios, scenarios_test, testing::ValuesIn(scenarios()), scenario_name);
 
 } // namespace

@@ -51,6 +51,9 @@ struct scenario {
 /// All there are.
 [[nodiscard]] std::span<const scenario> scenarios() noexcept;
 
+/// For the names of tests with a scenario as their parameter.
+inline constexpr auto scenario_name = [](const auto& info) { return std::string{info.param.name}; };
+
 struct outcome {
     std::string failure; // empty: all is well
     std::uint64_t hash = 0;

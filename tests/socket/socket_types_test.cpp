@@ -88,12 +88,12 @@ protected:
     }
 };
 
-using socket_classes =
+using adopting_classes =
     ::testing::Types<blocking::tcp_stream, blocking::tcp_listener, blocking::udp_socket,
                      blocking::local_stream, blocking::local_listener, nonblocking::tcp_stream,
                      nonblocking::tcp_listener, nonblocking::udp_socket, nonblocking::local_stream,
                      nonblocking::local_listener>;
-TYPED_TEST_SUITE(adopt_test, socket_classes);
+TYPED_TEST_SUITE(adopt_test, adopting_classes);
 
 TYPED_TEST(adopt_test, takes_what_suits_and_makes_it_close_on_exec_and_sets_its_mode) {
     for (const candidate& each : candidates()) {

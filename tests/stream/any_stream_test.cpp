@@ -31,8 +31,6 @@ using testing::backend_name;
 using testing::connect_raw;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 static_assert(async_reader<any_stream> && async_writer<any_stream>);
 static_assert(detail::leaf<detail::any_transfer>);
 

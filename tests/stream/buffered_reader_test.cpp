@@ -37,7 +37,6 @@ using testing::noise;
 using testing::pieces;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
 static_assert(async_reader<buffered_reader<duplex_stream>>);

@@ -26,8 +26,6 @@ using testing::backend_name;
 using testing::noise;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-
 static_assert(async_reader<duplex_stream> && async_writer<duplex_stream>);
 static_assert(!std::is_copy_constructible_v<duplex_stream>);
 

@@ -25,7 +25,7 @@ using testing::noise;
 using testing::pieces;
 using testing::turns;
 
-constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 class read_until_test : public testing::backend_test {};
 
@@ -87,7 +87,7 @@ TEST_P(read_until_test, a_delimiter_that_never_comes_leaves_the_rest_at_the_end_
     run([&]() -> task<> {
         pieces stream{{"no end", " in sight"}};
         std::string text = "> ";
-        EXPECT_EQ(error_of(co_await async_read_until(stream, text, "\n", no_limit)),
+        EXPECT_EQ(error_of(co_await async_read_until(stream, text, "\n", unlimited)),
                   errc::end_of_stream);
         EXPECT_EQ(text, "> no end in sight");
     });
@@ -153,7 +153,7 @@ TEST_P(read_until_test, much_text_goes_through) {
         std::erase(sent, '\n');
         pieces stream{sent + "\n", [&] { return 1 + dice.up_to(5000); }};
         std::string text;
-        EXPECT_EQ((co_await async_read_until(stream, text, "\n", no_limit)).value_or(0),
+        EXPECT_EQ((co_await async_read_until(stream, text, "\n", unlimited)).value_or(0),
                   sent.size() + 1);
         text.pop_back();
         EXPECT_TRUE(text == sent);

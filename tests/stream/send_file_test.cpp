@@ -38,8 +38,7 @@ using testing::connect_raw_local;
 using testing::noise;
 using testing::turns;
 
-constexpr auto canceled = std::errc::operation_canceled;
-constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
 
 /// A file without a name.
 unique_fd file_of(std::string_view content) {
@@ -95,13 +94,14 @@ TEST_P(send_file_test, a_file_that_is_shorter_ends_the_transfer) {
     const unique_fd empty = file_of("");
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
-        EXPECT_EQ((co_await async_send_file(ours, file.get(), 0, all)).value_or(0), 50'000U);
+        EXPECT_EQ((co_await async_send_file(ours, file.get(), 0, everything)).value_or(0), 50'000U);
         EXPECT_TRUE(theirs.receive(50'000) == content);
         EXPECT_EQ((co_await async_send_file(ours, file.get(), 49'990, 100)).value_or(0), 10U);
         EXPECT_TRUE(theirs.receive(10) == content.substr(49'990));
         EXPECT_EQ((co_await async_send_file(ours, file.get(), 50'000, 1)).value_or(7), 0U);
-        EXPECT_EQ((co_await async_send_file(ours, file.get(), 1ULL << 40U, all)).value_or(7), 0U);
-        EXPECT_EQ((co_await async_send_file(ours, empty.get(), 0, all)).value_or(7), 0U);
+        EXPECT_EQ((co_await async_send_file(ours, file.get(), 1ULL << 40U, everything)).value_or(7),
+                  0U);
+        EXPECT_EQ((co_await async_send_file(ours, empty.get(), 0, everything)).value_or(7), 0U);
         EXPECT_EQ((co_await async_send_file(ours, file.get(), 0, 0)).value_or(7), 0U);
         EXPECT_EQ(theirs.peek(), -EAGAIN);
     });
@@ -115,7 +115,8 @@ TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_where_it_was_asked_for) 
     ASSERT_EQ(::pwrite(file.get(), tail.data(), tail.size(), far), 10'000);
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
-        EXPECT_EQ((co_await async_send_file(ours, file.get(), far, all)).value_or(0), tail.size());
+        EXPECT_EQ((co_await async_send_file(ours, file.get(), far, everything)).value_or(0),
+                  tail.size());
         EXPECT_TRUE(theirs.receive(tail.size()) == tail);
     });
 }
@@ -128,7 +129,7 @@ TEST_P(send_file_test, what_sendfile_does_not_take_is_read_and_written) {
     const ssize_t size = checked(::pread(made_up.get(), expected.data(), expected.size(), 0));
     const unique_fd zeros{checked(::open("/dev/zero", O_RDONLY | O_CLOEXEC))};
     run([&]() -> task<> {
-        const transfer_result sent = co_await async_send_file(ours, made_up.get(), 0, all);
+        const transfer_result sent = co_await async_send_file(ours, made_up.get(), 0, everything);
         EXPECT_EQ(sent.value_or(0), static_cast<std::size_t>(size));
         EXPECT_EQ(theirs.receive(static_cast<std::size_t>(size)),
                   std::string(expected.data(), static_cast<std::size_t>(size)));
@@ -144,12 +145,13 @@ TEST_P(send_file_test, a_stream_without_a_descriptor_gets_the_bytes_too) {
         auto [one, two] = duplex(10'000);
         std::string got(content.size(), '\0');
         auto reading = spawn([&]() -> task<> { EXPECT_TRUE(co_await async_read_exact(two, got)); });
-        EXPECT_EQ((co_await async_send_file(one, file.get(), 0, all)).value_or(0), content.size());
+        EXPECT_EQ((co_await async_send_file(one, file.get(), 0, everything)).value_or(0),
+                  content.size());
         co_await reading;
         EXPECT_TRUE(got == content);
 
         const transfer_result some =
-            co_await with_timeout(async_send_file(one, file.get(), 0, all), 1ms);
+            co_await with_timeout(async_send_file(one, file.get(), 0, everything), 1ms);
         EXPECT_EQ(error_of(some), errc::deadline_exceeded);
         EXPECT_EQ(some.error().transferred, 10'000U);
     });
@@ -172,7 +174,7 @@ TEST_P(send_file_test, what_is_no_file_is_an_error) {
                   std::errc::invalid_seek);
         EXPECT_EQ(error_of(co_await async_send_file(ours, ours.native_handle(), 0, 1)),
                   std::errc::invalid_seek);
-        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), all, 1)),
+        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), everything, 1)),
                   std::errc::invalid_argument);
         EXPECT_EQ(theirs.peek(), -EAGAIN);
         EXPECT_TRUE(co_await async_send_file(ours, file.get(), 0, 7)); // the stream is whole
@@ -191,7 +193,7 @@ TEST_P(send_file_test, a_stop_says_exactly_how_much_went_and_the_rest_can_follow
         std::string got;
         run([&]() -> task<> {
             auto sending = spawn([&]() -> task<transfer_result> {
-                co_return co_await async_send_file(ours, file.get(), 0, all);
+                co_return co_await async_send_file(ours, file.get(), 0, everything);
             });
             transfer_result outcome{};
             if (how == 0) { // while it waits for room
@@ -215,7 +217,7 @@ TEST_P(send_file_test, a_stop_says_exactly_how_much_went_and_the_rest_can_follow
 
             auto peer = std::async(std::launch::async,
                                    [&] { return theirs.receive(content.size() - got.size()); });
-            outcome = co_await async_send_file(ours, file.get(), done, all);
+            outcome = co_await async_send_file(ours, file.get(), done, everything);
             EXPECT_EQ(outcome.value_or(0), content.size() - done);
             got += peer.get();
             EXPECT_TRUE(got == content);
@@ -228,7 +230,7 @@ TEST_P(send_file_test, a_deadline_leaves_the_stream_usable) {
     auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
     run([&]() -> task<> {
         const transfer_result some =
-            co_await with_timeout(async_send_file(ours, file.get(), 0, all), 5ms);
+            co_await with_timeout(async_send_file(ours, file.get(), 0, everything), 5ms);
         EXPECT_EQ(error_of(some), errc::deadline_exceeded);
         const std::size_t done = some.error().transferred;
         EXPECT_GT(done, 0U);
@@ -259,7 +261,7 @@ TEST_P(send_file_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
             ::setsockopt(ours.native_handle(), SOL_SOCKET, SO_TIMESTAMPING, &none, sizeof none));
 
         auto sending = spawn([&]() -> task<transfer_result> {
-            co_return co_await async_send_file(ours, file.get(), 0, all);
+            co_return co_await async_send_file(ours, file.get(), 0, everything);
         });
         co_await turns(200); // as much as there is room for
         const auto before = event_loop::current()->metrics().turns;
@@ -277,7 +279,7 @@ TEST_P(send_file_test, a_close_ends_it) {
     auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
     run([&]() -> task<> {
         auto sending = spawn([&]() -> task<transfer_result> {
-            co_return co_await async_send_file(ours, file.get(), 0, all);
+            co_return co_await async_send_file(ours, file.get(), 0, everything);
         });
         co_await turns(10);
         ours.close();
@@ -298,7 +300,7 @@ TEST_P(send_file_test, a_peer_that_is_gone_raises_no_sigpipe) {
     run([&]() -> task<> {
         auto [ours, theirs] = connect_raw_local();
         theirs.close();
-        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, all)),
+        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, everything)),
                   std::errc::broken_pipe);
     });
     EXPECT_EQ(signals, 0);
@@ -313,7 +315,7 @@ TEST_P(send_file_test, a_peer_that_is_gone_raises_no_sigpipe) {
     run([&]() -> task<> {
         auto [ours, theirs] = connect_raw_local();
         theirs.close();
-        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, all)),
+        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, everything)),
                   std::errc::broken_pipe);
     });
     sigset_t pending;
@@ -337,8 +339,9 @@ TEST_P(send_file_test, a_big_file_lets_others_have_their_turn) {
         bool sent = false;
         std::size_t echoes = 0;
         auto sending = spawn([&]() -> task<> {
-            EXPECT_EQ((co_await async_send_file(connection.ours, file.get(), 0, all)).value_or(0),
-                      size);
+            EXPECT_EQ(
+                (co_await async_send_file(connection.ours, file.get(), 0, everything)).value_or(0),
+                size);
             sent = true;
         });
         std::array<char, 1> byte{};
@@ -359,7 +362,7 @@ TEST_P(send_file_test, a_file_that_shrinks_meanwhile_ends_where_it_is_then) {
     auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
     run([&]() -> task<> {
         auto sending = spawn([&]() -> task<transfer_result> {
-            co_return co_await async_send_file(ours, file.get(), 0, all);
+            co_return co_await async_send_file(ours, file.get(), 0, everything);
         });
         co_await turns(10);
         EXPECT_EQ(::ftruncate(file.get(), 1), 0);

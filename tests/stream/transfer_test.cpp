@@ -29,9 +29,9 @@ using testing::turns;
 
 /// A stream of somebody else's: gives and takes at most `piece` bytes at a time, each in its own
 /// turn, and ends or fails after `left` bytes.
-class piecemeal_stream {
+class ending_stream {
 public:
-    piecemeal_stream(std::string content, std::size_t piece, std::error_code end)
+    ending_stream(std::string content, std::size_t piece, std::error_code end)
         : content_{std::move(content)}
         , piece_{piece}
         , end_{end} {}
@@ -65,7 +65,7 @@ private:
 
 static_assert(async_reader<tcp_stream> && async_writer<tcp_stream>);
 static_assert(async_reader<local_stream> && async_writer<local_stream>);
-static_assert(async_reader<piecemeal_stream> && async_writer<piecemeal_stream>);
+static_assert(async_reader<ending_stream> && async_writer<ending_stream>);
 static_assert(!async_reader<int> && !async_writer<std::string>);
 
 /// Takes several buffers at a time, and at most `piece` bytes of them.
@@ -185,7 +185,7 @@ TEST_P(transfer_test, write_all_of_several_buffers_counts_them_together) {
 }
 
 TEST_P(transfer_test, any_stream_with_read_some_can_be_read_exactly) {
-    piecemeal_stream stream{"0123456789", 3, errc::end_of_stream};
+    ending_stream stream{"0123456789", 3, errc::end_of_stream};
     run([&]() -> task<> {
         std::string got(8, '\0');
         EXPECT_EQ((co_await async_read_exact(stream, got)).value_or(0), 8U);
@@ -198,7 +198,7 @@ TEST_P(transfer_test, any_stream_with_read_some_can_be_read_exactly) {
 }
 
 TEST_P(transfer_test, any_stream_with_write_some_can_be_written_whole) {
-    piecemeal_stream stream{std::string(10, ' '), 4, make_error_code(errc::end_of_stream)};
+    ending_stream stream{std::string(10, ' '), 4, make_error_code(errc::end_of_stream)};
     run([&]() -> task<> {
         EXPECT_EQ((co_await async_write_all(stream, "0123")).value_or(0), 4U);
         const std::array<const_buffer, 3> parts{const_buffer{"45"}, const_buffer{},
@@ -241,7 +241,7 @@ TEST_P(transfer_test, several_buffers_go_out_together_where_the_stream_takes_the
 }
 
 TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_moved) {
-    piecemeal_stream stream{std::string(1000, 'x'), 1, errc::end_of_stream};
+    ending_stream stream{std::string(1000, 'x'), 1, errc::end_of_stream};
     run([&]() -> task<> {
         std::string got(1000, '\0');
         auto reading = spawn(
@@ -258,7 +258,7 @@ TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_move
 // Over streams of somebody else's they used to succeed, on the runtime's they did not.
 TEST_P(transfer_test, of_nothing_is_refused_in_a_stopped_scope_on_every_stream) {
     auto [local, peer] = or_throw(local_stream::pair());
-    piecemeal_stream foreign{"", 1, errc::end_of_stream};
+    ending_stream foreign{"", 1, errc::end_of_stream};
     const auto all = [](auto& stream) -> task<> {
         std::array<std::byte, 1> byte{};
         const auto none = std::span{byte}.first(0);

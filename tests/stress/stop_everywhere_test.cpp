@@ -22,10 +22,9 @@ using testing::backend_name;
 using testing::connected_pair;
 using testing::noise;
 using testing::scenario;
+using testing::small_buffers;
 using testing::stop_everywhere_test;
 using testing::turns;
-
-constexpr testing::buffer_sizes small_buffers{.ours = 8192, .theirs = 8192};
 
 /// What a stopped reader has not taken is still there, and in order.
 task<> expect_the_rest(tcp_stream& stream, std::string have, const std::string& sent) {
@@ -288,7 +287,7 @@ TEST_P(stop_everywhere_test, accept) {
     stop_everywhere<accepting>();
 }
 
-class connecting : public scenario {
+class connecting_to_one : public scenario {
     task<> subject() override {
         for (int left = 3; left > 0; --left) {
             auto made = co_await async_connect(at_);
@@ -307,7 +306,7 @@ class connecting : public scenario {
     endpoint at_ = or_throw(listener_.local_endpoint());
 };
 TEST_P(stop_everywhere_test, connect) {
-    stop_everywhere<connecting>();
+    stop_everywhere<connecting_to_one>();
 }
 
 class local_echo : public scenario {

@@ -21,11 +21,10 @@ using testing::backend_name;
 using testing::connected_pair;
 using testing::noise;
 using testing::scenario;
+using testing::small_buffers;
 using testing::turns;
 
 class stream_stop_test : public testing::stop_everywhere_test {};
-
-constexpr testing::buffer_sizes small_buffers{.ours = 8192, .theirs = 8192};
 
 template <class Stream>
 task<result<>> send_in_pieces(Stream& stream, std::string_view text, std::size_t piece) {

@@ -187,9 +187,9 @@ protected:
 };
 
 template <std::size_t capacity>
-class sending : public channel_scenario {
+class sending_to_channel : public channel_scenario {
 public:
-    sending()
+    sending_to_channel()
         : channel_scenario{capacity} {}
 
 private:
@@ -197,16 +197,16 @@ private:
     task<> partner() override { co_await receive_all(false); }
 };
 TEST_P(sync_stop_test, send_to_a_channel) {
-    stop_everywhere<sending<2>>();
+    stop_everywhere<sending_to_channel<2>>();
 }
 TEST_P(sync_stop_test, send_to_a_channel_without_room) {
-    stop_everywhere<sending<0>>();
+    stop_everywhere<sending_to_channel<0>>();
 }
 
 template <std::size_t capacity>
-class receiving : public channel_scenario {
+class receiving_from_channel : public channel_scenario {
 public:
-    receiving()
+    receiving_from_channel()
         : channel_scenario{capacity} {}
 
 private:
@@ -214,10 +214,10 @@ private:
     task<> partner() override { co_await send_all(false); }
 };
 TEST_P(sync_stop_test, receive_from_a_channel) {
-    stop_everywhere<receiving<2>>();
+    stop_everywhere<receiving_from_channel<2>>();
 }
 TEST_P(sync_stop_test, receive_from_a_channel_without_room) {
-    stop_everywhere<receiving<0>>();
+    stop_everywhere<receiving_from_channel<0>>();
 }
 
 class one_answer : public scenario {

@@ -1,10 +1,12 @@
 #pragma once
 // What test bodies await to force an order without sleeping, and how they look at what came.
 
+#include <simplenet/core/buffer.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/received.hpp>
+#include <simplenet/runtime/sleep.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -38,6 +40,12 @@ inline task<> next_event(event_loop& loop) {
         co_await yield();
 }
 
+/// Its value after an hour; so that much sooner, only what was stopped has it.
+inline task<int> stopped_or(int value) {
+    static_cast<void>(co_await async_sleep(std::chrono::hours{1}));
+    co_return value;
+}
+
 /// Keeps the thread until `moment` has passed: for limits that are to be over when the loop looks.
 inline void pass(std::chrono::steady_clock::time_point moment) {
     while (std::chrono::steady_clock::now() <= moment) {
@@ -46,6 +54,9 @@ inline void pass(std::chrono::steady_clock::time_point moment) {
 
 inline std::string_view text_of(const received& lease) {
     return lease.text();
+}
+inline std::string_view text_of(mutable_buffer bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// `size` bytes of which no two stretches look alike; the same for the same seed.

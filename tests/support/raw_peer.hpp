@@ -132,6 +132,7 @@ struct buffer_sizes {
     int ours = 0;
     int theirs = 0;
 };
+inline constexpr buffer_sizes small_buffers{.ours = 8192, .theirs = 8192};
 
 inline void set_buffers(int fd, int bytes) {
     if (bytes == 0) return;

@@ -27,7 +27,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Le;
 
-constexpr auto canceled = std::errc::operation_canceled;
 const auto reset = std::make_error_code(std::errc::connection_reset);
 
 static_assert(async_reader<faulty_stream<duplex_stream>>);

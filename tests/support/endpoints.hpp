@@ -1,0 +1,31 @@
+#pragma once
+// Endpoints as tests of names write and read them.
+
+#include <simplenet/blocking/tcp_listener.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/ip/endpoint.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simplenet::inline v0::testing {
+
+/// What was found, as texts; nothing if nothing was.
+inline std::vector<std::string> texts(const result<std::vector<endpoint>>& found) {
+    std::vector<std::string> texts;
+    for (const endpoint& each : found.value_or(std::vector<endpoint>{}))
+        texts.push_back(each.to_string());
+    return texts;
+}
+
+inline blocking::tcp_listener listen_at(std::string_view address, std::uint16_t port = 0) {
+    return or_throw(
+        blocking::tcp_listener::bind(endpoint{or_throw(ip_address::parse(address)), port}));
+}
+inline std::uint16_t port_of(const blocking::tcp_listener& listener) {
+    return or_throw(listener.local_endpoint()).port();
+}
+
+} // namespace simplenet::inline v0::testing
