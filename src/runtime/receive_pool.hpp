@@ -30,7 +30,8 @@ public:
         ~listener() = default;
     };
 
-    /// Whether there are as many buffers again, which only claim_for_lease() hands out.
+    /// Whether there are as many buffers again, from which only claim_for_lease() takes more than
+    /// count().
     enum class extent : std::uint8_t { as_asked, doubled };
 
     /// @param bytes  What claim() may hand out.
@@ -45,9 +46,9 @@ public:
     receive_pool& operator=(const receive_pool&) = delete;
 
     /// A free buffer, or none if count() are out. The last one given back comes first: it is warm.
-    [[nodiscard]] std::uint32_t claim() noexcept { return has_free() ? take() : none; }
-    /// One for a lease, where there are twice as many: none only if count() are out for leases.
-    /// `others` are out for anything else; while that is count() at most, one is left.
+    [[nodiscard]] std::uint32_t claim() noexcept { return out_ < count_ ? take() : none; }
+    /// One for a lease, where there are twice as many: none only if count() or more are out for
+    /// leases. `others` are out for anything else; while that is count() at most, one is left.
     [[nodiscard]] std::uint32_t claim_for_lease(std::size_t others) noexcept {
         SIMPLENET_DEBUG_EXPECTS(others <= count_, "leases have too few of the receive buffers");
         return out_ - others < count_ ? take() : none;
@@ -71,7 +72,6 @@ public:
     }
     /// Buffers that claim() hands out.
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-    [[nodiscard]] bool has_free() const noexcept { return out_ < count_; }
 
     // Of a buffer that is queued on a stream.
     struct slot {

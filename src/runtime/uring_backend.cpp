@@ -193,16 +193,18 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     total += reap();
     if (is_to_be_asked_again()) [[unlikely]]
         total += ask_again();
+    last_attempts_ = false;
     total += pass_on_buffers();
     // What was made of completions from before this poll waits for the next one, which nothing
-    // else may call for.
-    if (embed_ && ring_.has_unsubmitted()) announce();
+    // else may call for; nor need what the kernel still has.
+    if (embed_ && (ring_.has_unsubmitted() || ring_.kernel_has_more())) announce();
     return total;
 }
 
 // A pass of the kernel is limited to 20 completions since Linux 6.13. Bounded here, so that timers
 // and posts get their turn; and those who were received for, before the kernel needs more buffers
-// than there are, and while what they were sent is in the processor's caches.
+// than there are, and while what they were sent is in the processor's caches. But an operation
+// whose limit has passed is over after this, though its bytes be among what the kernel still has.
 std::size_t uring_backend::ask_again() noexcept {
     std::size_t total = 0;
     for (int round = 1; round < most_rounds && is_to_be_asked_again(); ++round) {

@@ -95,7 +95,8 @@ private:
     std::size_t reap() noexcept;
     [[nodiscard]] bool is_to_be_asked_again() const noexcept {
         return lacked_buffers_ ||
-               (posted_ >= few_buffers && received_ < much_received && ring_.kernel_has_more());
+               (((posted_ >= few_buffers && received_ < much_received) || last_attempts_) &&
+                ring_.kernel_has_more());
     }
     [[gnu::noinline]] std::size_t ask_again() noexcept;
     [[gnu::cold]] uring::completion take_aside() noexcept;
@@ -322,8 +323,10 @@ private:
 
     // --- buffers ---
 
-    /// Also beyond the pool. None: leases hold, or are about to hold, as many as it has.
-    std::uint32_t claim_for_lease() noexcept { return pool_->claim_for_lease(posted_ + ahead_); }
+    /// Those that the kernel has, or that hold what was received ahead; count() at most.
+    [[nodiscard]] std::size_t not_leased() const noexcept { return posted_ + ahead_; }
+    /// Also beyond the pool. None: leases hold, or are about to hold, as many as it has or more.
+    std::uint32_t claim_for_lease() noexcept { return pool_->claim_for_lease(not_leased()); }
 
     void post_buffer(std::uint32_t buffer) noexcept {
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
@@ -374,9 +377,12 @@ private:
     // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
     // beat a deadline as others do.
     bool lacked_buffers_ = false;
+    // A limit has passed since the last poll: what the kernel has by then counts, all of it.
+    bool last_attempts_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
     // First come first served. Invariant: the reader of who is here waits for a buffer, and leases
-    // hold, or are about to hold, as many as the pool has; the kernel has none meanwhile.
+    // hold, or are about to hold, as many as the pool has or more, for what was ahead and is read
+    // comes back for those who wait; the kernel has none meanwhile.
     intrusive_list<io_record, starved_tag> starved_;
     std::uint32_t returned_ = receive_pool::none; // for these, linked through the slots
     std::vector<uring::completion> aside_;        // reaped where they could not be dispatched

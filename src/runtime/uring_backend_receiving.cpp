@@ -191,7 +191,7 @@ std::size_t uring_backend::serve_starved() noexcept {
         const std::uint32_t buffer = returned_;
         if (starved_.empty()) {
             returned_ = pool_->at(buffer).next;
-            posted_ + ahead_ < pool_->count() ? post_buffer(buffer) : pool_->give_back(buffer);
+            not_leased() < pool_->count() ? post_buffer(buffer) : pool_->give_back(buffer);
             continue;
         }
         io_record& record = starved_.front();
@@ -247,7 +247,8 @@ bool uring_backend::receive_for_lease(operation& op, std::uint32_t buffer) noexc
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
-/// socket any more. Not at the end of the loop, which has dropped what was received ahead.
+/// socket any more. One that is armed has: the kernel was asked for all that it had. Not at the end
+/// of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.record->armed || loop_.dying || op.kind == request::accept) return false;
     return attempt_direct(op);

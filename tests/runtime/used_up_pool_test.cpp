@@ -12,6 +12,7 @@
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 
 #include <array>
 #include <chrono>
@@ -365,6 +366,31 @@ TEST_P(used_up_pool_test, a_read_without_a_buffer_is_canceled_by_close) {
         EXPECT_TRUE(co_await ours.closed());
         EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
     });
+}
+
+TEST_P(used_up_pool_test, a_buffer_that_came_back_before_a_limit_is_for_who_waits_longest) {
+    testing::manual_clock clock;
+    clock.set_automatic(false);
+    remake_loop({.receive_pool = 1, .clock = &clock});
+    auto [one, first] = connect_raw();
+    auto [two, second] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        first.send("1");
+        second.send("2");
+        auto limited = spawn([&]() -> task<std::string> {
+            const auto lease = co_await with_timeout(one.receive(), 10ms);
+            co_return std::string{lease ? text_of(*lease) : error_of(lease).message()};
+        });
+        co_await turns(5);
+        auto waiting = spawn(receive_text(two));
+        co_await turns(5);
+        held.pop_back();
+        clock.advance(20ms); // in the same turn
+        EXPECT_EQ(co_await limited, "1");
+        EXPECT_EQ(co_await waiting, "2");
+    });
+    remake_loop(); // before the clock ends
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, used_up_pool_test, all_backends, backend_name);
