@@ -70,7 +70,7 @@ plan decode(input from) {
     plan decoded;
     decoded.capacity = 1 + from.up_to(300);
     decoded.delimiter = from.text(1 + from.up_to(4));
-    if (decoded.delimiter.empty()) decoded.delimiter = "\n";
+    if (decoded.delimiter.empty()) decoded.delimiter.push_back('\n');
     for (std::size_t count = from.up_to(12); count-- > 0;)
         decoded.writes.push_back(1 + from.up_to(40));
     for (std::size_t count = from.up_to(12); count-- > 0;)
