@@ -38,6 +38,9 @@ public:
     virtual void submit(operation& op) noexcept = 0;
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
+    /// The limit of an operation has passed, which has its last attempt after the next poll: what
+    /// the kernel has by then counts. cancel() with a deadline says so as well.
+    virtual void limit_passed() noexcept {}
 
     /// Takes `op`, waiting, with a descriptor number that is not negative, until loop::complete()
     /// or loop::give_up() is called with it.

@@ -393,7 +393,9 @@ void operation::on_stop(stop_reason reason) noexcept {
     case state::finished:
         return; // success beats stop; the next operation sees it
     case state::queued:
-        if (stopped == stop_reason::none) stopped = reason; // the attempt decides
+        if (stopped != stop_reason::none) return;
+        stopped = reason; // the attempt decides
+        if (reason == stop_reason::deadline) record->driver->limit_passed();
         return;
     case state::waiting:
         if (stopped != stop_reason::none) return; // the kernel was asked already

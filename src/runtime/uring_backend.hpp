@@ -53,6 +53,7 @@ public:
     bool attempt_write(operation& op) noexcept override;
     void submit(operation& op) noexcept override;
     void cancel(operation& op, stop_reason reason) noexcept override;
+    void limit_passed() noexcept override { last_attempts_ = true; }
     void watch(readiness_operation& op) noexcept override;
     void unwatch(readiness_operation& op) noexcept override;
     void retire(io_record& record) noexcept override;
@@ -74,7 +75,7 @@ private:
     static constexpr std::size_t much_received = std::size_t{256} * 1024; // bytes
     static constexpr std::uint32_t large_piece = 8192; // bytes; see read_directly()
     static constexpr std::uint16_t receive_group = 0;
-    static constexpr int most_rounds = 64;
+    static constexpr std::size_t most_rounds = 64;
     static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
 
