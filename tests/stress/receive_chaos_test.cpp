@@ -107,8 +107,8 @@ protected:
         co_return !error || error == errc::deadline_exceeded || error == canceled;
     }
     task<> take_all(connection& from) {
-        // A loop whose condition awaits, and nothing else in a coroutine: g++ 12 puts that condition
-        // where the frame has the address to resume at.
+        // A loop whose condition awaits, and nothing else in a coroutine: g++ 12 puts that
+        // condition where the frame has the address to resume at.
         while (true) {
             const bool more = co_await take(from);
             if (!more) co_return;
