@@ -138,8 +138,9 @@ TEST_P(connect_by_name_test, an_address_is_connected_to_without_a_lookup) {
 
 TEST_P(connect_by_name_test, localhost_works_with_the_system_s_resolver) {
     auto listener = listen_at("127.0.0.1");
-    const detail::name_resolver::replacement real{*new detail::name_resolver{
-        &detail::sys::look_up, detail::name_resolver::limits{}}}; // lives for ever, as it does
+    static auto& system = *new detail::name_resolver{
+        &detail::sys::look_up, detail::name_resolver::limits{}}; // lives for ever, as it does
+    const detail::name_resolver::replacement real{system};
     run([&]() -> task<> { EXPECT_TRUE(co_await async_connect("localhost", port_of(listener))); });
 }
 
