@@ -39,7 +39,7 @@ public:
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
     /// The limit of an operation has passed, which has its last attempt after the next poll: what
-    /// the kernel has by then counts. cancel() with a deadline says so as well.
+    /// the kernel has by then counts.
     virtual void limit_passed() noexcept {}
 
     /// Takes `op`, waiting, with a descriptor number that is not negative, until loop::complete()

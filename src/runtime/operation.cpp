@@ -388,21 +388,12 @@ void receive_operation::run() noexcept {
 }
 
 void operation::on_stop(stop_reason reason) noexcept {
-    switch (phase) {
-    case state::idle:
-    case state::finished:
-        return; // success beats stop; the next operation sees it
-    case state::queued:
-        if (stopped != stop_reason::none) return;
-        stopped = reason; // the attempt decides
-        if (reason == stop_reason::deadline) record->driver->limit_passed();
-        return;
-    case state::waiting:
-        if (stopped != stop_reason::none) return; // the kernel was asked already
-        stopped = reason;
-        record->driver->cancel(*this, reason);
-        return;
-    }
+    const bool over = phase == state::idle || phase == state::finished;
+    if (over) return;                         // success beats stop; the next operation sees it
+    if (stopped != stop_reason::none) return; // the kernel was asked already
+    stopped = reason;
+    if (reason == stop_reason::deadline) record->driver->limit_passed();
+    if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides
 }
 
 void loop::complete(operation& op, int error) noexcept {

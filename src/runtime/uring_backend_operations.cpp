@@ -68,7 +68,6 @@ void uring_backend::submit(operation& op) noexcept {
 
 void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
     if (reason == stop_reason::deadline) {
-        limit_passed();
         // What came back before the limit passed is for who waits longest, which this one may be.
         if (is_read(op.kind) && op.record->starved) static_cast<void>(pass_on_buffers());
         if (op.phase == operation::state::finished) return;
