@@ -73,15 +73,15 @@ class arguments_test(support.TestCase):
 
     def test_a_server_without_standard_output_serves_all_the_same(self):
         for name in SERVERS:
-            with socket.create_server(("127.0.0.1", 0)) as holder:
-                port = holder.getsockname()[1]
-            command = [support.program(name), "--port", str(port)]
-            server = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", *command])
-            try:
-                self.assertIsNone(self.wait_for_port(port, server), name)
-            finally:
-                server.terminate()
-                self.assertEqual(server.wait(support.WAIT), 0)
+            holder, port = support.refused_port()
+            with holder:
+                command = [support.program(name), "--port", str(port)]
+                server = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", *command])
+                try:
+                    self.assertIsNone(self.wait_for_port(port, server), name)
+                finally:
+                    server.terminate()
+                    self.assertEqual(server.wait(support.WAIT), 0)
 
     def wait_for_port(self, port, server):
         """The status of a server that ended before somebody could connect to it; None if it lives."""

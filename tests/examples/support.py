@@ -273,8 +273,10 @@ class Silent:
 
 
 def refused_port():
-    """A port at which nobody listens: bound, and never listened at."""
+    """A port at which nobody listens: bound, and never listened at. A server that is told to may
+    listen there (SO_REUSEADDR, socket(7)); nobody who lets the kernel choose is given it."""
     holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
     return holder, holder.getsockname()[1]
 

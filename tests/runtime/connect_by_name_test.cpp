@@ -1,5 +1,7 @@
 #include <simplenet/runtime/connect.hpp>
 
+#include "ip/native.hpp"
+#include "socket/setup.hpp"
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/descriptor_limit.hpp"
@@ -29,6 +31,7 @@
 namespace simplenet::inline v0 {
 namespace {
 
+namespace sys = detail::sys;
 using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
@@ -94,11 +97,23 @@ std::vector<std::string> tried(const connect_report& report) {
     return texts;
 }
 
-/// A port on which nobody listens at any address.
-std::uint16_t free_port() {
-    auto listener = or_throw(blocking::tcp_listener::bind(endpoint::any(0)));
-    return or_throw(listener.local_endpoint()).port();
-}
+/// A port on which nobody listens at any address while this lives: bound, and never listened on.
+class silent_port {
+public:
+    silent_port()
+        : socket_{or_throw(detail::open_tcp(address_, sys::mode::nonblocking))} {
+        auto native = detail::to_native(address_);
+        or_throw(sys::to_result(sys::bind(socket_.get(), native.data(), native.size)));
+        or_throw(sys::to_result(sys::getsockname(socket_.get(), native.data(), native.size)));
+        address_ = or_throw(detail::endpoint_from_native(native.data(), native.size));
+    }
+
+    [[nodiscard]] std::uint16_t number() const { return address_.port(); }
+
+private:
+    endpoint address_ = endpoint::any(0);
+    unique_fd socket_;
+};
 
 TEST_P(connect_by_name_test, a_connection_carries_bytes) {
     has(v6, {});
@@ -259,12 +274,13 @@ TEST_P(connect_by_name_test, an_answer_that_comes_late_is_used) {
 }
 
 TEST_P(connect_by_name_test, when_all_fail_the_last_error_and_every_attempt_are_told) {
+    const silent_port silent;
     run([&]() -> task<> {
         connect_report report;
         report.attempts.resize(7); // of a call before
         const std::vector<std::string_view> six{"127.0.0.2", "127.0.0.4"};
         const std::vector<std::string_view> four{"127.0.0.3"};
-        auto connecting = connect_to_both(six, four, free_port(), {.report = &report});
+        auto connecting = connect_to_both(six, four, silent.number(), {.report = &report});
         const auto stream = co_await std::move(connecting);
         EXPECT_EQ(error_of(stream), refused);
         EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3", "127.0.0.4"));
@@ -279,10 +295,11 @@ TEST_P(connect_by_name_test, a_way_that_does_not_exist_does_not_hide_a_refusal) 
     resolver.answer("far", v6, {});
     resolver.answer("far", v4, {"255.255.255.255"}); // TCP has no way to everybody
     has(v4, {"127.0.0.2", "255.255.255.255"});
+    const silent_port silent;
     run([&]() -> task<> {
         connect_report report;
-        EXPECT_EQ(error_of(co_await async_connect("host", free_port(), {.report = &report})),
-                  refused);
+        const auto stream = co_await async_connect("host", silent.number(), {.report = &report});
+        EXPECT_EQ(error_of(stream), refused);
         EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "255.255.255.255"));
         EXPECT_EQ(report.attempts[1].error, std::errc::network_unreachable);
         EXPECT_EQ(error_of(co_await async_connect("far", 80)), std::errc::network_unreachable);
@@ -406,13 +423,13 @@ TEST_P(connect_by_name_test, it_composes) {
 
 TEST_P(connect_by_name_test, a_socket_that_connected_to_itself_is_refused) {
     has(v6, {});
-    has(v4, {"127.0.0.1"});
+    constexpr std::string_view alone = "127.0.0.93"; // of no other program: what was free stays so
+    has(v4, {alone});
     run([&]() -> task<> {
-        for (const std::string_view name : {"host", "127.0.0.1"}) {
-            const std::uint16_t port = free_port();
-            EXPECT_EQ(
-                error_of(co_await async_connect(name, port, {.from = endpoint::loopback(port)})),
-                refused);
+        for (const std::string_view name : {std::string_view{"host"}, alone}) {
+            const endpoint itself{or_throw(ip_address::parse(alone)), port_of(listen_at(alone))};
+            EXPECT_EQ(error_of(co_await async_connect(name, itself.port(), {.from = itself})),
+                      refused);
         }
     });
 }
