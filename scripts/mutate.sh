@@ -101,7 +101,7 @@ run_tests() {
 
 headline "mutations: build and tests without any"
 put_sources
-cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSIMPLENET_WERROR=ON \
+cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSIMPLENET_WERROR=ON -DSIMPLENET_TEST_BATCH=6 \
     >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
 build_tests || die "it does not build: $(tail -n 20 "$log")"
 broken=$(run_tests 1200 100)

@@ -38,8 +38,8 @@ public:
     virtual void submit(operation& op) noexcept = 0;
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
-    /// The limit of an operation has passed, which has its last attempt after the next poll: what
-    /// the kernel has by then counts.
+    /// The limit of an operation has passed. It ends after the next poll, and what the kernel has
+    /// by then counts: so that poll has to take all of it.
     virtual void limit_passed() noexcept {}
 
     /// Takes `op`, waiting, with a descriptor number that is not negative, until loop::complete()

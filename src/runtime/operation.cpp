@@ -390,7 +390,7 @@ void receive_operation::run() noexcept {
 void operation::on_stop(stop_reason reason) noexcept {
     const bool over = phase == state::idle || phase == state::finished;
     if (over) return;                         // success beats stop; the next operation sees it
-    if (stopped != stop_reason::none) return; // the kernel was asked already
+    if (stopped != stop_reason::none) return; // the first reason stays
     stopped = reason;
     if (reason == stop_reason::deadline) record->driver->limit_passed();
     if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides

@@ -76,7 +76,7 @@ private:
     static constexpr std::uint32_t large_piece = 8192; // bytes; see read_directly()
     static constexpr std::uint16_t receive_group = 0;
     static constexpr std::size_t most_rounds = 64;
-    static constexpr std::size_t few_buffers = 20;          // a pass of the kernel may take so many
+    static constexpr std::size_t kernel_pass = 20; // sockets worked on at a time since Linux 6.13
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
 
     // --- the ring ---
@@ -96,7 +96,7 @@ private:
     std::size_t reap() noexcept;
     [[nodiscard]] bool is_to_be_asked_again() const noexcept {
         return lacked_buffers_ ||
-               (((posted_ >= few_buffers && received_ < much_received) || last_attempts_) &&
+               (((posted_ >= kernel_pass && received_ < much_received) || last_attempts_) &&
                 ring_.kernel_has_more());
     }
     [[gnu::noinline]] std::size_t ask_again() noexcept;
@@ -154,6 +154,7 @@ private:
     void released(operation& op) noexcept;
     void finish(operation& op) noexcept;
     void poll_finished(operation& op) noexcept;
+    void connect_finished(operation& op) noexcept;
     void submit_again(operation& op) noexcept;
     static int connected(io_record& record) noexcept;
 
@@ -359,6 +360,8 @@ private:
     /// is to connect any more once close() has returned, and the address is free.
     void finish_accepting(io_record& record) noexcept;
     bool take_connection(operation& op) noexcept;
+    /// What waits for a listener that the kernel accepts nothing for.
+    static bool accept_last(operation& op) noexcept;
     static void drop_connections(io_record& record) noexcept;
 
     loop& loop_;

@@ -72,6 +72,20 @@ bool uring_backend::take_connection(operation& op) noexcept {
     return true;
 }
 
+bool uring_backend::accept_last(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (record.accepting->pausing) return false;
+    int accepted = 0;
+    do {
+        accepted = sys::accept(record.fd, sys::mode::nonblocking);
+    } while (sys::is_error_of_the_connection(accepted));
+    if (accepted < 0) return false; // a shortage too: it is the next one's
+    record.accepting->pause = {};
+    op.lease = static_cast<std::uint32_t>(accepted);
+    op.moved = 1;
+    return true;
+}
+
 void uring_backend::drop_connections(io_record& record) noexcept {
     accept_state& accepting = *record.accepting;
     while (accepting.next != accepting.ahead.size()) {

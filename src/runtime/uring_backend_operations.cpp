@@ -225,17 +225,16 @@ void uring_backend::finish(operation& op) noexcept {
     }
     const int outcome = op.outcome;
     const bool wanted = op.stopped == stop_reason::none && !op.record->closing;
-    if (outcome == -EAGAIN || outcome == -EINTR) {
-        if (wanted) return submit_again(op);
-        return loop_.complete(op, ECANCELED);
-    }
+    const bool interrupted = outcome == -EAGAIN || outcome == -EINTR;
+    if (interrupted && wanted) return submit_again(op);
     const bool lacks_buffer = outcome == -ENOBUFS && op.kind == request::receive;
-    if ((outcome == -ECANCELED || lacks_buffer) && op.stopped == stop_reason::deadline &&
-        op.kind != request::connect) {
-        // The last attempt counts: there may have been room, or bytes, before the cancel was
-        // worked on. A connect has no attempts.
-        return loop_.attempt_later(op);
+    if ((outcome == -ECANCELED || interrupted || lacks_buffer) &&
+        op.stopped == stop_reason::deadline) {
+        // The last attempt counts: there may have been room, or bytes, or the connection, before
+        // the cancel was worked on.
+        return op.kind == request::connect ? connect_finished(op) : loop_.attempt_later(op);
     }
+    if (interrupted) return loop_.complete(op, ECANCELED);
     if (lacks_buffer) {
         if (!wanted) return loop_.complete(op, ECANCELED);
         lacked_buffers_ = true;
@@ -273,8 +272,8 @@ void uring_backend::finish(operation& op) noexcept {
     default:                            // the others never have an entry of their own
         return loop_.complete(op, 0);
     }
-    // Some of it moved, and there is more to do.
-    if (!wanted) return loop_.complete(op, ECANCELED);
+    // Some of it moved, and there is more to do: before a limit ends it, what there is now.
+    if (!wanted && op.stopped != stop_reason::deadline) return loop_.complete(op, ECANCELED);
     loop_.attempt_later(op);
 }
 
@@ -283,6 +282,14 @@ void uring_backend::poll_finished(operation& op) noexcept {
     if (canceled || op.record->closing) return loop_.complete(op, ECANCELED);
     (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
     loop_.attempt_later(op); // which decides: also about a stop that came meanwhile
+}
+
+/// Taken back for a limit, where it may have been made.
+void uring_backend::connect_finished(operation& op) noexcept {
+    const auto made = finish_connect(op.record->fd);
+    if (made) return loop_.complete(op, 0);
+    const bool goes_on = made.error() == std::errc::operation_would_block;
+    loop_.complete(op, goes_on ? ECANCELED : made.error().value());
 }
 
 void uring_backend::submit_again(operation& op) noexcept {

@@ -250,8 +250,8 @@ bool uring_backend::receive_for_lease(operation& op, std::uint32_t buffer) noexc
 /// socket any more. One that is armed has: the kernel was asked for all that it had. Not at the end
 /// of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
-    if (op.record->armed || loop_.dying || op.kind == request::accept) return false;
-    return attempt_direct(op);
+    if (op.record->armed || loop_.dying) return false;
+    return op.kind == request::accept ? accept_last(op) : attempt_direct(op);
 }
 
 void uring_backend::drop_ahead(io_record& record) noexcept {

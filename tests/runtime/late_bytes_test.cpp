@@ -4,11 +4,13 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/tcp_listener.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/testing/manual_clock.hpp>
@@ -17,12 +19,16 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 namespace simplenet::inline v0 {
 namespace {
@@ -46,6 +52,8 @@ protected:
         checked(::setrlimit(RLIMIT_NOFILE, &more));
     }
     void TearDown() override {
+        for (auto& each : connections_)
+            each.theirs.reset(); // thousands would hold their ports for a minute (TIME-WAIT)
         connections_.clear();
         checked(::setrlimit(RLIMIT_NOFILE, &descriptors_));
         backend_test::TearDown(); // before the clock
@@ -175,6 +183,89 @@ TEST_P(late_bytes_test, a_connection_beats_the_limit_of_an_accept_beside_them) {
         co_await accepted;
         for (auto& each : readers)
             co_await each;
+    });
+}
+
+// The kernel has sent some of it meanwhile, of which it has said nothing yet.
+TEST_P(late_bytes_test, room_beats_the_limit_of_a_write_that_has_moved) {
+    connect(0);
+    constexpr std::size_t total = 200'000;
+    auto [ours, theirs] = connect_raw({.ours = 16384, .theirs = 16384});
+    run([&]() -> task<> {
+        const std::string text(total, 'x');
+        auto writer = spawn([&]() -> task<> {
+            auto write = with_timeout(async_write_all(ours, const_buffer{text}), 10ms);
+            const auto outcome = co_await std::move(write);
+            EXPECT_TRUE(outcome) << error_of(outcome).message();
+        });
+        co_await turns(10);
+        std::size_t received = 0;
+        std::array<char, 4096> scratch{};
+        const auto take = [&] {
+            const ssize_t count = ::recv(theirs.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+            received += count > 0 ? static_cast<std::size_t>(count) : 0;
+        };
+        while (total - received > 60'000) { // more than is under way at a time
+            take();
+            co_await turns(2);
+        }
+        // The rest of what is under way, so that there is room for what is left.
+        pollfd more{.fd = theirs.fd(), .events = POLLIN, .revents = 0};
+        while (::poll(&more, 1, 100) != 0)
+            take();
+        EXPECT_LT(received, total);
+        testing::await(ours.native_handle(), POLLOUT);
+        clock_.advance(20ms);
+        co_await writer;
+    });
+}
+
+TEST_P(late_bytes_test, a_connection_that_was_made_beats_the_limit_of_its_connect) {
+    connect(0);
+    const unique_fd listening{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    checked(::bind(listening.get(), any, size));
+    checked(::listen(listening.get(), 0));
+    checked(::getsockname(listening.get(), any, &size));
+    const unique_fd filler{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+    checked(::connect(filler.get(), any, size));
+    run([&]() -> task<> {
+        bool over = false;
+        auto connecting = spawn([&]() -> task<> {
+            auto connect =
+                with_timeout(async_connect(endpoint::loopback(ntohs(address.sin_port))), 10ms);
+            const auto made = co_await std::move(connect);
+            over = true;
+            EXPECT_TRUE(made) << error_of(made).message();
+        });
+        co_await turns(10);
+        EXPECT_FALSE(over);
+        const unique_fd first{checked(::accept4(listening.get(), nullptr, nullptr, 0))};
+        testing::await(listening.get(), POLLIN); // the second SYN
+        const unique_fd second{checked(::accept4(listening.get(), nullptr, nullptr, 0))};
+        clock_.advance(20ms);
+        co_await connecting;
+    });
+}
+
+TEST_P(late_bytes_test, a_connection_beats_a_limit_while_accepting_ahead_is_ended) {
+    connect(0);
+    auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+    const endpoint at = or_throw(listener.local_endpoint());
+    std::vector<blocking::tcp_stream> clients;
+    for (int count = 0; count < 64; ++count)
+        clients.push_back(or_throw(blocking::tcp_stream::connect(at)));
+    run([&]() -> task<> {
+        for (int count = 0; count < 64; ++count)
+            EXPECT_TRUE(co_await listener.accept());
+        clients.push_back(or_throw(blocking::tcp_stream::connect(at)));
+        testing::await(listener.native_handle(), POLLIN);
+        const auto late = co_await with_timeout(listener.accept(), 0ms);
+        EXPECT_TRUE(late) << error_of(late).message();
     });
 }
 
