@@ -201,11 +201,11 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     return total;
 }
 
-// The kernel works on 20 sockets in a pass. Bounded here, so that timers and posts get their turn;
-// and those who were received for, before the kernel needs more buffers than there are, and while
-// what they were sent is in the processor's caches. But an operation whose limit has passed is over
-// after this: what counts for it may be the last that the kernel has to work on, which is at most
-// as much as there are entries.
+// The kernel does 20 pieces of deferred work in a pass. Bounded here, so that timers and posts get
+// their turn; and those who were received for, before the kernel needs more buffers than there are,
+// and while what they were sent is in the processor's caches. But an operation whose limit has
+// passed is over after this: what counts for it may be the last that the kernel has to work on,
+// which is at most as much as there are entries.
 std::size_t uring_backend::ask_again() noexcept {
     std::size_t total = 0;
     const std::size_t most = most_rounds + (last_attempts_ ? references_ / kernel_pass : 0);

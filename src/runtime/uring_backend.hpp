@@ -76,7 +76,7 @@ private:
     static constexpr std::uint32_t large_piece = 8192; // bytes; see read_directly()
     static constexpr std::uint16_t receive_group = 0;
     static constexpr std::size_t most_rounds = 64;
-    static constexpr std::size_t kernel_pass = 20; // sockets worked on at a time since Linux 6.13
+    static constexpr std::size_t kernel_pass = 20; // pieces of deferred work at a time, since 6.13
     static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
 
     // --- the ring ---
@@ -154,7 +154,7 @@ private:
     void released(operation& op) noexcept;
     void finish(operation& op) noexcept;
     void poll_finished(operation& op) noexcept;
-    void connect_finished(operation& op) noexcept;
+    void connect_taken_back(operation& op) noexcept;
     void submit_again(operation& op) noexcept;
     static int connected(io_record& record) noexcept;
 

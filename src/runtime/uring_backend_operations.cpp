@@ -232,7 +232,7 @@ void uring_backend::finish(operation& op) noexcept {
         op.stopped == stop_reason::deadline) {
         // The last attempt counts: there may have been room, or bytes, or the connection, before
         // the cancel was worked on.
-        return op.kind == request::connect ? connect_finished(op) : loop_.attempt_later(op);
+        return op.kind == request::connect ? connect_taken_back(op) : loop_.attempt_later(op);
     }
     if (interrupted) return loop_.complete(op, ECANCELED);
     if (lacks_buffer) {
@@ -285,7 +285,7 @@ void uring_backend::poll_finished(operation& op) noexcept {
 }
 
 /// Taken back for a limit, where it may have been made.
-void uring_backend::connect_finished(operation& op) noexcept {
+void uring_backend::connect_taken_back(operation& op) noexcept {
     const auto made = finish_connect(op.record->fd);
     if (made) return loop_.complete(op, 0);
     const bool goes_on = made.error() == std::errc::operation_would_block;

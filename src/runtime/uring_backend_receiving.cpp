@@ -217,6 +217,11 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
     if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
     if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
+    // It may stop short of what is there (unix(7), at descriptors), and no entry finds the rest.
+    if (op.kind == request::read_exact && op.stopped == stop_reason::deadline) {
+        record.readable = true; // unless recv(2) says otherwise
+        return receive_exactly(op);
+    }
     const std::size_t size = op.size - op.moved;
     const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
     // An entry would find what is left, if anything is.
@@ -247,8 +252,9 @@ bool uring_backend::receive_for_lease(operation& op, std::uint32_t buffer) noexc
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
-/// socket any more. One that is armed has: the kernel was asked for all that it had. Not at the end
-/// of the loop, which has dropped what was received ahead.
+/// socket any more, and an accept may have nothing armed. What is armed has looked: the kernel was
+/// asked for all that it had. Not at the end of the loop, which has dropped what was received
+/// ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.record->armed || loop_.dying) return false;
     return op.kind == request::accept ? accept_last(op) : attempt_direct(op);

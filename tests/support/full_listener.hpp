@@ -38,6 +38,16 @@ public:
                 ntohs(address_.sin_port)};
     }
 
+    /// Makes room, and returns when the next one is connected, who waits already: a SYN is sent
+    /// again after about 1 s (tcp(7), RFC 6298).
+    void let_the_next_in() {
+        pollfd more{.fd = listening_.get(), .events = POLLIN, .revents = 0};
+        while (checked(::poll(&more, 1, 0)) != 0)
+            let_in_.emplace_back(
+                checked(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+        await(listening_.get(), POLLIN);
+    }
+
 private:
     void checked_listen(const endpoint& at) {
         address_.sin_family = AF_INET;
@@ -53,6 +63,7 @@ private:
     unique_fd listening_{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
     sockaddr_in address_{};
     std::vector<unique_fd> filler_;
+    std::vector<unique_fd> let_in_;
 };
 
 } // namespace simplenet::inline v0::testing
