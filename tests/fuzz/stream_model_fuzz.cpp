@@ -321,16 +321,19 @@ private:
         for (std::size_t round = 0; round < 4; ++round)
             co_await turns(4);
         for (const unsigned e : {0U, 1U}) {
-            // Exact reads and delimiters may want more than there is; the end comes to all.
-            std::size_t patience = 2000;
-            while (!readers_[e].over && (incoming(e).ended || readers_[e].stopped || closed_[e])) {
-                FUZZ_CHECK(patience-- != 0);
+            // Exact reads and delimiters may want more than there is; the end comes to all. A
+            // kernel that is busy delivers a reset some milliseconds later, which is thousands of
+            // turns.
+            const auto patience = std::chrono::steady_clock::now() + 10s;
+            const auto goes_on = [&](const in_flight& which, bool has_to_end) {
+                FUZZ_CHECK(which.over || !has_to_end ||
+                           std::chrono::steady_clock::now() < patience);
+                return !which.over && has_to_end;
+            };
+            while (goes_on(readers_[e], incoming(e).ended || readers_[e].stopped || closed_[e]))
                 co_await turns(1);
-            }
-            while (!writers_[e].over && (writers_[e].stopped || closed_[e] || closed_[1 - e])) {
-                FUZZ_CHECK(patience-- != 0);
+            while (goes_on(writers_[e], writers_[e].stopped || closed_[e] || closed_[1 - e]))
                 co_await turns(1);
-            }
         }
     }
 
