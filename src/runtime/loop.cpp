@@ -441,6 +441,18 @@ void loop::bind(io_record& record) noexcept {
     records_.push_back(record);
 }
 
+namespace {
+
+/// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
+/// then, for which it would send a reset (RFC 1122, 4.2.2.13).
+bool loses_bytes(const io_record& record) noexcept {
+    if (record.ahead_buffers != 0) return true;
+    std::byte next{};
+    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK) > 0;
+}
+
+} // namespace
+
 void loop::close(io_record& record) noexcept {
     debug_check_thread();
     if (record.closing) return;
@@ -460,8 +472,9 @@ void loop::close(io_record& record) noexcept {
     // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
     // every process that shares it.
     if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
-        static_cast<void>(record.aborts ? sys::disconnect(record.fd)
-                                        : sys::shutdown(record.fd, SHUT_RDWR));
+        static_cast<void>(record.aborts || loses_bytes(record)
+                              ? sys::disconnect(record.fd)
+                              : sys::shutdown(record.fd, SHUT_RDWR));
     }
     driver_->retire(record);
     for (operation* op : {record.reader, record.writer}) {

@@ -164,6 +164,11 @@ private:
     void want_receive(io_record& record) noexcept;
     void arm_receive(io_record& record) noexcept;
 
+    /// What was received is dropped: the peer is sent a reset, as by close(2) of a socket with
+    /// bytes unread, of which the kernel knows none. A peer that waits for room would otherwise
+    /// wait until the last of the connection is forgotten, for a minute (tcp_fin_timeout, tcp(7)).
+    static void tell_of_loss(io_record& record) noexcept;
+
     /// Stops what the kernel does for `record` by itself.
     void disarm(io_record& record) noexcept;
     void submit_record_cancel(io_record& record, subject about) noexcept;

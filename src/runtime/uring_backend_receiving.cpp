@@ -133,6 +133,7 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
             push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
         } else {
             give_back(buffer);
+            if (seen.res > 0) tell_of_loss(record);
         }
     }
     bool starves = false;
@@ -262,8 +263,13 @@ bool uring_backend::attempt_last(operation& op) noexcept {
 
 void uring_backend::drop_ahead(io_record& record) noexcept {
     if (record.listening) return drop_connections(record);
-    if (record.keep_descriptor) return; // release() takes it along
+    if (record.keep_descriptor || record.ahead_buffers == 0) return; // release() takes it along
     give_back_ahead(record);
+    tell_of_loss(record);
+}
+
+void uring_backend::tell_of_loss(io_record& record) noexcept {
+    if (!record.connectionless) static_cast<void>(sys::disconnect(record.fd));
 }
 
 void uring_backend::give_back_ahead(io_record& record) noexcept {

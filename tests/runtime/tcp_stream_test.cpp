@@ -441,6 +441,49 @@ TEST_P(tcp_stream_test, linger_of_zero_makes_close_a_reset) {
     EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
 }
 
+// Received ahead or not: who closes with bytes unread has not had them, and the peer hears of it.
+TEST_P(tcp_stream_test, closing_with_bytes_unread_resets_the_connection) {
+    for (const int turns_between : {0, 10}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            theirs.send("first");
+            EXPECT_TRUE(co_await ours.receive());
+            theirs.send("second");
+            co_await turns(turns_between);
+            ours.close();
+            co_await ours.closed();
+        });
+        EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << turns_between;
+    }
+}
+
+// It would wait for room that nobody makes any more, for a minute.
+TEST_P(tcp_stream_test, a_peer_that_waits_for_room_hears_of_a_close_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        const std::string much(100'000, 'x');
+        while (::send(theirs.fd(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        }
+        ours.close();
+        co_await ours.closed();
+    });
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+TEST_P(tcp_stream_test, the_end_of_the_loop_resets_a_connection_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        theirs.send("second");
+        co_await turns(10);
+    });
+    destroy_loop();
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
 // --- idle timeout --------------------------------------------------------------------------------
 
 TEST_P(tcp_stream_test, a_read_fails_when_nothing_moved_for_the_idle_timeout_and_not_earlier) {
