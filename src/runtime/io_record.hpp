@@ -95,7 +95,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool finished = false;        // closing is over: the kernel knows nothing of it any more
     bool listening = false;
     bool connectionless = false; // of datagrams: nobody is told of its end
-    bool aborts = false;         // set_linger(0): close() resets the connection
+    bool aborts = false;         // close() resets: set_linger(0), or bytes were dropped
 
     // io_uring.
     bool armed = false;     // a multishot receive or accept is in the kernel

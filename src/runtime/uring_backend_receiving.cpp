@@ -269,7 +269,9 @@ void uring_backend::drop_ahead(io_record& record) noexcept {
 }
 
 void uring_backend::tell_of_loss(io_record& record) noexcept {
-    if (!record.connectionless) static_cast<void>(sys::disconnect(record.fd));
+    if (record.connectionless) return;
+    record.aborts = true; // when it is closed, if the loop ends
+    if (record.closing) static_cast<void>(sys::disconnect(record.fd));
 }
 
 void uring_backend::give_back_ahead(io_record& record) noexcept {

@@ -1,6 +1,8 @@
 """What every example says to wrong arguments and to addresses that cannot be used."""
 
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -79,9 +81,20 @@ class arguments_test(support.TestCase):
                 server = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", *command])
                 try:
                     self.assertIsNone(self.wait_for_port(port, server), name)
+                    self.wait_for_signals(server)
                 finally:
                     server.terminate()
                     self.assertEqual(server.wait(support.WAIT), 0)
+
+    def wait_for_signals(self, server):
+        """Until SIGTERM would not kill it: it may listen before that."""
+        bit = 1 << (signal.SIGTERM - 1)
+        while server.poll() is None:
+            with open(f"/proc/{server.pid}/status", encoding="ascii") as status:
+                masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)", status.read(), re.MULTILINE)
+            if any(int(mask, 16) & bit for mask in masks):
+                return
+            time.sleep(0.01)
 
     def wait_for_port(self, port, server):
         """The status of a server that ended before somebody could connect to it; None if it lives."""
