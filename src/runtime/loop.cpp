@@ -448,7 +448,7 @@ namespace {
 bool loses_bytes(const io_record& record) noexcept {
     if (record.ahead_buffers != 0) return true;
     std::byte next{};
-    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK) > 0;
+    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 } // namespace
