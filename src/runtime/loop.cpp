@@ -471,12 +471,10 @@ void loop::close(io_record& record) noexcept {
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
     // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
     // every process that shares it.
-    if (!record.keep_descriptor && !record.listening && !record.connectionless) {
-        if (record.aborts || loses_bytes(record)) {
-            static_cast<void>(sys::disconnect(record.fd));
-        } else if (in_flight) {
-            static_cast<void>(sys::shutdown(record.fd, SHUT_RDWR));
-        }
+    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
+        static_cast<void>(record.aborts || loses_bytes(record)
+                              ? sys::disconnect(record.fd)
+                              : sys::shutdown(record.fd, SHUT_RDWR));
     }
     driver_->retire(record);
     for (operation* op : {record.reader, record.writer}) {
@@ -609,10 +607,7 @@ void loop::orphan_records() noexcept {
     while (!records_.empty()) {
         io_record& record = records_.pop_front();
         record.unlink_all();
-        if (record.fd >= 0) {
-            if (record.aborts) static_cast<void>(sys::disconnect(record.fd));
-            close_descriptor(std::exchange(record.fd, -1));
-        }
+        if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.closing = true;
         record.home = record.open_on = nullptr;
         record.idle.reset();

@@ -4,8 +4,11 @@
 #include "runtime/perform.hpp"
 #include "runtime/uring_backend.hpp"
 
+#include <simplenet/socket/socket_options.hpp>
+
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 namespace simplenet::inline v0::detail {
@@ -270,8 +273,12 @@ void uring_backend::drop_ahead(io_record& record) noexcept {
 
 void uring_backend::tell_of_loss(io_record& record) noexcept {
     if (record.connectionless) return;
-    record.aborts = true; // when it is closed, if the loop ends
-    if (record.closing) static_cast<void>(sys::disconnect(record.fd));
+    if (record.closing) {
+        static_cast<void>(sys::disconnect(record.fd));
+    } else { // a loop that ends: close(2) resets, whoever calls it
+        record.aborts = true;
+        static_cast<void>(options::set_linger(record.fd, std::chrono::seconds{0}));
+    }
 }
 
 void uring_backend::give_back_ahead(io_record& record) noexcept {
