@@ -26,7 +26,7 @@ namespace simplenet::inline v0::detail {
 
 namespace {
 
-class epoll_backend final : public backend_driver, private receive_pool::listener {
+class epoll_backend final : public backend_driver {
 public:
     epoll_backend(loop& owner, backend kind)
         : loop_{owner}
@@ -63,7 +63,8 @@ public:
         case request::read_exact:
             return receive_exactly(op);
         case request::receive:
-            return attempt_receive(op);
+            // Claimed only when there is something to receive: an idle stream holds no memory.
+            return receive_lease(op, *pool_, pool_->claim());
         case request::perform_read:
             return op.perform();
         case request::receive_descriptors:
@@ -88,16 +89,12 @@ public:
         // registration reports what is there already.
         if (record.registered) return;
         // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-        if (const int added = add(record); added < 0) {
-            if (op.kind == request::receive) leave_line(record);
-            return loop_.complete(op, -added);
-        }
+        if (const int added = add(record); added < 0) return loop_.complete(op, -added);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
         // The last attempt before a deadline counts: bytes may be there and their event may not.
         if (reason == stop_reason::deadline) return loop_.attempt_later(op);
-        if (op.kind == request::receive) leave_line(*op.record);
         loop_.complete(op, ECANCELED);
     }
 
@@ -110,7 +107,6 @@ public:
     void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
 
     void retire(io_record& record) noexcept override {
-        leave_line(record);
         if (!record.registered) return;
         record.registered = record.receiving = false;
         watched& slot = slots_[record.watch];
@@ -339,50 +335,6 @@ private:
         return true;
     }
 
-    bool attempt_receive(operation& op) noexcept {
-        io_record& record = *op.record;
-        auto& place = static_cast<list_hook<starved_tag>&>(record);
-        // Claimed only when there is something to put into it: an idle stream holds no memory.
-        const std::uint32_t buffer = place.linked() ? op.lease : pool_->claim();
-        if (buffer == receive_pool::none) {
-            wait_in_line(op);
-            return false;
-        }
-        place.unlink();
-        const ssize_t count = receive_into(op, *pool_, buffer);
-        if (count > 0) return true;
-        pool_->return_unused(buffer);
-        return receive_failed(op, count);
-    }
-
-    void wait_in_line(operation& op) noexcept {
-        io_record& record = *op.record;
-        if (op.stopped != stop_reason::none) return leave_line(record); // it ends with this attempt
-        if (record.waits_for_buffer()) return;
-        op.lease = receive_pool::none;
-        starved_.push_back(record);
-        pool_->tell(this);
-    }
-
-    /// For a receive() that ends without its buffer: one that was kept for it is the next one's.
-    void leave_line(io_record& record) noexcept {
-        if (!record.waits_for_buffer()) return;
-        static_cast<list_hook<starved_tag>&>(record).unlink();
-        const operation* const reader = record.reader;
-        if (reader == nullptr || reader->kind != request::receive) return; // a listener's place
-        if (reader->lease != receive_pool::none) pool_->return_unused(reader->lease);
-    }
-
-    // First come first served. The buffer is kept for the first until its turn comes: a free one
-    // would be taken by who receives before that, again and again.
-    void buffer_returned() noexcept override {
-        if (starved_.empty()) return pool_->tell(nullptr);
-        io_record& first = starved_.pop_front();
-        first.reader->lease = pool_->claim();
-        served_.push_back(first);
-        notify_reader(first);
-    }
-
     bool attempt_accept(operation& op) noexcept {
         io_record& record = *op.record;
         if (record.accepting->pausing) {
@@ -445,9 +397,6 @@ private:
     unique_fd wake_;
     receive_pool* pool_ = nullptr;
     bool nanosecond_waits_ = true;
-    // Streams whose receive() found no buffer. Invariant: none is free while somebody is starved.
-    intrusive_list<io_record, starved_tag> starved_; // the longest first; `lease` is none
-    intrusive_list<io_record, starved_tag> served_;  // their turn comes; `lease` is kept for it
     std::vector<watched> slots_; // one for each registered descriptor, and free ones
     std::vector<std::uint32_t> free_slots_;
     std::array<epoll_event, 256> events_;

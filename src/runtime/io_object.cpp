@@ -97,8 +97,7 @@ void io_record::reset(int descriptor) noexcept {
         finished = listening = connectionless = aborts = false;
     writable = held = true;
     reads = reading::by_driver;
-    armed = disarming = starved = polled_first = polls_in_error = watches_edges = edges_canceled =
-        false;
+    armed = disarming = polls_in_error = watches_edges = edges_canceled = false;
     end = 0;
     segments = {};
     idle.reset();

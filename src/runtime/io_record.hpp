@@ -17,7 +17,7 @@ namespace simplenet::inline v0::detail {
 class backend_driver;
 class loop;
 
-struct starved_tag; // streams that wait for a receive buffer, listeners that wait for a descriptor
+struct paused_tag;  // listeners that wait for a descriptor
 struct touched_tag; // sockets on which something moved in this turn
 
 /// Accepting: what a listener needs and a stream does not.
@@ -46,7 +46,8 @@ struct idle_state final : timer_node, list_hook<touched_tag> {
 
     io_record& record;
     std::chrono::nanoseconds limit{};
-    timer_wheel::time_point last{}; // something moved, or a read began to wait
+    timer_wheel::time_point last{}; // something moved, or an operation began to wait
+    int unsent = 0; // bytes that the kernel still had to deliver then, if a write waited
     /// Something moved in this turn: on the loop's list.
     [[nodiscard]] bool touched() const noexcept {
         return static_cast<const list_hook<touched_tag>&>(*this).linked();
@@ -58,6 +59,7 @@ enum class reading : std::uint8_t {
     by_driver, // as the backend does it: io_uring receives ahead, epoll has an error to tell first
     large,     // as by_driver; but pieces are large, so the next read that waits changes it to
     directly,  // what is readable is read by recv(2); it is open
+    without_buffers, // the same, until the pool has buffers for the kernel again
 };
 
 /// One socket of a loop.
@@ -67,7 +69,7 @@ enum class reading : std::uint8_t {
 /// the kernel has forgotten it.
 ///
 /// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
-struct io_record final : list_hook<>, list_hook<starved_tag> {
+struct io_record final : list_hook<>, list_hook<paused_tag> {
     explicit io_record(int descriptor) noexcept
         : fd{descriptor} {}
 
@@ -98,12 +100,8 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     bool aborts = false;         // close() resets: set_linger(0), or bytes were dropped
 
     // io_uring.
-    bool armed = false;     // a multishot receive or accept is in the kernel
-    bool disarming = false; // and a cancel of it
-    bool starved = false;   // it ended for want of buffers; in the loop's list
-    // Of a receive() that was asked for while there were no buffers: refused then for want of one,
-    // it has bytes to receive, an end or an error.
-    bool polled_first = false;
+    bool armed = false;          // a multishot receive or accept is in the kernel
+    bool disarming = false;      // and a cancel of it
     bool polls_in_error = false; // a poll has found an error, and not what it was for
     bool watches_edges = false;  // a multishot poll is in the kernel
     bool edges_canceled = false; // and a cancel of it
@@ -119,12 +117,7 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
 
-    [[nodiscard]] bool reads_directly() const noexcept { return reads == reading::directly; }
-
-    /// In the line for receive buffers: what is readable cannot be received before its turn.
-    [[nodiscard]] bool waits_for_buffer() const noexcept {
-        return static_cast<const list_hook<starved_tag>&>(*this).linked();
-    }
+    [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
 
     /// As if constructed again, for a record that was finished and is held by nobody.
     void reset(int descriptor) noexcept;
@@ -132,9 +125,11 @@ struct io_record final : list_hook<>, list_hook<starved_tag> {
     /// Out of every list of its loop.
     void unlink_all() noexcept {
         static_cast<list_hook<>&>(*this).unlink();
-        static_cast<list_hook<starved_tag>&>(*this).unlink();
+        static_cast<list_hook<paused_tag>&>(*this).unlink();
     }
 
+    /// An operation waits, or is queued.
+    [[nodiscard]] bool waits() const noexcept { return reader != nullptr || writer != nullptr; }
     [[nodiscard]] operation*& slot_of(const operation& op) noexcept {
         return is_read(op.kind) ? reader : writer;
     }

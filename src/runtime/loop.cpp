@@ -1,5 +1,6 @@
 #include "runtime/loop.hpp"
 
+#include "runtime/receive_pool.hpp"
 #include "sys/calls.hpp"
 
 #include <algorithm>
@@ -405,6 +406,8 @@ loop_metrics loop::metrics() const {
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
     now.live_operations = live_waits_ + live_lookups_;
+    now.receive_pool_leased = pool().leases();
+    now.receive_pool_overflow = pool().overflow();
     // Asked for rarely, so counted and not kept.
     const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
         now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
@@ -493,8 +496,7 @@ void loop::finish_close(io_record& record) noexcept {
     if (record.idle) record.idle->cancel();
     if (record.accepting) {
         record.accepting->cancel();
-        static_cast<list_hook<starved_tag>&>(record)
-            .unlink(); // what it gives back is another one's
+        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
     }
     if (!record.keep_descriptor) {
         close_descriptor(std::exchange(record.fd, -1));
@@ -534,7 +536,7 @@ void loop::pause_accepting(io_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
     accepting.pausing = true;
-    static_cast<list_hook<starved_tag>&>(listener).unlink();
+    static_cast<list_hook<paused_tag>&>(listener).unlink();
     paused_.push_back(listener);
     accepting.cancel();
     timers.insert_after(accepting, accepting.pause);
@@ -544,7 +546,7 @@ void loop::resume_accepting(io_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
     accepting.pausing = false;
     accepting.cancel();
-    static_cast<list_hook<starved_tag>&>(listener).unlink();
+    static_cast<list_hook<paused_tag>&>(listener).unlink();
     listener.readable = true;
     if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
         attempt_later(*listener.reader);

@@ -248,7 +248,7 @@ private:
     intrusive_list<io_record> records_; // bound to this loop
     intrusive_list<io_record> spare_;   // owned: closed and unheld, for the next sockets
     intrusive_list<idle_state, touched_tag> touched_; // get their clock reading before the poll
-    intrusive_list<io_record, starved_tag> paused_;   // listeners without descriptors
+    intrusive_list<io_record, paused_tag> paused_;    // listeners without descriptors
 };
 
 void print_to_standard_error(std::string_view text) noexcept;

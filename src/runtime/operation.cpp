@@ -30,7 +30,7 @@ int error_number(stop_reason reason) noexcept {
 /// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
 /// all there was.
 inline bool operation::can_go_on(const io_record& of) const noexcept {
-    if (is_read(kind)) return of.readable && !of.waits_for_buffer();
+    if (is_read(kind)) return of.readable;
     return of.writable && kind != request::connect && !sleeps();
 }
 
@@ -366,8 +366,7 @@ void operation::attempted(io_record& of, bool over, std::size_t before) noexcept
 
 void receive_operation::run() noexcept {
     io_record& of = *record;
-    // One that waits for a buffer has its place in a line, which the backend knows.
-    if (phase != state::queued || !of.reads_directly() || of.waits_for_buffer()) [[unlikely]]
+    if (phase != state::queued || !of.reads_directly()) [[unlikely]]
         return operation::run();
     receive_pool& pool = of.home->pool();
     const std::uint32_t buffer = pool.claim();
@@ -377,7 +376,7 @@ void receive_operation::run() noexcept {
     const ssize_t count = sys::recv_once(of.fd, data, receive_pool::buffer_size);
     if (count <= 0) [[unlikely]] {
         const ssize_t outcome = count < 0 ? sys::failure() : 0;
-        pool.return_unused(buffer);
+        pool.give_back(buffer);
         if (outcome == -EINTR) return operation::run();
         return attempted(of, receive_failed(*this, outcome), moved);
     }

@@ -72,6 +72,47 @@ bool receive_nothing(operation& op, ssize_t count) noexcept {
     return true;
 }
 
+namespace {
+
+/// How much memory a receive() from the heap takes: as much as there is to receive. Not less than
+/// this, as nothing may be there to count: an end, an error, or a byte of urgent data.
+constexpr std::size_t least_overflow = 64;
+
+std::size_t size_of_overflow(int fd) noexcept {
+    const int unread = sys::unread_bytes(fd);
+    if (unread < 0) return receive_pool::buffer_size; // refused by a sandbox
+    return std::clamp(static_cast<std::size_t>(unread), least_overflow, receive_pool::buffer_size);
+}
+
+} // namespace
+
+bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noexcept {
+    const bool overflows = buffer == receive_pool::none;
+    std::size_t size = receive_pool::buffer_size;
+    std::byte* memory = nullptr;
+    if (overflows) [[unlikely]] {
+        size = size_of_overflow(op.record->fd);
+        memory = receive_pool::allocate_overflow(size);
+        if (memory == nullptr) {
+            op.error = ENOMEM; // what came is still there
+            return true;
+        }
+        buffer = receive_pool::on_heap;
+    } else {
+        memory = pool.memory(buffer);
+    }
+    const ssize_t count = receive_directly(*op.record, memory, size);
+    if (count > 0) {
+        op.lease = buffer;
+        op.data = memory;
+        op.moved = static_cast<std::size_t>(count);
+        if (overflows) pool.count_overflow();
+        return true;
+    }
+    overflows ? receive_pool::free_overflow(memory) : pool.give_back(buffer);
+    return receive_failed(op, count);
+}
+
 bool receive_exactly(operation& op) noexcept {
     io_record& record = *op.record;
     for (int round = 0; round < most_tries && op.moved != op.size; ++round) {

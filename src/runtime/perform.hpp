@@ -66,19 +66,9 @@ inline constexpr int most_tries = 16;
 /// Of a count that is not positive: whether it ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
 
-/// A receive() by recv(2) into `buffer` of `pool`, which is the operation's if bytes came and else
-/// still the caller's. The outcome is that of recv(2).
-[[nodiscard]] inline ssize_t receive_into(operation& op, const receive_pool& pool,
-                                          std::uint32_t buffer) noexcept {
-    std::byte* const memory = pool.memory(buffer);
-    const ssize_t count = receive_directly(*op.record, memory, receive_pool::buffer_size);
-    if (count > 0) {
-        op.lease = buffer;
-        op.data = memory;
-        op.moved = static_cast<std::size_t>(count);
-    }
-    return count;
-}
+/// A receive() by recv(2) into `buffer`, which is free, or memory from the heap if there is none.
+/// True: it is over.
+[[nodiscard]] bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noexcept;
 
 /// The rest of receive_some() after recv(2) brought no bytes but `count`, as it returned it.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;

@@ -24,7 +24,7 @@ result<> uring_backend::open(const loop_options& options) {
     const int wake = sys::eventfd(0);
     if (wake < 0) return fail(sys::error_from(wake));
     wake_.reset(wake);
-    auto pool = receive_pool::create(options.receive_pool, this, receive_pool::extent::doubled);
+    auto pool = receive_pool::create(options.receive_pool, this);
     if (!pool) return fail(pool);
     pool_ = *pool;
     if (const int outcome = buffers_.open(ring_, pool_->count(), receive_group); outcome != 0) {
@@ -68,7 +68,6 @@ bool uring_backend::attempt_write(operation& op) noexcept {
 }
 
 void uring_backend::retire(io_record& record) noexcept {
-    unstarve(record);
     drop_ahead(record);
     disarm(record);
     if (record.listening) finish_accepting(record);
@@ -181,20 +180,17 @@ std::size_t uring_backend::catch_up() noexcept {
 std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     if (!enabled_) enable();
     if (embed_) sys::drain_eventfd(embed_.get());
-    std::size_t total = pass_on_buffers();
-    const bool waits = timeout.count() != 0 && total == 0;
     buffers_.publish();
-    if (waits && aside_.empty() && !ring_.has_completions()) {
+    if (timeout.count() != 0 && aside_.empty() && !ring_.has_completions()) {
         enter(1, timeout == forever ? nullptr : &timeout);
     } else if (ring_.has_unsubmitted() || ring_.kernel_has_more()) {
         enter(0, nullptr);
     }
     received_ = 0;
-    total += reap();
+    std::size_t total = reap();
     if (is_to_be_asked_again()) [[unlikely]]
         total += ask_again();
     last_attempts_ = false;
-    total += pass_on_buffers();
     // What was made of completions from before this poll waits for the next one, which nothing
     // else may call for; nor need what the kernel still has.
     if (embed_ && (ring_.has_unsubmitted() || ring_.kernel_has_more())) announce();
@@ -210,7 +206,6 @@ std::size_t uring_backend::ask_again() noexcept {
     std::size_t total = 0;
     const std::size_t most = most_rounds + (last_attempts_ ? references_ / kernel_pass : 0);
     for (std::size_t round = 1; round < most && is_to_be_asked_again(); ++round) {
-        lacked_buffers_ = false;
         buffers_.publish();
         enter(0, nullptr);
         total += reap();

@@ -95,9 +95,8 @@ private:
     void set_aside() noexcept;
     std::size_t reap() noexcept;
     [[nodiscard]] bool is_to_be_asked_again() const noexcept {
-        return lacked_buffers_ ||
-               (((posted_ >= kernel_pass && received_ < much_received) || last_attempts_) &&
-                ring_.kernel_has_more());
+        return ((posted_ >= kernel_pass && received_ < much_received) || last_attempts_) &&
+               ring_.kernel_has_more();
     }
     [[gnu::noinline]] std::size_t ask_again() noexcept;
     [[gnu::cold]] uring::completion take_aside() noexcept;
@@ -136,7 +135,8 @@ private:
     void submit_connect(operation& op) noexcept;
 
     /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
-    /// buffer that the kernel takes when there is something.
+    /// buffer that the kernel takes when there is something. A receive() that the kernel has no
+    /// buffer for waits until there is something, and takes memory then.
     void submit_receive(operation& op) noexcept;
 
     /// For what no entry can do, or does better (docs/development/decisions/0014): to be attempted
@@ -201,8 +201,9 @@ private:
         record.reads = reading::large;
         record.receiving = false; // so that it is submitted
     }
-    /// What want_receive() does for a read_some() or async_read_exact() of large pieces.
-    void read_directly(io_record& record) noexcept;
+    /// What want_receive() does for a read_some() or async_read_exact() of large pieces, and for
+    /// every read while the pool is used up.
+    void read_directly(io_record& record, reading how) noexcept;
     void stop_reading_directly(io_record& record) noexcept;
     bool attempt_directly(operation& op) noexcept;
     /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
@@ -229,24 +230,6 @@ private:
 
     [[gnu::noinline]] void unusual_receive_completed(io_record& record,
                                                      uring::completion seen) noexcept;
-
-    /// The kernel has no buffer for `record`: its reader receives without, into the memory that it
-    /// brought or a buffer beyond the pool. If leases hold the pool, it waits for one to come back:
-    /// only with bytes to receive, or an idle stream would get a buffer that others need.
-    void starve(io_record& record) noexcept;
-    /// A receive() by recv(2) into a buffer that was claimed for its lease. True: it is over.
-    bool receive_for_lease(operation& op, std::uint32_t buffer) noexcept;
-    static void unstarve(io_record& record) noexcept {
-        if (!record.starved) return; // a listener's place may be in another list
-        record.starved = false;
-        static_cast<list_hook<starved_tag>&>(record).unlink();
-    }
-    /// Buffers came back: for those who wait longest, and for the kernel if there are more. How
-    /// many operations are over.
-    std::size_t pass_on_buffers() noexcept {
-        return returned_ == receive_pool::none ? 0 : serve_starved();
-    }
-    [[gnu::noinline]] std::size_t serve_starved() noexcept;
 
     static bool is_waiting(const operation* op) noexcept {
         return op != nullptr && op->phase == operation::state::waiting &&
@@ -276,7 +259,6 @@ private:
         }
         record.ahead_last = buffer;
         ++record.ahead_buffers;
-        ++ahead_;
         record.ahead_bytes += length;
     }
     std::uint32_t pop_ahead(io_record& record) noexcept {
@@ -285,7 +267,6 @@ private:
         record.ahead_first = slot.next;
         record.ahead_bytes -= slot.length - slot.offset;
         --record.ahead_buffers;
-        --ahead_;
         return buffer;
     }
     void drop_ahead(io_record& record) noexcept;
@@ -306,7 +287,6 @@ private:
         op.moved = count;
         record.ahead_buffers = 0;
         record.ahead_bytes = 0;
-        --ahead_;
         record.readable = record.end != 0;
         give_back(buffer);
         if (count >= large_piece) [[unlikely]]
@@ -330,29 +310,23 @@ private:
 
     // --- buffers ---
 
-    /// Those that the kernel has, or that hold what was received ahead; count() at most.
-    [[nodiscard]] std::size_t not_leased() const noexcept { return posted_ + ahead_; }
-    /// Also beyond the pool. None: leases hold, or are about to hold, as many as it has or more.
-    std::uint32_t claim_for_lease() noexcept { return pool_->claim_for_lease(not_leased()); }
-
-    void post_buffer(std::uint32_t buffer) noexcept {
+    /// The buffer is empty: the kernel may have it.
+    void give_back(std::uint32_t buffer) noexcept {
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
     }
-    /// Gives the kernel up to `count` buffers that it never had. False if there are none.
-    bool post_buffers(std::uint32_t count) noexcept;
-    /// A buffer is empty again: for who waits for one, or for the kernel.
-    void give_back(std::uint32_t buffer) noexcept {
-        if (!starved_.empty()) [[unlikely]] {
-            pool_->at(buffer).next = std::exchange(returned_, buffer);
-            return;
-        }
-        post_buffer(buffer);
+    void buffer_returned() noexcept override { give_back(pool_->claim()); }
+    /// Gives the kernel up to `count` free buffers.
+    void post_buffers(std::uint32_t count) noexcept;
+    /// False: the pool is used up.
+    bool kernel_has_buffers() noexcept {
+        if (posted_ == 0) post_buffers(more_buffers);
+        return posted_ != 0;
     }
-    void buffer_returned() noexcept override {
-        // None: it makes up for one beyond the pool.
-        const std::uint32_t buffer = starved_.empty() ? pool_->claim() : claim_for_lease();
-        if (buffer != receive_pool::none) give_back(buffer);
+    /// The kernel lacked a buffer for somebody. Many may be refused at once: it gets one for each
+    /// of them, beside some to spare.
+    void grow() noexcept {
+        if (kernel_has_buffers()) post_buffers(1);
     }
 
     // --- accepting ---
@@ -378,23 +352,12 @@ private:
     std::atomic<int> handle_ = -1; // the same, for wake()
     bool enabled_ = false;
     std::size_t read_ahead_ = 0; // bytes
-    // Buffers that the kernel has, and that hold what was received ahead. Invariant: together no
-    // more than the pool has; beyond it there are leases only.
-    std::size_t posted_ = 0;
-    std::size_t ahead_ = 0;
-    std::size_t received_ = 0; // bytes in this poll
-    // Bytes are there that it had no buffer for: it is asked again in the same poll, so that they
-    // beat a deadline as others do.
-    bool lacked_buffers_ = false;
+    std::size_t posted_ = 0;     // buffers that the kernel has
+    std::size_t received_ = 0;   // bytes in this poll
     // A limit has passed since the last poll: what the kernel has by then counts, all of it.
     bool last_attempts_ = false;
     std::size_t references_ = 0; // entries in the kernel that name an operation or a record
-    // First come first served. Invariant: the reader of who is here waits for a buffer, and leases
-    // hold, or are about to hold, as many as the pool has or more, for what was ahead and is read
-    // comes back for those who wait; the kernel has none meanwhile.
-    intrusive_list<io_record, starved_tag> starved_;
-    std::uint32_t returned_ = receive_pool::none; // for these, linked through the slots
-    std::vector<uring::completion> aside_;        // reaped where they could not be dispatched
+    std::vector<uring::completion> aside_; // reaped where they could not be dispatched
     std::size_t aside_next_ = 0;
 };
 

@@ -14,9 +14,9 @@ namespace simplenet::inline v0::detail {
 
 namespace {
 
-/// Whether what is in the kernel for such an operation is a poll.
-bool polls(request kind) noexcept {
-    switch (kind) {
+/// Whether what came back from the kernel for `op` is a poll.
+bool polls(const operation& op) noexcept {
+    switch (op.kind) {
     case request::receive_descriptors:
     case request::send_file:
     case request::send_pipe:
@@ -24,6 +24,8 @@ bool polls(request kind) noexcept {
     case request::perform_read:
     case request::perform_write:
         return true;
+    case request::receive:
+        return op.data == nullptr; // no buffer came with it
     default:
         return false;
     }
@@ -67,12 +69,6 @@ void uring_backend::submit(operation& op) noexcept {
 }
 
 void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
-    if (reason == stop_reason::deadline) {
-        // What came back before the limit passed is for who waits longest, which this one may be.
-        if (is_read(op.kind) && op.record->starved) static_cast<void>(pass_on_buffers());
-        if (op.phase == operation::state::finished) return;
-    }
-    if (is_read(op.kind)) unstarve(*op.record);
     if (op.kernel_references != 0) {
         submit_cancel(op);
     } else if (reason == stop_reason::deadline) {
@@ -127,13 +123,12 @@ void uring_backend::submit_connect(operation& op) noexcept {
 }
 
 void uring_backend::submit_receive(operation& op) noexcept {
+    if (op.kind == request::receive && !kernel_has_buffers()) return submit_poll(op, POLLIN);
     io_uring_sqe& entry = entry_for(op);
     if (op.kind == request::receive) {
         io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);
         entry.flags |= IOSQE_BUFFER_SELECT;
         entry.buf_group = receive_group;
-        op.record->polled_first = posted_ == 0;
-        if (op.record->polled_first) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     } else {
         io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
                            std::min<std::size_t>(op.size - op.moved, INT_MAX), 0);
@@ -165,7 +160,7 @@ void uring_backend::edge_completed(io_record& record, uring::completion seen) no
     // When it is over, who waits has to ask for another one.
     if (over || (seen.res & (POLLIN | error)) != 0) {
         record.readable = true;
-        if (!record.starved) notify(record); // that one waits for something else
+        notify(record);
     }
     if (over || (seen.res & (POLLOUT | error)) != 0) {
         record.writable = true;
@@ -216,7 +211,7 @@ void uring_backend::released(operation& op) noexcept {
 }
 
 void uring_backend::finish(operation& op) noexcept {
-    if (polls(op.kind) && op.outcome > 0) {
+    if (polls(op) && op.outcome > 0) {
         const int wanted = is_read(op.kind) ? POLLIN : POLLOUT;
         if ((op.outcome & wanted) == 0) op.record->polls_in_error = true;
     }
@@ -237,8 +232,8 @@ void uring_backend::finish(operation& op) noexcept {
     if (interrupted) return loop_.complete(op, ECANCELED);
     if (lacks_buffer) {
         if (!wanted) return loop_.complete(op, ECANCELED);
-        lacked_buffers_ = true;
-        return post_buffers(more_buffers) ? submit_receive(op) : starve(*op.record);
+        grow();
+        return submit_receive(op);
     }
     if (outcome < 0) return loop_.complete(op, -outcome);
     switch (op.kind) {
@@ -262,6 +257,7 @@ void uring_backend::finish(operation& op) noexcept {
     case request::receive:
         if (outcome == 0)
             return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+        if (polls(op)) return loop_.attempt_later(op);
         op.moved = static_cast<std::size_t>(outcome);
         return loop_.complete(op, 0);
     case request::receive_descriptors:

@@ -30,19 +30,20 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
 }
 
 void uring_backend::want_receive(io_record& record) noexcept {
-    if (record.starved || record.closing || loop_.dying) return;
-    bool directly = false;
-    if (record.reads != reading::by_driver) [[unlikely]] {
-        const request kind = record.reader->kind;
-        directly = kind == request::read_some || kind == request::read_exact;
-        if (!directly) stop_reading_directly(record);
-    }
+    if (record.closing || loop_.dying) return;
+    const request kind = record.reader->kind;
+    const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
+                       (kind == request::read_some || kind == request::read_exact);
+    const bool directly = large || (!record.armed && !record.never_ahead && !kernel_has_buffers());
+    if (!directly && record.reads != reading::by_driver) [[unlikely]]
+        stop_reading_directly(record);
     if (record.armed) {
         if (directly) disarm(record); // the end of which leads here again
         return;
     }
     if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
-    directly ? read_directly(record) : arm_receive(record);
+    if (!directly) return arm_receive(record);
+    read_directly(record, large ? reading::directly : reading::without_buffers);
 }
 
 // The buffers of the pool are many and far apart, so a large piece is fetched into the processor's
@@ -51,8 +52,9 @@ void uring_backend::want_receive(io_record& record) noexcept {
 // of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
 // it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
 // be told from plain bytes. So reads go on until there is nothing.
-void uring_backend::read_directly(io_record& record) noexcept {
-    const bool begins = std::exchange(record.reads, reading::directly) != reading::directly;
+void uring_backend::read_directly(io_record& record, reading how) noexcept {
+    const bool begins = !record.reads_directly();
+    record.reads = how;
     record.reads_to_the_end = true;
     if (!record.watches_edges) return watch_edges(record); // says what is there already
     // From before, and what it said meanwhile was not for this: an attempt has to tell.
@@ -80,11 +82,12 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
     default: // a receive
         break;
     }
-    const bool over = attempt_receive(op);
-    // One that was stopped asks the kernel for nothing: the next read looks for itself, as what is
-    // there has had its edge.
+    if (posted_ == 0 || op.stopped == stop_reason::deadline)
+        return receive_lease(op, *pool_, pool_->claim());
+    // The kernel has buffers for it. If it was stopped, the kernel is not asked: the next read
+    // looks for itself, as what is there has had its edge.
     op.record->readable = op.stopped != stop_reason::none;
-    return over;
+    return false;
 }
 
 void uring_backend::arm_receive(io_record& record) noexcept {
@@ -95,7 +98,6 @@ void uring_backend::arm_receive(io_record& record) noexcept {
     entry.buf_group = receive_group;
     entry.user_data = tagged(&record, subject::receive);
     record.armed = record.receiving = true;
-    record.polled_first = false;
     hold(record);
 }
 
@@ -139,13 +141,10 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
             if (seen.res > 0) tell_of_loss(record);
         }
     }
-    bool starves = false;
     if (seen.res == 0) {
         record.end = end_of_stream_error;
-    } else if (seen.res == -ENOBUFS) {
-        starves = true;
-    } else if (seen.res < 0 && seen.res != -ECANCELED && seen.res != -EAGAIN &&
-               seen.res != -EINTR) {
+    } else if (seen.res < 0 && seen.res != -ENOBUFS && seen.res != -ECANCELED &&
+               seen.res != -EAGAIN && seen.res != -EINTR) {
         record.end = -seen.res;
     }
     record.readable = record.ahead_buffers != 0 || record.end != 0;
@@ -153,67 +152,12 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
         if (record.readable) {
             notify(record);
         } else if (!record.armed && is_waiting(record.reader)) {
-            lacked_buffers_ = lacked_buffers_ || starves;
-            // Many may be refused at once: a buffer for each of them, beside some to spare.
-            if (starves && !post_buffers(posted_ == 0 ? more_buffers : 1) && posted_ == 0) {
-                starve(record);
-            } else {
-                want_receive(record);
-            }
+            if (seen.res == -ENOBUFS) grow();
+            want_receive(record);
         }
         if (is_far_ahead(record)) disarm(record);
     }
     if ((seen.flags & IORING_CQE_F_MORE) == 0) released(record);
-}
-
-void uring_backend::starve(io_record& record) noexcept {
-    operation& reader = *record.reader;
-    if (reader.kind != request::receive) return submit_receive(reader);
-    // One came back between the kernel's refusal and now, and there may be no other.
-    if (posted_ != 0) return arm_receive(record);
-    const bool polled = std::exchange(record.polled_first, false);
-    const std::uint32_t buffer = claim_for_lease();
-    if (buffer != receive_pool::none && receive_for_lease(reader, buffer)) {
-        return loop_.complete(reader, reader.error);
-    }
-    // The kernel looks for a buffer before it looks for bytes, unless it is asked to wait for them.
-    if (!polled) return submit_receive(reader);
-    if (buffer == receive_pool::none) {
-        record.starved = true;
-        starved_.push_back(record);
-    } else if (!record.watches_edges) {
-        // It was no bytes, and would wake the next one at once: an error queue that nobody reads.
-        watch_edges(record);
-    }
-}
-
-// Not by way of the kernel's ring of buffers, where others would be before them. At a poll, so that
-// a lease that is released costs no system call, and a stop that comes meanwhile counts.
-std::size_t uring_backend::serve_starved() noexcept {
-    std::size_t served = 0;
-    while (returned_ != receive_pool::none) {
-        const std::uint32_t buffer = returned_;
-        if (starved_.empty()) {
-            returned_ = pool_->at(buffer).next;
-            not_leased() < pool_->count() ? post_buffer(buffer) : pool_->give_back(buffer);
-            continue;
-        }
-        io_record& record = starved_.front();
-        unstarve(record);
-        operation& reader = *record.reader;
-        const ssize_t count = receive_into(reader, *pool_, buffer);
-        if (count > 0) {
-            returned_ = pool_->at(buffer).next;
-            loop_.complete(reader, 0);
-        } else if (receive_failed(reader, count)) {
-            loop_.complete(reader, reader.error); // which needs no buffer
-        } else {
-            want_receive(record);
-            continue;
-        }
-        ++served;
-    }
-    return served;
 }
 
 bool uring_backend::attempt_direct(operation& op) noexcept {
@@ -239,20 +183,12 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
     return true;
 }
 
-/// A receive(): the kernel has the buffers, and says what is there when it is asked. Before a
-/// deadline ends it there is no time for that.
+/// A receive(): if the kernel has buffers, it says what is there when it is asked. Before a
+/// deadline ends the receive there is no time for that.
 bool uring_backend::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
-    if (op.stopped != stop_reason::deadline) return false;
-    const std::uint32_t buffer = claim_for_lease();
-    return buffer != receive_pool::none && receive_for_lease(op, buffer);
-}
-
-bool uring_backend::receive_for_lease(operation& op, std::uint32_t buffer) noexcept {
-    const ssize_t count = receive_into(op, *pool_, buffer);
-    if (count > 0) return true;
-    pool_->give_back(buffer); // nobody waits for it: they wait for one that a lease has
-    return receive_failed(op, count);
+    if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
+    return receive_lease(op, *pool_, pool_->claim());
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
@@ -323,13 +259,12 @@ bool uring_backend::take_bytes(operation& op) noexcept {
     return at_end(op);
 }
 
-bool uring_backend::post_buffers(std::uint32_t count) noexcept {
-    for (std::uint32_t done = 0; done < count; ++done) {
+void uring_backend::post_buffers(std::uint32_t count) noexcept {
+    for (; count != 0; --count) {
         const std::uint32_t buffer = pool_->claim();
-        if (buffer == receive_pool::none) return done != 0;
-        post_buffer(buffer);
+        if (buffer == receive_pool::none) return;
+        give_back(buffer);
     }
-    return true;
 }
 
 } // namespace simplenet::inline v0::detail

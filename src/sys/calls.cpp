@@ -7,8 +7,10 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
@@ -175,6 +177,27 @@ int pending_error(int fd) noexcept {
     int error = 0;
     const int outcome = get_option(fd, SOL_SOCKET, SO_ERROR, error);
     return outcome < 0 ? outcome : -error;
+}
+
+namespace {
+
+int ask(int fd, unsigned long what) noexcept {
+    int answer = 0;
+    const int outcome = once([&] {
+        return made<call::ioctl>([](int of, unsigned long request,
+                                    int* value) noexcept { return ::ioctl(of, request, value); },
+                                 fd, what, &answer);
+    });
+    return outcome < 0 ? outcome : answer;
+}
+
+} // namespace
+
+int unread_bytes(int fd) noexcept {
+    return ask(fd, SIOCINQ);
+}
+int unsent_bytes(int fd) noexcept {
+    return ask(fd, SIOCOUTQ);
 }
 
 int shutdown(int fd, int how) noexcept {

@@ -203,6 +203,13 @@ int disconnect(int fd) noexcept;
 /// SO_ERROR as a negated errno, 0 if there is none. Reading it clears it.
 [[nodiscard]] int pending_error(int fd) noexcept;
 
+/// Bytes that a stream has received and nobody has read (SIOCINQ, tcp(7)); where there is urgent
+/// data, those before it.
+[[nodiscard]] int unread_bytes(int fd) noexcept;
+/// Bytes written to a stream that the peer has not acknowledged (SIOCOUTQ, tcp(7)), or not read
+/// (unix(7)).
+[[nodiscard]] int unsent_bytes(int fd) noexcept;
+
 /// shutdown(2). ENOTCONN: never connected, or the peer's reset was seen already.
 [[nodiscard]] int shutdown(int fd, int how) noexcept;
 

@@ -37,6 +37,7 @@ enum class call : std::uint8_t {
     getsockname,
     getsockopt,
     if_nametoindex,
+    ioctl,
     listen,
     lstat,
     mmap,

@@ -28,12 +28,10 @@ public:
 
 class receive_pool_test : public ::testing::Test {
 protected:
-    using extent = receive_pool::extent;
-
     void TearDown() override { abandon(); }
 
-    receive_pool& make(std::size_t buffers, extent wanted = extent::as_asked) {
-        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener, wanted));
+    receive_pool& make(std::size_t buffers) {
+        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener));
         return *pool_;
     }
     void abandon() {
@@ -89,32 +87,6 @@ TEST_F(receive_pool_test, claim_hands_out_every_buffer_once_and_then_none) {
     EXPECT_EQ(pool.claim(), receive_pool::none);
 }
 
-TEST_F(receive_pool_test, what_leases_do_not_hold_leaves_a_buffer_for_a_lease) {
-    receive_pool& pool = make(2, extent::doubled);
-    for (int each = 0; each < 2; ++each)
-        EXPECT_NE(pool.claim(), receive_pool::none);
-
-    std::vector<received> leases;
-    for (int each = 0; each < 2; ++each) {
-        const std::uint32_t buffer = pool.claim_for_lease(2);
-        ASSERT_NE(buffer, receive_pool::none);
-        pool.memory(buffer)[buffer_size - 1] = std::byte{1};
-        leases.push_back(lease(buffer));
-    }
-
-    EXPECT_EQ(pool.claim_for_lease(2), receive_pool::none);
-    leases.pop_back();
-    EXPECT_EQ(pool.claim(), receive_pool::none) << "more are out than were asked for";
-    EXPECT_NE(pool.claim_for_lease(2), receive_pool::none);
-}
-
-TEST_F(receive_pool_test, leases_on_all_that_were_asked_for_leave_none_for_another) {
-    receive_pool& pool = make(2, extent::doubled);
-    const received first = lease(pool.claim()), second = lease(pool.claim());
-
-    EXPECT_EQ(pool.claim_for_lease(0), receive_pool::none);
-}
-
 TEST_F(receive_pool_test, buffers_do_not_overlap) {
     receive_pool& pool = make(4);
     for (std::uint32_t each = 0; each < 4; ++each)
@@ -157,6 +129,18 @@ TEST_F(receive_pool_test, a_lease_gives_its_buffer_back_and_the_listener_is_told
 
     EXPECT_EQ(listener.returned, 1);
     EXPECT_EQ(pool.claim(), buffer);
+}
+
+TEST_F(receive_pool_test, a_lease_beyond_the_pool_frees_its_memory_and_no_buffer) {
+    receive_pool& pool = make(2);
+    {
+        pool.lend();
+        const received bytes{pool, receive_pool::on_heap, receive_pool::allocate_overflow(100), 1};
+        EXPECT_EQ(pool.leases(), 1U);
+    }
+
+    EXPECT_EQ(pool.leases(), 0U);
+    EXPECT_EQ(listener.returned, 0);
 }
 
 TEST_F(receive_pool_test, a_pool_that_is_abandoned_without_leases_is_unmapped) {
@@ -223,7 +207,7 @@ TEST_F(receive_pool_test, a_default_made_lease_holds_nothing) {
 TEST_F(receive_pool_test, a_lease_that_is_released_twice_stops_the_program) {
     receive_pool& pool = make(2);
 
-    EXPECT_DEATH(pool.release(pool.claim()), "a lease was released twice");
+    EXPECT_DEATH(pool.release(pool.claim(), nullptr), "a lease was released twice");
 }
 #endif
 

@@ -1,4 +1,4 @@
-// Receive buffers run out: whom that does not keep waiting.
+// Receive buffers run out, and that keeps nobody waiting.
 #include <simplenet/runtime/received.hpp>
 
 #include "support/backend_test.hpp"
@@ -12,7 +12,6 @@
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
-#include <simplenet/testing/manual_clock.hpp>
 
 #include <array>
 #include <chrono>
@@ -21,6 +20,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/net_tstamp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -93,7 +93,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_that_goes_on_while_a
     }
 }
 
-// The kernel has no buffer left to receive into: there are more than it gets, for this.
+// The kernel has no buffer left to receive into.
 TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_received_ahead) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = testing::connect_raw_local();
@@ -120,40 +120,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_
     });
 }
 
-// With io_uring there was one buffer for this, which the lease of the first kept from the second.
-TEST_P(used_up_pool_test, bytes_beat_the_deadlines_of_as_many_receives_as_there_are_buffers) {
-    auto [unread, filling] = connect_raw();
-    auto [ours, theirs] = connect_raw();
-    auto [local, local_peer] = testing::connect_raw_local();
-    run([&]() -> task<> {
-        co_await receive_ahead(unread, filling);
-        theirs.send("first");
-        local_peer.send("second");
-        const auto first = co_await with_timeout(ours.receive(), 1ms);
-        EXPECT_TRUE(first) << error_of(first).message();
-        const auto second = co_await with_timeout(local.receive(), 1ms);
-        EXPECT_TRUE(second) << error_of(second).message();
-        if (!first || !second) co_return;
-        EXPECT_EQ(text_of(*first), "first");
-        EXPECT_EQ(text_of(*second), "second");
-
-        // The program holds all that it has asked for.
-        theirs.send("third");
-        EXPECT_EQ(error_of(co_await with_timeout(ours.receive(), 1ms)), errc::deadline_exceeded);
-    });
-
-    run([&]() -> task<> { // and they came back
-        std::array<std::byte, 10> ahead;
-        EXPECT_TRUE(co_await async_read_exact(unread, ahead));
-        const auto lease = co_await ours.receive();
-        EXPECT_TRUE(lease);
-        if (lease) {
-            EXPECT_EQ(text_of(*lease), "third");
-        }
-    });
-}
-
-// With io_uring it waited until they were read, which is for ever where nobody does.
+// With io_uring it waited until they were read: for ever, if nobody does.
 TEST_P(used_up_pool_test, what_is_received_ahead_keeps_no_receive_waiting) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = connect_raw();
@@ -172,101 +139,6 @@ TEST_P(used_up_pool_test, what_is_received_ahead_keeps_no_receive_waiting) {
             EXPECT_EQ(co_await waiting, sent);
             EXPECT_EQ(co_await waiting_too, sent);
         }
-    });
-}
-
-TEST_P(used_up_pool_test, nobody_is_served_beyond_the_pool_before_who_waits_longest) {
-    auto [unread, filling] = connect_raw();
-    auto [ours, theirs] = connect_raw();
-    auto [other, others_peer] = connect_raw();
-    run([&]() -> task<> {
-        co_await receive_ahead(unread, filling);
-        std::string order;
-        theirs.send("W");
-        auto waiting = spawn([&]() -> task<> { order += co_await receive_text(ours); });
-        co_await turns(5);
-        for (int each = 0; each < 3; ++each) {
-            others_peer.send("o");
-            const auto lease = co_await with_timeout(other.receive(), 1ms);
-            if (lease) order += text_of(*lease);
-        }
-        co_await waiting;
-        EXPECT_EQ(order, "Wooo");
-    });
-}
-
-// With io_uring it made up for the one beyond the pool, and nobody got it.
-TEST_P(used_up_pool_test, a_lease_that_comes_back_serves_who_waits_whatever_is_received_ahead) {
-    auto [unread, filling] = connect_raw();
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        co_await receive_ahead(unread, filling);
-        auto held = co_await hold_everything();
-        theirs.send("patience");
-        auto waiting = spawn(receive_text(ours));
-        co_await turns(20);
-        EXPECT_FALSE(waiting.done());
-        held.pop_back();
-        EXPECT_EQ(co_await waiting, "patience");
-    });
-}
-
-TEST_P(used_up_pool_test,
-       a_lease_that_comes_back_as_a_limit_passes_goes_to_the_next_whatever_is_received_ahead) {
-    auto [unread, filling] = connect_raw();
-    auto [one, first] = connect_raw();
-    auto [two, second] = connect_raw();
-    run([&]() -> task<> {
-        co_await receive_ahead(unread, filling);
-        auto held = co_await hold_everything();
-        first.send("1");
-        second.send("2");
-        const auto limit = std::chrono::steady_clock::now() + 20ms;
-        auto limited = spawn([&]() -> task<std::string> {
-            const auto lease = co_await with_deadline(one.receive(), limit);
-            co_return std::string{lease ? text_of(*lease) : ""};
-        });
-        co_await turns(5);
-        auto waiting = spawn(receive_text(two));
-        co_await turns(5);
-        testing::pass(limit);
-        held.pop_back();
-        const auto outcome = co_await limited;
-        EXPECT_EQ(co_await waiting, "2");
-        if (outcome.empty()) { // nothing was lost
-            EXPECT_EQ(co_await receive_text(one), "1");
-        }
-    });
-}
-
-// Had the kernel got it, what is received ahead would hold more than the pool has, and the last
-// receive() would wait for that.
-TEST_P(used_up_pool_test, a_buffer_that_came_back_for_nobody_is_not_for_receiving_ahead) {
-    auto [armed, trickle] = connect_raw();
-    auto [unread, filling] = connect_raw();
-    auto [one, first] = connect_raw();
-    auto [two, second] = connect_raw();
-    run([&]() -> task<> {
-        std::array<std::byte, 1> byte;
-        trickle.send("-");
-        EXPECT_TRUE(co_await armed.read_some(byte));
-        co_await receive_ahead(unread, filling);
-        auto held = co_await hold_everything();
-        first.send("1");
-        auto stopped = spawn(receive_text(one));
-        co_await turns(5);
-        held.pop_back();
-        stopped.request_stop();
-        const auto outcome = co_await stopped;
-        trickle.send("ahead");
-        co_await turns(5);
-
-        second.send("2");
-        EXPECT_EQ(co_await receive_text(two), "2");
-        if (outcome.empty()) { // nothing was lost
-            EXPECT_EQ(co_await receive_text(one), "1");
-        }
-        EXPECT_EQ(co_await receive_text(armed), "ahead");
     });
 }
 
@@ -315,19 +187,6 @@ TEST_P(used_up_pool_test, read_some_goes_on_when_all_buffers_are_held) {
     });
 }
 
-// On io_uring the stream used to remain in the queue for buffers, which read_some() does not need.
-TEST_P(used_up_pool_test, read_some_goes_on_after_a_receive_that_waited_for_a_buffer_was_stopped) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        auto held = co_await hold_everything();
-        theirs.send("bytes");
-        EXPECT_EQ(error_of(co_await with_timeout(ours.receive(), 1ms)), errc::deadline_exceeded);
-
-        std::array<std::byte, 8> buffer;
-        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
-    });
-}
-
 TEST_P(used_up_pool_test, a_read_without_a_buffer_that_is_stopped_leaves_its_memory_alone) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -368,29 +227,234 @@ TEST_P(used_up_pool_test, a_read_without_a_buffer_is_canceled_by_close) {
     });
 }
 
-TEST_P(used_up_pool_test, a_buffer_that_came_back_before_a_limit_is_for_who_waits_longest) {
-    testing::manual_clock clock;
-    clock.set_automatic(false);
-    remake_loop({.receive_pool = 1, .clock = &clock});
-    auto [one, first] = connect_raw();
-    auto [two, second] = connect_raw();
+// A thousand peers that sent and never read froze an echo server for ever: each of its coroutines
+// kept a lease while it waited to write.
+TEST_P(used_up_pool_test, a_receive_does_not_wait_for_the_leases_of_others) {
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
     run([&]() -> task<> {
-        auto held = co_await hold_everything();
-        first.send("1");
-        second.send("2");
-        auto limited = spawn([&]() -> task<std::string> {
-            const auto lease = co_await with_timeout(one.receive(), 10ms);
-            co_return std::string{lease ? text_of(*lease) : error_of(lease).message()};
+        const auto held = co_await hold_everything();
+        for (const std::string_view sent : {"one", "two", "three"}) {
+            auto waiting = spawn(receive_text(ours));
+            auto waiting_too = spawn(receive_text(local));
+            if (sent != "two") co_await turns(5); // two: the bytes are there before the read
+            theirs.send(sent);
+            local_peer.send(sent);
+            EXPECT_EQ(co_await waiting, sent);
+            EXPECT_EQ(co_await waiting_too, sent);
+        }
+    });
+}
+
+TEST_P(used_up_pool_test, bytes_that_came_before_the_first_receive_do_not_wait_for_leases) {
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
+    theirs.send("there");
+    local_peer.send("there");
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        EXPECT_EQ(co_await receive_text(ours), "there");
+        EXPECT_EQ(co_await receive_text(local), "there");
+    });
+}
+
+TEST_P(used_up_pool_test, the_end_and_a_reset_are_told_while_leases_hold_the_pool) {
+    auto [ended, ends] = connect_raw();
+    auto [broken, breaks] = connect_raw();
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        auto ending = spawn([&]() -> task<> {
+            for (int each = 0; each < 2; ++each)
+                EXPECT_EQ(error_of(co_await ended.receive()), errc::end_of_stream);
+        });
+        auto breaking = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await broken.receive()), std::errc::connection_reset);
         });
         co_await turns(5);
-        auto waiting = spawn(receive_text(two));
-        co_await turns(5);
-        held.pop_back();
-        clock.advance(20ms); // in the same turn
-        EXPECT_EQ(co_await limited, "1");
-        EXPECT_EQ(co_await waiting, "2");
+        ends.shutdown_write();
+        breaks.reset();
+        co_await ending;
+        co_await breaking;
     });
-    remake_loop(); // before the clock ends
+}
+
+TEST_P(used_up_pool_test, memory_beyond_the_pool_is_counted_and_no_larger_than_what_came) {
+    std::vector<testing::raw_connection<tcp_stream>> streams;
+    for (int each = 0; each < 10; ++each)
+        streams.push_back(connect_raw());
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        EXPECT_EQ(loop().metrics().receive_pool_overflow, 0U);
+        for (auto& each : streams) {
+            each.theirs.send("few bytes");
+            auto lease = co_await each.ours.receive();
+            EXPECT_TRUE(lease);
+            if (!lease) continue;
+            EXPECT_LT(::malloc_usable_size(const_cast<std::byte*>(lease->data())), 1024U);
+            held.push_back(*std::move(lease));
+        }
+        EXPECT_EQ(loop().metrics().receive_pool_overflow, streams.size());
+        EXPECT_EQ(loop().metrics().receive_pool_leased, streams.size() + 2);
+        held.clear();
+        EXPECT_EQ(loop().metrics().receive_pool_leased, 0U);
+    });
+}
+
+TEST_P(used_up_pool_test, when_leases_come_back_the_pool_is_used_again) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto held = co_await hold_everything();
+        theirs.send("beyond");
+        EXPECT_EQ(co_await receive_text(ours), "beyond");
+        held.clear();
+        for (int each = 0; each < 5; ++each) {
+            auto waiting = spawn(receive_text(ours));
+            co_await turns(5);
+            theirs.send("within");
+            EXPECT_EQ(co_await waiting, "within");
+        }
+        EXPECT_EQ(loop().metrics().receive_pool_overflow, 1U);
+    });
+}
+
+TEST_P(used_up_pool_test, much_at_once_comes_in_leases_of_16_KiB) {
+    auto [ours, theirs] = connect_raw();
+    std::string sent(50'000, '?');
+    for (std::size_t each = 0; each < sent.size(); ++each)
+        sent[each] = static_cast<char>('a' + each % 26);
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        theirs.send(sent);
+        theirs.shutdown_write();
+        std::string got;
+        while (auto lease = co_await ours.receive()) {
+            EXPECT_LE(lease->size(), 16U * 1024);
+            got += text_of(*lease);
+        }
+        EXPECT_TRUE(got == sent);
+    });
+}
+
+TEST_P(used_up_pool_test, leases_beyond_the_pool_outlive_their_stream_and_their_loop) {
+    std::vector<received> held;
+    run([&]() -> task<> {
+        held = co_await hold_everything();
+        auto [ours, theirs] = connect_raw();
+        theirs.send("beyond");
+        if (auto lease = co_await ours.receive()) held.push_back(*std::move(lease));
+    });
+    destroy_loop();
+    ASSERT_EQ(held.size(), 3U);
+    EXPECT_EQ(text_of(held[2]), "beyond");
+    held.pop_back();
+    EXPECT_EQ(text_of(held[1]), "held");
+}
+
+TEST_P(used_up_pool_test, receives_that_wait_without_a_buffer_end_with_their_loop) {
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
+    std::vector<received> held;
+    int ended = 0;
+    const auto wait = [&](auto& stream) -> task<> {
+        EXPECT_EQ(error_of(co_await stream.receive()), canceled);
+        ++ended;
+    };
+    loop().spawn([&]() -> task<> {
+        held = co_await hold_everything();
+        auto waiting = spawn(wait(ours));
+        auto waiting_too = spawn(wait(local));
+        co_await turns(20);
+        loop().stop();
+        co_await waiting;
+        co_await waiting_too;
+    });
+    loop().run();
+    EXPECT_EQ(ended, 0);
+    destroy_loop();
+    EXPECT_EQ(ended, 2);
+}
+
+TEST_P(used_up_pool_test, a_receive_without_a_buffer_that_is_stopped_or_closed_loses_nothing) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        auto stopped =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await ours.receive()), canceled); });
+        co_await turns(5);
+        stopped.request_stop();
+        co_await stopped;
+        EXPECT_EQ(error_of(co_await with_timeout(ours.receive(), 1ms)), errc::deadline_exceeded);
+        theirs.send("for the next");
+        EXPECT_EQ(co_await receive_text(ours), "for the next");
+
+        auto closed =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await ours.receive()), canceled); });
+        co_await turns(5);
+        ours.close();
+        co_await closed;
+    });
+}
+
+TEST_P(used_up_pool_test, a_receive_that_waits_without_a_buffer_does_not_spin) {
+    auto [ours, theirs] = connect_raw();
+    auto [local, local_peer] = testing::connect_raw_local();
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        auto waiting = spawn(receive_text(ours));
+        auto waiting_too = spawn(receive_text(local));
+        co_await turns(20);
+        const auto before = loop().metrics().turns;
+        co_await async_sleep(30ms);
+        EXPECT_LT(loop().metrics().turns - before, 20U);
+        theirs.send("x");
+        local_peer.send("x");
+        EXPECT_EQ(co_await waiting, "x");
+        EXPECT_EQ(co_await waiting_too, "x");
+    });
+}
+
+TEST_P(used_up_pool_test, many_streams_share_two_buffers_and_lose_nothing) {
+    constexpr int count = 40;
+    std::vector<testing::raw_connection<tcp_stream>> streams;
+    for (int each = 0; each < count; ++each)
+        streams.push_back(connect_raw());
+    run([&]() -> task<> {
+        testing::dice dice{3};
+        std::array<std::string, count> got;
+        std::array<std::string, count> sent;
+        std::vector<join_handle<void>> readers;
+        for (int each = 0; each < count; ++each) {
+            auto read_all = [&, each]() -> task<> {
+                auto& ours = streams[each].ours;
+                std::array<char, 100> buffer{};
+                for (int round = 0;; ++round) {
+                    if (each % 2 == 1 && round % 7 == 3) { // the two kinds of reads in turns
+                        const auto read = co_await ours.read_some(buffer);
+                        if (!read) break;
+                        got[each].append(buffer.data(), *read);
+                        continue;
+                    }
+                    auto lease = co_await ours.receive();
+                    if (!lease) break;
+                    got[each] += text_of(*lease);
+                    if (each % 3 == 0) co_await yield(); // holds it meanwhile
+                }
+            };
+            readers.push_back(spawn(read_all));
+        }
+        for (int step = 0; step < 4000; ++step) {
+            const std::size_t each = dice.up_to(count - 1);
+            const std::string part(1 + dice.up_to(400), static_cast<char>('a' + step % 26));
+            sent[each] += part;
+            streams[each].theirs.send(part);
+            if (dice.one_in(4)) co_await yield();
+        }
+        for (auto& each : streams)
+            each.theirs.shutdown_write();
+        for (auto& each : readers)
+            co_await each;
+        EXPECT_TRUE(got == sent);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, used_up_pool_test, all_backends, backend_name);

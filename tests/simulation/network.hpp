@@ -84,6 +84,8 @@ public:
     [[nodiscard]] std::size_t open_descriptors() const noexcept { return open_; }
     /// Bytes, datagrams or connections that a read of `fd` would find.
     [[nodiscard]] std::size_t waiting_at(int fd) const noexcept;
+    /// Bytes written to `fd` that have not arrived.
+    [[nodiscard]] std::size_t unsent_at(int fd) const noexcept;
     [[nodiscard]] const conditions& like() const noexcept { return like_; }
     /// Chances of all but latency and room: none from here on.
     void be_kind() noexcept;

@@ -57,6 +57,10 @@ unsigned network::readiness(int fd) const noexcept {
     return readiness(of(fd));
 }
 
+std::size_t network::unsent_at(int fd) const noexcept {
+    return of(fd).sent.size();
+}
+
 std::size_t network::waiting_at(int fd) const noexcept {
     const node& at = of(fd);
     return at.received.size() + at.arrived.size() + at.backlog.size();

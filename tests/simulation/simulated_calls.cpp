@@ -7,7 +7,9 @@
 #include <optional>
 #include <span>
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 namespace simplenet::inline v0::simulation {
@@ -178,6 +180,12 @@ long simulated_calls::answer(pending_call& asked) {
         return for_messages(asked, [&](const msghdr& each) {
             return net_.sendmsg(fd(), each, asked.argument<int>(3));
         });
+    case call::ioctl: {
+        auto& answer = *asked.argument<int*>(2);
+        const bool unread = asked.argument<unsigned long>(1) == SIOCINQ;
+        answer = static_cast<int>(unread ? net_.waiting_at(fd()) : net_.unsent_at(fd()));
+        return 0;
+    }
     case call::sendfile:
         return net_.sendfile(fd(), asked.argument<int>(1), *asked.argument<off_t*>(2),
                              asked.argument<std::size_t>(3));

@@ -72,10 +72,11 @@ struct loop_options {
     /// the kernel learns of it after a pass of at most 32 buffers, so 512 KiB may come on top.
     std::size_t read_ahead = std::size_t{64} * 1024;
     /// Bytes that the pool of receive buffers may grow to, rounded up to buffers of 16 KiB, at
-    /// least two. When leases hold that many, receive() waits for one to come back. On io_uring the
-    /// kernel and what was received ahead hold others, up to as many again. Memory is taken for
-    /// those that were used. Addresses are reserved for all, and count as committed where
-    /// vm.overcommit_memory is 2 (proc(5)).
+    /// least two. When leases and, on io_uring, what was received ahead hold all of it, receive()
+    /// allocates as much as there is to receive, 16 KiB at most, and frees it with the lease: a
+    /// reader never waits for memory that others hold (loop_metrics::receive_pool_overflow).
+    /// Buffers that were never used take no memory. Addresses are reserved for all, and count as
+    /// committed where vm.overcommit_memory is 2 (proc(5)).
     std::size_t receive_pool = std::size_t{16} * 1024 * 1024;
     /// run() on the main thread: SIGINT and SIGTERM stop main, the second one kills. A signal that
     /// the program has a handler for, ignores or blocks is left alone. See run().
@@ -104,16 +105,18 @@ struct loop_options {
 
 /// What a loop has done since it was made, and what it holds.
 struct loop_metrics {
-    std::uint64_t turns = 0;          // passes through the loop
-    std::uint64_t completions = 0;    // events and completions that the kernel reported
-    std::uint64_t wake_ups = 0;       // system calls by which other threads woke it
-    std::uint64_t stalls = 0;         // turns over stall_threshold
-    std::uint64_t accept_pauses = 0;  // accepting that stopped for want of descriptors or memory
-    std::size_t live_tasks = 0;       // spawned and not ended
-    std::size_t live_operations = 0;  // I/O operations that wait
-    std::ptrdiff_t live_frames = 0;   // coroutine frames allocated and not freed on this thread
-    std::size_t timers = 0;           // armed; counted one by one when asked for
-    std::size_t open_descriptors = 0; // sockets that the loop owns
+    std::uint64_t turns = 0;             // passes through the loop
+    std::uint64_t completions = 0;       // events and completions that the kernel reported
+    std::uint64_t wake_ups = 0;          // system calls by which other threads woke it
+    std::uint64_t stalls = 0;            // turns over stall_threshold
+    std::uint64_t accept_pauses = 0;     // accepting that stopped for want of descriptors or memory
+    std::size_t live_tasks = 0;          // spawned and not ended
+    std::size_t live_operations = 0;     // I/O operations that wait
+    std::ptrdiff_t live_frames = 0;      // coroutine frames allocated and not freed on this thread
+    std::size_t timers = 0;              // armed; counted one by one when asked for
+    std::size_t open_descriptors = 0;    // sockets that the loop owns
+    std::size_t receive_pool_leased = 0; // leases of receive() that are held
+    std::uint64_t receive_pool_overflow = 0; // receives that had to take memory from the heap
 };
 
 } // namespace runtime

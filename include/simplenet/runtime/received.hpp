@@ -21,7 +21,7 @@ namespace simplenet::inline v0 {
 namespace detail {
 
 /// Gives a buffer back. Safe after the loop's death.
-void release_buffer(receive_pool& pool, std::uint32_t buffer) noexcept;
+void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept;
 
 } // namespace detail
 
@@ -29,9 +29,10 @@ inline namespace runtime {
 
 /// A lease on received bytes; at least one, unless moved from.
 ///
-/// The memory belongs to the pool of the loop and returns to it when this is destroyed. A pool is
-/// bounded: hold a lease for as long as you use it, and copy what you keep. It may outlive stream
-/// and loop. Loop thread only.
+/// The memory belongs to the pool of the loop and returns to it when this is destroyed. Hold a
+/// lease for as long as you use it, and copy what you keep: when leases and what was received ahead
+/// use the pool up (loop_options::receive_pool), further ones take memory from the heap. It may
+/// outlive stream and loop. Loop thread only.
 class received {
 public:
     /// Holds nothing.
@@ -68,7 +69,8 @@ public:
 
     /// Gives the memory back early.
     void release() noexcept {
-        if (pool_ != nullptr) detail::release_buffer(*std::exchange(pool_, nullptr), buffer_);
+        if (pool_ != nullptr)
+            detail::release_buffer(*std::exchange(pool_, nullptr), buffer_, data_);
         data_ = nullptr;
         size_ = 0;
     }

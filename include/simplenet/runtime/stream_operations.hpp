@@ -114,7 +114,8 @@ public:
     /// @return A lease on at least one byte.
     ///
     /// @par Errors
-    /// As of read_some(). A pool whose buffers are all held is no error: it waits for one.
+    /// As of read_some(), and `std::errc::not_enough_memory`: the pool was used up and the heap had
+    /// nothing either; what came is still there.
     /// @par Cancellation
     /// As of read_some().
     /// @par Example
@@ -161,15 +162,16 @@ public:
     /// - `std::errc::bad_file_descriptor`: closed before.
     [[nodiscard]] ready_result shutdown_write() noexcept { return detail::shutdown_write(*this); }
 
-    /// Lets reads fail with `errc::deadline_exceeded` when they have waited so long and nothing
-    /// moved in either direction meanwhile. Zero or less: no limit. Part of a long read or write
-    /// is movement too; of an async_write_all() on io_uring that began to wait before the first
-    /// call of this, only its end is seen.
+    /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited so long and
+    /// nothing moved in either direction meanwhile. Zero or less: no limit. Part of a long read or
+    /// write is movement too, and so is every byte that the peer takes from what a waiting write
+    /// has given to the kernel: a slow reader is not idle.
     ///
     /// @par Errors
     /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.
     /// @par Cost
-    /// A store and a list insertion per turn and stream, whatever the number of operations.
+    /// A store and a list insertion per turn and stream, whatever the number of operations; an
+    /// ioctl(2) if a write waits.
     template <class Rep, class Period>
     void set_idle_timeout(std::chrono::duration<Rep, Period> limit) {
         io_object::set_idle_timeout(saturated(limit));
