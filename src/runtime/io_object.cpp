@@ -1,6 +1,7 @@
 #include <simplenet/runtime/io_object.hpp>
 
 #include "runtime/loop.hpp"
+#include "sys/calls.hpp"
 
 namespace simplenet::inline v0::detail {
 
@@ -26,7 +27,7 @@ void io_object::set_idle_timeout(std::chrono::nanoseconds limit) {
     if (!record_->idle) record_->idle = std::make_unique<idle_state>(*record_);
     record_->idle->limit = limit;
     record_->idle->cancel();
-    if (record_->home != nullptr && record_->reader != nullptr) record_->home->touch(*record_);
+    if (record_->home != nullptr && record_->waits()) record_->home->touch(*record_);
 }
 
 void io_object::expect_descriptors() noexcept {
@@ -105,14 +106,18 @@ void io_record::reset(int descriptor) noexcept {
 }
 
 void idle_state::expired() noexcept {
-    operation* const reader = record.reader;
-    if (reader == nullptr) return; // armed again by the next read that waits
+    if (!record.waits()) return; // armed again by the next operation that waits
     loop& home = *record.home;
+    // A peer that reads slowly is not idle: the kernel wakes a writer only when a good part of its
+    // buffer is free (tcp(7)), but counts every byte that the peer takes.
+    if (!touched() && record.writer != nullptr && last + limit <= home.now()) {
+        const int left = sys::unsent_bytes(record.fd);
+        if (left != std::exchange(unsent, left)) last = home.now();
+    }
     const auto due = last + limit;
-    if (touched() || due > home.now()) {
-        home.timers.insert(*this, due);
-    } else {
-        reader->on_stop(stop_reason::deadline);
+    if (touched() || due > home.now()) return home.timers.insert(*this, due);
+    for (operation* const op : {record.reader, record.writer}) {
+        if (op != nullptr) op->on_stop(stop_reason::deadline);
     }
 }
 

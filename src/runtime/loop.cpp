@@ -261,7 +261,9 @@ void loop::settle_touched(clock::time_point now) noexcept {
     while (!touched_.empty()) {
         idle_state& idle = touched_.pop_front();
         idle.last = now;
-        if (idle.limit > no_wait && !idle.armed() && idle.record.reader != nullptr) {
+        const io_record& record = idle.record;
+        if (record.writer != nullptr) idle.unsent = sys::unsent_bytes(record.fd);
+        if (idle.limit > no_wait && !idle.armed() && record.waits()) {
             timers.insert_after(idle, idle.limit);
         }
     }

@@ -211,6 +211,7 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
 /// After an attempt to write that did not end it.
 bool operation::wait_for_room(io_record& of) noexcept {
     scope& within = *within_;
+    of.home->touch(of); // it begins to wait
     if (can_go_on(of)) {
         queue_up(of.writer, within);
         return true;
