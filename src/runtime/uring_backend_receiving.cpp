@@ -18,6 +18,7 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
         unread.reserve(unread.size() + record.ahead_bytes);
     } catch (...) {
         give_back_ahead(record); // or the next socket that has this record would read it
+        tell_of_loss(record);
         throw;
     }
     while (record.ahead_buffers != 0) {
