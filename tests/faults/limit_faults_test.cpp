@@ -32,7 +32,7 @@ using testing::told;
 class limit_faults_test : public testing::fail_everywhere_test {};
 
 /// Two buffers for three streams.
-class waiting_for_a_buffer : public fault_scenario {
+class more_leases_than_buffers : public fault_scenario {
     static task<result<received>> take(tcp_stream& stream) { co_return co_await stream.receive(); }
     static task<result<>> let_go(std::vector<received>& leases) {
         for (int turns = 3; turns > 0; --turns)
@@ -54,8 +54,8 @@ class waiting_for_a_buffer : public fault_scenario {
         co_return std::string{last.text()};
     }
 };
-TEST_P(limit_faults_test, leases_of_two_buffers) {
-    fail_everywhere<waiting_for_a_buffer>({.receive_pool = 1});
+TEST_P(limit_faults_test, leases_beyond_two_buffers) {
+    fail_everywhere<more_leases_than_buffers>({.receive_pool = 1});
 }
 
 /// The kernel opens no descriptor for what comes, or the caller wants none.

@@ -253,7 +253,7 @@ TEST_P(stream_faults_test, a_release_without_memory_resets_and_leaves_nothing_to
         }
         if (failed && !ends.server.is_open()) { // with bytes that nobody has read
             const auto ended = co_await ends.client.read_some(buffer);
-            EXPECT_EQ(error_of(ended), std::errc::connection_reset);
+            EXPECT_EQ(error_of(ended), std::errc::connection_reset) << failing;
         }
         tcp_stream server{std::move(left.socket)};
         EXPECT_TRUE(co_await async_write_all(next.client, "new"));
