@@ -15,6 +15,7 @@
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace simplenet::inline v0::detail::sys {
@@ -60,9 +61,23 @@ std::error_code error_from(ssize_t negative_errno) noexcept {
 
 namespace {
 
-/// For calls that have no flag against SIGPIPE.
+/// Takes the SIGPIPE that a call has raised in this thread, which blocks it.
+void take_sigpipe(const sigset_t& pipe) noexcept {
+    const timespec no_wait{};
+    siginfo_t taken{};
+    if (uninterrupted([&] { return ::sigtimedwait(&pipe, &taken, &no_wait); }) < 0) return;
+    // The kernel sends it in the name of this process. What another process sent meanwhile is not
+    // ours to take: it goes back, and is delivered once the thread no longer blocks it.
+    const bool from_outside = taken.si_code <= 0 && taken.si_pid != ::getpid();
+    if (from_outside) ::syscall(SYS_rt_sigqueueinfo, ::gettid(), SIGPIPE, &taken);
+}
+
+/// For sending calls that have no flag against SIGPIPE. The kernel directs it to this thread.
+// Such a call is a row of sends. The one that raises the signal moves nothing and ends the call:
+// with EPIPE, or with the short count of those before it. So a full count needs no look, and costs
+// three system calls; all other outcomes cost four.
 template <class Call>
-ssize_t without_sigpipe(Call call) noexcept {
+ssize_t without_sigpipe(std::size_t size, Call call) noexcept {
     sigset_t pipe;
     sigset_t before;
     sigset_t pending;
@@ -71,14 +86,12 @@ ssize_t without_sigpipe(Call call) noexcept {
     sigemptyset(&before);
     ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
     const bool blocked = sigismember(&before, SIGPIPE) == 1;
-    // One that somebody keeps for later is not ours to take.
+    // One that is pending already is somebody's, and ours would make no second one.
     const bool somebodys = blocked && ::sigpending(&pending) == 0 && //
                            sigismember(&pending, SIGPIPE) == 1;
     const ssize_t count = uninterrupted(call);
-    if (count == -EPIPE && !somebodys) {
-        const timespec no_wait{};
-        static_cast<void>(uninterrupted([&] { return ::sigtimedwait(&pipe, nullptr, &no_wait); }));
-    }
+    const bool whole = count >= 0 && static_cast<std::size_t>(count) == size;
+    if (!whole && !somebodys) take_sigpipe(pipe);
     if (!blocked) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return count;
 }
@@ -87,7 +100,7 @@ ssize_t without_sigpipe(Call call) noexcept {
 
 ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept {
     return without_sigpipe(
-        [&] { return made<call::sendfile>(::sendfile, to, from, &offset, size); });
+        size, [&] { return made<call::sendfile>(::sendfile, to, from, &offset, size); });
 }
 
 ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept {
@@ -98,7 +111,7 @@ ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept {
 }
 
 ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept {
-    return without_sigpipe([&] {
+    return without_sigpipe(size, [&] {
         return made<call::splice>(::splice, pipe, nullptr, to, nullptr, size,
                                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     });

@@ -145,7 +145,8 @@ template <class Call>
 }
 
 /// sendfile(2) from `offset` of `from`, both of which stay where they are. 0: the file ends there.
-/// Never raises SIGPIPE, which has no flag here, for three system calls in all.
+/// Never raises SIGPIPE, which has no flag here: three system calls in all for a full count, four
+/// for every other outcome.
 // EAGAIN: the send buffer is full. EINVAL, ENOSYS: `from` cannot be sent that way. ESPIPE: it has
 // no offsets, a pipe say.
 [[nodiscard]] ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept;

@@ -6,6 +6,7 @@
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
+#include "support/sigpipe_watch.hpp"
 
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/deadline.hpp>
@@ -342,6 +343,27 @@ TEST_P(copy_after_much_test, an_error_is_reported_once_and_not_lost) {
         EXPECT_EQ(error_of(outcome), std::errc::connection_reset);
         EXPECT_EQ(outcome.error().transferred, much);
     });
+}
+
+// A peer that closes without a reset answers what still comes with one: in the middle of a
+// splice(2) of many sends, which ends short and with a SIGPIPE. It used to end the process.
+TEST_P(copy_after_much_test, a_reset_in_the_middle_of_a_splice_raises_no_signal) {
+    remake_loop({.read_ahead = 1}); // so that io_uring leaves it to splice(2)
+    const testing::sigpipe_watch sigpipes;
+    during([&](copy_handle& copying) -> task<> {
+        // A slow reader at first: it makes the windows grow, so that much comes at once.
+        for (std::size_t moved = 0, sent = 0; moved < 8U << 20U || moved < sent;) {
+            if (moved < 8U << 20U) sent += source_.send_until_full(std::string(1 << 20, 'x'));
+            co_await turns(20);
+            moved += readable_at(sink_);
+        }
+        sink_.close();
+        source_.send_until_full(std::string(1 << 20, 'x'));
+        const auto outcome = co_await copying;
+        EXPECT_TRUE(error_of(outcome) == std::errc::broken_pipe ||
+                    error_of(outcome) == std::errc::connection_reset);
+    });
+    EXPECT_EQ(sigpipes.delivered(), 0);
 }
 
 TEST_P(copy_after_much_test, a_stop_loses_nothing) {

@@ -5,6 +5,7 @@
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
+#include "support/sigpipe_watch.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <simplenet/coro/combinators.hpp>
@@ -13,7 +14,6 @@
 #include <simplenet/stream/duplex.hpp>
 
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <future>
@@ -291,40 +291,21 @@ TEST_P(send_file_test, a_close_ends_it) {
 // sendfile(2) has no MSG_NOSIGNAL.
 TEST_P(send_file_test, a_peer_that_is_gone_raises_no_sigpipe) {
     const unique_fd file = file_of(std::string(1 << 20, 'x'));
-    static std::atomic<int> signals = 0;
-    signals = 0;
-    struct sigaction action{};
-    struct sigaction before{};
-    action.sa_handler = [](int) { ++signals; };
-    checked(::sigaction(SIGPIPE, &action, &before));
-    run([&]() -> task<> {
+    const auto send = [&]() -> task<> {
         auto [ours, theirs] = connect_raw_local();
         theirs.close();
         EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, everything)),
                   std::errc::broken_pipe);
-    });
-    EXPECT_EQ(signals, 0);
+    };
+    const testing::sigpipe_watch sigpipes;
+    run(send);
+    EXPECT_EQ(sigpipes.delivered(), 0);
 
     // One that was sent by somebody else, and is blocked, stays for whoever waits for it.
-    sigset_t pipe;
-    sigset_t mask;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &pipe, &mask), 0);
+    const testing::sigpipe_block blocked;
     ::raise(SIGPIPE);
-    run([&]() -> task<> {
-        auto [ours, theirs] = connect_raw_local();
-        theirs.close();
-        EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, everything)),
-                  std::errc::broken_pipe);
-    });
-    sigset_t pending;
-    EXPECT_EQ(::sigpending(&pending), 0);
-    EXPECT_EQ(sigismember(&pending, SIGPIPE), 1);
-    const timespec no_wait{};
-    EXPECT_EQ(::sigtimedwait(&pipe, nullptr, &no_wait), SIGPIPE);
-    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &mask, nullptr), 0);
-    checked(::sigaction(SIGPIPE, &before, nullptr));
+    run(send);
+    EXPECT_TRUE(blocked.take());
 }
 
 TEST_P(send_file_test, a_big_file_lets_others_have_their_turn) {

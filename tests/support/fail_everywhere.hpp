@@ -11,6 +11,7 @@
 #include "fault_plan.hpp"
 #include "full_form.hpp"
 #include "raw_peer.hpp"
+#include "sigpipe_watch.hpp"
 
 #include <simplenet/simplenet.hpp>
 
@@ -315,6 +316,7 @@ private:
         std::ptrdiff_t frames = 0;
         std::ptrdiff_t descriptors = 0;
         std::ptrdiff_t allocations = 0;
+        int sigpipes = 0;
         std::size_t seen_allocations = 0;
         unsigned struck = 0;
         std::array<unsigned, static_cast<std::size_t>(call::count_of_calls)> calls{};
@@ -344,6 +346,7 @@ private:
     report run(const disturbance& what) {
         report told;
         const std::ptrdiff_t before = failing_allocations::live();
+        const sigpipe_watch sigpipes;
         // On a thread of its own: whose caches are empty, so that all is allocated anew.
         std::thread{[&] { run_here(what, told); }}.join();
         // A thread that was detached frees its last after everybody has let go of it.
@@ -353,6 +356,7 @@ private:
             std::this_thread::sleep_for(std::chrono::milliseconds{1}); // nobody tells of it
         }
         told.descriptors = open_descriptors();
+        told.sigpipes += sigpipe_watch::delivered();
         return told;
     }
 
@@ -380,6 +384,7 @@ private:
         const bool frames_count = !scene->crosses_threads();
         scene.reset();
         told.frames = frames_count ? detail::live_frames() : 0;
+        told.sigpipes = sigpipe_watch::is_pending() || sigpipe_watch::is_blocked() ? 1 : 0;
     }
 
     task<> conduct(fault_scenario& scene, const disturbance& what, report& told) {
@@ -488,6 +493,7 @@ private:
         EXPECT_EQ(told.descriptors, calm_.descriptors) << "descriptors were left open";
         EXPECT_LE(told.allocations, std::max<std::ptrdiff_t>(calm_.allocations, 0))
             << "memory was left over";
+        EXPECT_EQ(told.sigpipes, 0) << "a SIGPIPE was delivered, or is left pending or blocked";
     }
 
     /// Which of `count` places are tried.
@@ -530,6 +536,11 @@ private:
                                      plan.shorten(which, at, 1, full_form() ? from_then_on : 64);
                                  }});
                 }
+                if (may_raise_sigpipe(which)) {
+                    expect_clean(where + ": a byte, and its peer is gone",
+                                 {.plan = [=](fault_plan& plan) { plan.lose_peer(which, at, 1); },
+                                  .lasts = true});
+                }
             }
         }
     }
@@ -546,6 +557,11 @@ private:
         default:
             return false;
         }
+    }
+
+    static bool may_raise_sigpipe(call which) {
+        return which == call::send || which == call::sendmsg || which == call::sendfile ||
+               which == call::splice;
     }
 
     void fail_entries() {

@@ -1,6 +1,7 @@
 #pragma once
 // fault_plan: what is to go wrong between the library and the kernel, and a count of what could.
 
+#include "sigpipe_watch.hpp"
 #include "sys/seam.hpp"
 
 #include <simplenet/core/contract.hpp>
@@ -51,6 +52,15 @@ public:
     // kernel does not say so of one that is not.
     void shorten(call which, unsigned index, std::size_t count, unsigned times = 1) {
         add(calls_[number_of(which)], {.from = index, .times = times, .at_most = count});
+    }
+    /// It moves no more than `count`, and its peer is gone then, as all that follow find out. The
+    /// kernel sends SIGPIPE with each of these, the first one included, unless it is asked not to.
+    // sendfile(2) and splice(2) are made of several sends: the last one fails, and what the others
+    // moved is the outcome.
+    void lose_peer(call which, unsigned index, std::size_t count) {
+        add(calls_[number_of(which)],
+            {.from = index, .times = 1, .at_most = count, .loses_peer = true});
+        fail(which, index + 1, EPIPE, from_then_on);
     }
     void delay(call which, unsigned index, std::chrono::microseconds time, unsigned times = 1) {
         add(calls_[number_of(which)], {.from = index, .times = times, .delay = time});
@@ -111,6 +121,7 @@ private:
         std::chrono::microseconds delay{};
         unsigned polls = 0;
         bool ends = false;
+        bool loses_peer = false;
     };
     struct site {
         unsigned seen = 0;
@@ -159,11 +170,33 @@ private:
         if (!planned) return made.make();
         if (planned->delay.count() != 0) std::this_thread::sleep_for(planned->delay);
         if (planned->at_most) cut(made, *planned->at_most);
-        return planned->error != 0 ? failed(made, planned->error) : made.make();
+        if (planned->error != 0) return failed(made, planned->error);
+        const long outcome = made.make();
+        if (planned->loses_peer && raises_sigpipe(made)) raise_sigpipe_as_the_kernel();
+        return outcome;
+    }
+
+    /// Whether it sends, and does not say MSG_NOSIGNAL.
+    static bool raises_sigpipe(const pending_call& made) noexcept {
+        switch (made.which()) {
+        case call::send:
+        case call::sendto:
+        case call::sendmmsg:
+            return (made.argument<int>(3) & MSG_NOSIGNAL) == 0;
+        case call::sendmsg:
+            return (made.argument<int>(2) & MSG_NOSIGNAL) == 0;
+        case call::sendfile:
+            return true;
+        case call::splice: // out of a pipe, and not into one
+            return is_stream(made.argument<int>(2));
+        default:
+            return false;
+        }
     }
 
     /// As the kernel fails: some calls have done their work all the same.
     static long failed(pending_call& made, int error) noexcept {
+        if (error == EPIPE && raises_sigpipe(made)) raise_sigpipe_as_the_kernel();
         switch (made.which()) {
         case call::close: // the number is free whatever it says (close(2), NOTES)
             static_cast<void>(made.make());

@@ -1,17 +1,24 @@
 #include "sys/seam.hpp"
 
+#include "support/fault_parts.hpp"
 #include "support/fault_plan.hpp"
+#include "support/sigpipe_watch.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include <csignal>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace simplenet::inline v0::detail::sys {
 namespace {
@@ -152,6 +159,103 @@ TEST(seam_test, a_close_that_fails_has_closed) {
 
     char byte = 0;
     EXPECT_EQ(recv(ends.right.get(), &byte, 1), 0);
+}
+
+// --- SIGPIPE -------------------------------------------------------------------------------------
+
+/// A socket to send to by sendfile(2) and by splice(2), which have no MSG_NOSIGNAL.
+class sigpipe_test : public ::testing::Test {
+protected:
+    static constexpr std::size_t size = 1000;
+
+    void SetUp() override {
+        int fds[2] = {-1, -1};
+        ASSERT_EQ(pipe(fds, 4096), 0);
+        out_.reset(fds[0]);
+        in_.reset(fds[1]);
+    }
+    ssize_t send_file() { return sys::sendfile(ends_.left.get(), ::fileno(file_.get()), 0, size); }
+    ssize_t send_pipe() {
+        EXPECT_EQ(::write(in_.get(), std::string(size, 'x').data(), size), ssize_t{size});
+        return splice_from_pipe(out_.get(), ends_.left.get(), size);
+    }
+
+    testing::sigpipe_watch sigpipes_;
+    pair_of_sockets ends_;
+
+private:
+    testing::owned_file file_ = testing::temporary_file(std::string(size, 'x'));
+    unique_fd out_;
+    unique_fd in_;
+};
+
+// Only EPIPE used to be taken for a reason to look: a reset between two sends ended the process.
+TEST_F(sigpipe_test, is_not_raised_by_a_short_count) {
+    for (const call which : {call::sendfile, call::splice}) {
+        testing::fault_plan plan;
+        plan.lose_peer(which, 0, 10);
+
+        EXPECT_EQ(which == call::sendfile ? send_file() : send_pipe(), 10);
+        EXPECT_EQ(which == call::sendfile ? send_file() : send_pipe(), -EPIPE);
+
+        EXPECT_EQ(sigpipes_.delivered(), 0);
+        EXPECT_FALSE(sigpipes_.is_blocked());
+    }
+}
+
+TEST_F(sigpipe_test, is_not_left_for_a_program_that_blocks_it) {
+    const testing::sigpipe_block blocked;
+    testing::fault_plan plan;
+    plan.lose_peer(call::sendfile, 0, 10);
+
+    EXPECT_EQ(send_file(), 10);
+    EXPECT_EQ(send_file(), -EPIPE);
+
+    EXPECT_FALSE(sigpipes_.is_pending());
+    EXPECT_TRUE(sigpipes_.is_blocked());
+}
+
+TEST_F(sigpipe_test, of_somebody_else_stays_pending_where_it_was_before) {
+    const testing::sigpipe_block blocked;
+    ::raise(SIGPIPE);
+    testing::fault_plan plan;
+    plan.lose_peer(call::sendfile, 0, 10);
+
+    EXPECT_EQ(send_file(), 10);
+    EXPECT_EQ(send_file(), -EPIPE);
+
+    EXPECT_TRUE(blocked.take());
+    EXPECT_FALSE(sigpipes_.is_pending());
+}
+
+// kill(1) sends it to the process.
+TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_comes_meanwhile) {
+    struct killed_meanwhile final : interceptor {
+        long on_call(pending_call& call) noexcept override {
+            call.replace(3, std::size_t{10});
+            const pid_t child = ::fork();
+            if (child == 0) ::_exit(::kill(::getppid(), SIGPIPE));
+            ::waitpid(child, nullptr, 0);
+            return call.make();
+        }
+    };
+    killed_meanwhile sending;
+    const intercepting now{sending};
+
+    EXPECT_EQ(send_file(), 10);
+
+    EXPECT_EQ(sigpipes_.delivered(), 1);
+}
+
+TEST_F(sigpipe_test, is_nothing_to_a_program_that_ignores_it) {
+    std::signal(SIGPIPE, SIG_IGN); // sigpipe_watch puts back what was before
+    testing::fault_plan plan;
+    plan.lose_peer(call::sendfile, 0, 10);
+
+    EXPECT_EQ(send_file(), 10);
+    EXPECT_EQ(send_file(), -EPIPE);
+
+    EXPECT_FALSE(sigpipes_.is_pending());
 }
 
 } // namespace
