@@ -33,8 +33,7 @@ task<> forward(tcp_stream client, endpoint to) {
     if (!moved) {
         const copy_counts& counts = moved.error().counts;
         std::cerr << "after " + std::to_string(counts.a_to_b) + " bytes there and " +
-                         std::to_string(counts.b_to_a) + " back: " + moved.error().code.message() +
-                         "\n";
+                         std::to_string(counts.b_to_a) + " back: " + moved.error().message() + "\n";
         static_cast<void>(client.set_linger(0s)); // an error is passed on as one: by a reset
         static_cast<void>(server->set_linger(0s));
     }

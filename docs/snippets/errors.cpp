@@ -58,7 +58,7 @@ task<> transfer(tcp_stream& stream, const std::string& text) {
     const auto sent = co_await async_write_all(stream, text);
     if (!sent) {
         std::cerr << sent.error().transferred << " of " << text.size()
-                  << " bytes left before this: " << sent.error().code.message() << '\n';
+                  << " bytes left before this: " << sent.error().message() << '\n';
     }
     //! [transfer]
 }

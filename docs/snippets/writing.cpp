@@ -83,7 +83,7 @@ task<> copies(tcp_stream& from, local_stream& to) {
     if (copied) {
         std::cout << *copied << " bytes\n";
     } else {
-        std::cout << copied.error().code.message() << " after " << copied.error().transferred
+        std::cout << copied.error().message() << " after " << copied.error().transferred
                   << " bytes\n";
     }
     //! [copy]

@@ -194,6 +194,13 @@ TEST(error_test, two_transfer_errors_are_equal_when_as_much_moved) {
     EXPECT_TRUE(five != six);
 }
 
+TEST(error_test, a_transfer_error_has_the_message_of_its_code) {
+    const transfer_result outcome =
+        std::unexpected{transfer_error{make_error_code(errc::end_of_stream), 12}};
+
+    EXPECT_EQ(outcome.error().message(), make_error_code(errc::end_of_stream).message());
+}
+
 TEST(error_test, a_transfer_error_converts_to_its_code) {
     const transfer_error error{make_error_code(errc::end_of_stream)};
     const std::error_code code = error;

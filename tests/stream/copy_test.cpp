@@ -519,6 +519,7 @@ TEST_P(copy_test, both_ways_an_error_in_one_stops_the_other_and_the_counts_are_e
         right.reset();
         const auto outcome = co_await copying;
         EXPECT_EQ(error_of(outcome), std::errc::connection_reset);
+        EXPECT_EQ(outcome.error().message(), outcome.error().code.message());
         EXPECT_EQ(outcome.error().counts, (copy_counts{.a_to_b = 5, .b_to_a = 3}));
         left.send("f"); // a is intact
         std::string rest(1, '\0');

@@ -97,6 +97,34 @@ struct gathering_stream {
 
 class transfer_test : public testing::backend_test {};
 
+// A recv(2) ends at the urgent byte (tcp(7)), with more behind it for which nothing wakes anybody.
+// One at a time: an older one that was not passed yet is then an ordinary byte.
+TEST_P(transfer_test, read_exact_passes_over_an_urgent_byte) {
+    for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+        testing::dice dice{seed};
+        auto [ours, theirs] = connect_raw();
+        const std::size_t size = dice.up_to(3) == 3 ? 40'000 : 200;
+        run([&]() -> task<> {
+            for (std::uint32_t round = 0; round < 4; ++round) {
+                const std::string sent = noise(size, round);
+                std::string got(size, '\0');
+                auto reading = spawn([&]() -> task<transfer_result> {
+                    co_return co_await async_read_exact(ours, got);
+                });
+                co_await turns(static_cast<int>(dice.up_to(4)) - 1);
+                const std::size_t at = dice.up_to(size - 1);
+                theirs.send(sent.substr(0, at));
+                theirs.send("!", MSG_OOB);
+                if (dice.one_in(2)) co_await turns(static_cast<int>(dice.up_to(3)));
+                theirs.send(sent.substr(at));
+                const auto outcome = co_await with_timeout(std::move(reading), 1s);
+                EXPECT_EQ(outcome.value_or(0), size) << "seed " << seed << ", round " << round;
+                EXPECT_TRUE(got == sent) << "seed " << seed << ", round " << round;
+            }
+        });
+    }
+}
+
 TEST_P(transfer_test, read_exact_fills_the_buffer_from_pieces_of_any_size) {
     for (std::uint32_t seed = 1; seed <= 10; ++seed) {
         testing::dice dice{seed};

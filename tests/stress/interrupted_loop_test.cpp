@@ -32,7 +32,7 @@ protected:
         while (!over_) {
             const auto piece = content.piece(offset, 1 + offset % 20'000);
             const auto sent = co_await async_write_all(stream, const_buffer{piece});
-            EXPECT_TRUE(sent) << sent.error().code.message();
+            EXPECT_TRUE(sent) << sent.error().message();
             if (!sent) co_return;
             offset += *sent;
             co_await testing::turns(2); // so that reads wait, and the loop sleeps

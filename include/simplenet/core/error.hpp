@@ -68,6 +68,8 @@ struct transfer_error {
 
     // NOLINTNEXTLINE(google-explicit-constructor): the contract says it converts.
     operator std::error_code() const noexcept { return code; }
+    /// What `code` means, for people to read.
+    [[nodiscard]] std::string message() const { return code.message(); }
 
     friend bool operator==(const transfer_error&, const transfer_error&) noexcept = default;
     friend bool operator==(const transfer_error& left, const std::error_code& right) noexcept {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <expected>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +37,8 @@ struct copy_error {
 
     // NOLINTNEXTLINE(google-explicit-constructor): as transfer_error.
     operator std::error_code() const noexcept { return code; }
+    /// What `code` means, for people to read.
+    [[nodiscard]] std::string message() const { return code.message(); }
 
     friend bool operator==(const copy_error&, const copy_error&) noexcept = default;
     friend bool operator==(const copy_error& left, const std::error_code& right) noexcept {
