@@ -241,7 +241,8 @@ result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noex
                        of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
-    if (count == -EAGAIN) of.readable = false;
+    // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
+    if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
     // The end is for the next read to report.
     if (count == 0 || count == -EAGAIN || count == -EINVAL)
         return fail(std::errc::operation_would_block);

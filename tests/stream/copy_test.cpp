@@ -284,6 +284,19 @@ TEST_P(copy_test, a_peer_that_is_gone_in_the_middle_of_a_large_amount_is_an_erro
     receiving.join();
 }
 
+/// async_copy() as it goes on when much comes at once: by splice(2) from the first byte.
+task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
+    std::size_t moved = 0;
+    result<> spliced;
+    if (auto bytes = co_await from.await_bytes_operation(); !bytes) spliced = fail(bytes);
+    if (spliced) spliced = co_await detail::copy_spliced(from, to, moved);
+    if (!spliced) co_return std::unexpected{transfer_error{spliced.error(), moved}};
+    transfer_result rest = co_await async_copy(from, to);
+    if (rest) co_return moved + *rest;
+    rest.error().transferred += moved;
+    co_return rest;
+}
+
 /// A copy that has moved much at once and waits for more.
 class copy_after_much_test : public testing::backend_test {
 protected:
@@ -299,7 +312,7 @@ protected:
 
     void during(auto check) {
         auto body = [&]() -> task<> {
-            auto copying = spawn(async_copy(from_, to_));
+            auto copying = spawn(copy_by_splice(from_, to_));
             co_await pass_on(source_, sink_, much);
             co_await check(copying);
         };
@@ -366,6 +379,23 @@ TEST_P(copy_after_much_test, a_reset_in_the_middle_of_a_splice_raises_no_signal)
     EXPECT_EQ(sigpipes.delivered(), 0);
 }
 
+// splice(2) does not pass over an urgent byte, says that nothing is there, and no edge follows.
+TEST_P(copy_after_much_test, bytes_behind_an_urgent_one_are_not_left_behind) {
+    for (const int when : {0, 1, 3}) {
+        during([&](copy_handle& copying) -> task<> {
+            source_.send(noise(much));
+            if (when == 1) co_await turns(1);
+            source_.send("!", MSG_OOB);
+            if (when == 3) co_await turns(3);
+            source_.send("behind");
+            co_await until([&] { return waiting(sink_) == much + 6; });
+            EXPECT_EQ(sink_.receive(much + 6), noise(much) + "behind");
+            copying.request_stop();
+            static_cast<void>(co_await copying);
+        });
+    }
+}
+
 TEST_P(copy_after_much_test, a_stop_loses_nothing) {
     during([&](copy_handle& copying) -> task<> {
         copying.request_stop();
@@ -392,7 +422,7 @@ TEST_P(copy_after_much_test, it_holds_no_pipe_while_it_waits) {
     auto [to, sink] = connect_raw();
     auto beside = [&]() -> task<> {
         const std::size_t before = testing::open_descriptors(); // with the spare pipe
-        auto copying = spawn(async_copy(from, to));
+        auto copying = spawn(copy_by_splice(from, to));
         co_await pass_on(source, sink, much);
         EXPECT_EQ(testing::open_descriptors(), before);
         copying.request_stop();
