@@ -243,8 +243,8 @@ result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noex
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
     // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
     if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
-    // The end is for the next read to report.
-    if (count == 0 || count == -EAGAIN || count == -EINVAL)
+    // The end is for the next read to report; what is refused, for it to do.
+    if (count == 0 || count == -EAGAIN || sys::is_refusal(count))
         return fail(std::errc::operation_would_block);
     if (count < 0) return fail(sys::error_from(count));
     of.home->touch(of);

@@ -123,6 +123,15 @@ int pipe(int (&ends)[2], std::size_t bytes) noexcept {
                                                                                           : 0;
 }
 
+ssize_t read_pipe(int pipe, void* data, std::size_t size) noexcept {
+    return uninterrupted([&] { return made<call::read>(::read, pipe, data, size); });
+}
+
+bool is_refusal(ssize_t outcome) noexcept {
+    return outcome == -EINVAL || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES ||
+           outcome == -EOPNOTSUPP;
+}
+
 ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept {
     return uninterrupted([&] { return made<call::pread>(::pread, fd, data, size, offset); });
 }

@@ -162,6 +162,14 @@ template <class Call>
 // EPERM: this user's pipes take fs.pipe-user-pages-soft already (pipe(7)).
 [[nodiscard]] int pipe(int (&ends)[2], std::size_t bytes) noexcept;
 
+/// read(2) from a pipe that holds something.
+[[nodiscard]] ssize_t read_pipe(int pipe, void* data, std::size_t size) noexcept;
+
+/// Whether sendfile(2) or splice(2) failed because a sandbox, the kernel or the file refuses it,
+/// rather than for what became of the socket. Nothing has moved: reading and writing may do.
+// ENOSYS, EPERM, EACCES: seccomp(2). EINVAL, EOPNOTSUPP: not of this kind of file or socket.
+[[nodiscard]] bool is_refusal(ssize_t outcome) noexcept;
+
 /// pread(2).
 [[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;
 

@@ -45,7 +45,7 @@ enum class call : std::uint8_t {
     pipe,
     poll,
     pread,
-    read, // of an eventfd or a signalfd
+    read, // of an eventfd, a signalfd or a pipe
     recv,
     recvfrom,
     recvmmsg,

@@ -1,5 +1,6 @@
 // Every call, completion and allocation of what streams do, failing.
 
+#include "support/copy_by_splice.hpp"
 #include "support/error_of.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
@@ -366,16 +367,14 @@ TEST_P(stream_faults_test, copy_bidirectional) {
 }
 
 class copying : public fault_scenario {
-protected:
+    virtual task<transfer_result> copy_all(tcp_stream& from, tcp_stream& to) {
+        return async_copy(from, to);
+    }
     task<result<>> copy(tcp_stream from, tcp_stream to) {
-        if (auto begun = co_await begin(from, to); !begun) co_return begun;
-        const auto copied = co_await async_copy(from, to);
+        const auto copied = co_await copy_all(from, to);
         if (!copied) co_return fail(copied);
         co_return to.shutdown_write();
     }
-
-private:
-    virtual task<result<>> begin(tcp_stream&, tcp_stream&) { co_return result<>{}; }
     task<result<>> send(tcp_stream stream) {
         const auto sent = co_await async_write_all(stream, text_);
         if (!sent) co_return fail(sent);
@@ -396,13 +395,12 @@ TEST_P(stream_faults_test, copy) {
     fail_everywhere<copying>();
 }
 
-/// As async_copy() goes on when much comes at once, which on io_uring depends on chance.
 class splicing final : public copying {
-    task<result<>> begin(tcp_stream& from, tcp_stream& to) override {
-        co_await or_return(to.set_send_buffer(8192));
-        co_await or_return(co_await from.await_bytes_operation());
-        std::size_t moved = 0;
-        co_return co_await detail::copy_spliced(from, to, moved);
+    task<transfer_result> copy_all(tcp_stream& from, tcp_stream& to) override {
+        if (auto set = to.set_send_buffer(8192); !set) {
+            co_return std::unexpected{transfer_error{set.error()}};
+        }
+        co_return co_await testing::copy_by_splice(from, to);
     }
 };
 TEST_P(stream_faults_test, copy_by_splice) {

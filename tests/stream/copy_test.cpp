@@ -1,6 +1,7 @@
 #include <simplenet/stream/copy.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/copy_by_splice.hpp"
 #include "support/coroutines.hpp"
 #include "support/descriptor_limit.hpp"
 #include "support/descriptors.hpp"
@@ -30,6 +31,7 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::connect_raw;
 using testing::connect_raw_local;
+using testing::copy_by_splice;
 using testing::noise;
 using testing::turns;
 using testing::until;
@@ -282,19 +284,6 @@ TEST_P(copy_test, a_peer_that_is_gone_in_the_middle_of_a_large_amount_is_an_erro
     });
     sending.join();
     receiving.join();
-}
-
-/// async_copy() as it goes on when much comes at once: by splice(2) from the first byte.
-task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
-    std::size_t moved = 0;
-    result<> spliced;
-    if (auto bytes = co_await from.await_bytes_operation(); !bytes) spliced = fail(bytes);
-    if (spliced) spliced = co_await detail::copy_spliced(from, to, moved);
-    if (!spliced) co_return std::unexpected{transfer_error{spliced.error(), moved}};
-    transfer_result rest = co_await async_copy(from, to);
-    if (rest) co_return moved + *rest;
-    rest.error().transferred += moved;
-    co_return rest;
 }
 
 /// A copy that has moved much at once and waits for more.

@@ -84,17 +84,25 @@ public:
     static constexpr std::size_t capacity = std::size_t{1024} * 1024;
     /// Bytes that came at once, from which on it is worth while.
     static constexpr std::size_t threshold = std::size_t{32} * 1024;
+    /// A peer that does not read keeps a pipe with all that is in it: so many at a time, in the
+    /// process, which are 128 descriptors and 64 MiB of the kernel. Other copies use blocks.
+    static constexpr int most = 64;
 
     copy_pipe() noexcept;
     copy_pipe(const copy_pipe&) = delete;
     copy_pipe& operator=(const copy_pipe&) = delete;
     ~copy_pipe();
 
-    /// Not if there are too few descriptors, or if the pipes of this user have grown too large.
+    /// Not if the process has `most` of them, if there are too few descriptors, or if the pipes of
+    /// this user have grown too large.
     [[nodiscard]] bool usable() const noexcept { return static_cast<bool>(in_); }
     [[nodiscard]] int in() const noexcept { return in_.get(); }
     [[nodiscard]] int out() const noexcept { return out_.get(); }
     void holds(std::size_t count) noexcept { held_ = count; }
+    void taken(std::size_t count) noexcept { held_ -= count; }
+    [[nodiscard]] std::size_t held() const noexcept { return held_; }
+    /// What it holds, as far as there is room.
+    [[nodiscard]] result<std::size_t> read(mutable_buffer into) noexcept;
 
 private:
     unique_fd in_;
@@ -107,6 +115,23 @@ concept splices_to = requires(Reader& from, Writer& to) {
     from.splice_ready(0, std::size_t{});
     to.send_pipe_operation(0, std::size_t{});
 };
+
+/// Writes what is in the pipe when `to` is not to be spliced to.
+template <class Writer>
+task<result<>> empty_pipe(copy_pipe& pipe, Writer& to, std::size_t& moved) {
+    copy_block block;
+    while (pipe.held() != 0) {
+        block.clear();
+        const result<std::size_t> count = pipe.read(block.room());
+        if (!count) co_return fail(count);
+        block.added(*count);
+        const transfer_result written = co_await async_write_all(to, block.content());
+        moved += written ? *written : written.error().transferred;
+        if (!written) co_return fail(written);
+        pipe.taken(*count);
+    }
+    co_return result<>{};
+}
 
 /// Moves what is there and what comes meanwhile, until nothing is there.
 // What an error or a stop leaves in the pipe is lost like what they leave in a block: it is dropped
@@ -122,9 +147,13 @@ task<result<>> move_through_pipe(Reader& from, Writer& to, std::size_t& moved) {
         }
         pipe.holds(*count);
         const transfer_result written = co_await to.send_pipe_operation(pipe.out(), *count);
-        moved += written ? *written : written.error().transferred;
-        if (!written) co_return fail(written.error().code);
-        pipe.holds(0);
+        const std::size_t taken = written ? *written : written.error().transferred;
+        moved += taken;
+        pipe.taken(taken);
+        if (written) continue;
+        if (!is_refusal(written.error().code)) co_return fail(written);
+        const result<> emptied = co_await empty_pipe(pipe, to, moved);
+        if (!emptied) co_return emptied;
     }
     co_return result<>{};
 }
@@ -293,7 +322,9 @@ inline namespace runtime {
 /// @par Cost
 /// A stream with receive(), such as those of the runtime, is waited for without memory. Any other
 /// one takes 128 KiB all the time. Between streams of the runtime the kernel moves what comes in
-/// large amounts (splice(2)); a thread keeps a pipe for that.
+/// large amounts (splice(2)), where nothing refuses that. A copy that waits for `to` holds a block
+/// of 128 KiB, or a pipe: two descriptors and up to 1 MiB of the kernel, for at most 64 copies of
+/// the process at a time. Each thread that has copied keeps one of each to spare.
 /// @par Example
 /// @snippet writing.cpp copy
 template <async_reader Reader, async_writer Writer>

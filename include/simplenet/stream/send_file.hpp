@@ -55,11 +55,7 @@ task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
     if constexpr (requires { stream.send_file_operation(fd, offset, count); }) {
         const transfer_result sent = co_await stream.send_file_operation(fd, offset, count);
         if (sent) co_return sent;
-        // sendfile(2): then applications may wish to fall back to read and write.
-        if (sent.error().code != std::errc::invalid_argument &&
-            sent.error().code != std::errc::function_not_supported) {
-            co_return sent;
-        }
+        if (!is_refusal(sent.error().code)) co_return sent;
         done = sent.error().transferred;
     }
     if (count == 0) co_return co_await transfer_of_nothing();
@@ -87,7 +83,7 @@ inline namespace runtime {
 /// - As of the stream's write_some().
 /// - `std::errc::bad_file_descriptor`: `fd` is not open for reading.
 /// - `std::errc::invalid_seek`: it has no offsets, a pipe or a socket say.
-/// - Anything else sendfile(2) and pread(2) report.
+/// - Anything else sendfile(2) and pread(2) report, but for a sendfile(2) that is refused.
 /// @par Cancellation
 /// The stream is usable at the reported offset.
 /// @par Cost

@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <system_error>
 
 #pragma GCC visibility push(default)
 
@@ -46,6 +47,9 @@ concept vectored_writer =
         { stream.write_some(from) } -> awaitable;
         requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
     };
+
+/// Whether the kernel or a sandbox refuses to move bytes by itself: then they are read and written.
+[[nodiscard]] bool is_refusal(std::error_code code) noexcept;
 
 /// Of no bytes: succeeds at once, where the caller was not stopped.
 inline task<transfer_result> transfer_of_nothing() {

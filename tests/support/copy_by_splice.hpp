@@ -1,0 +1,25 @@
+#pragma once
+// copy_by_splice: async_copy() as it goes on when much comes at once.
+
+#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/stream/copy.hpp>
+
+#include <cstddef>
+
+namespace simplenet::inline v0::testing {
+
+/// Begins with splice(2), which async_copy() comes to only after a block, and on io_uring when the
+/// kernel does not receive ahead.
+inline task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
+    std::size_t moved = 0;
+    result<> spliced;
+    if (auto bytes = co_await from.await_bytes_operation(); !bytes) spliced = fail(bytes);
+    if (spliced) spliced = co_await detail::copy_spliced(from, to, moved);
+    if (!spliced) co_return std::unexpected{transfer_error{spliced.error(), moved}};
+    transfer_result rest = co_await async_copy(from, to);
+    if (rest) co_return moved + *rest;
+    rest.error().transferred += moved;
+    co_return rest;
+}
+
+} // namespace simplenet::inline v0::testing
