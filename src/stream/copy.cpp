@@ -33,8 +33,9 @@ copy_block::copy_block()
     if (!memory_) memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
 }
 
-copy_block::~copy_block() {
+void copy_block::give_back() noexcept {
     if (!spare_block) spare_block = std::move(memory_);
+    memory_.reset();
 }
 
 copy_pipe::copy_pipe() noexcept

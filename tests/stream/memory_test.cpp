@@ -245,6 +245,36 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
     });
 }
 
+// After a large amount a copy waits at another place, where it used to keep its block.
+TEST_P(memory_test, copies_that_are_idle_after_a_large_amount_hold_no_buffers) {
+    constexpr std::size_t pairs = 10;
+    remake_loop({.read_ahead = 1}); // so that io_uring leaves it to splice(2)
+    std::vector<testing::raw_connection<tcp_stream>> from;
+    std::vector<testing::raw_connection<tcp_stream>> to;
+    for (std::size_t count = 0; count < pairs; ++count) {
+        from.push_back(connect_raw());
+        to.push_back(connect_raw());
+    }
+    run([&]() -> task<> {
+        const std::string much(1 << 20, 'x');
+        const std::size_t before = live_bytes;
+        std::vector<join_handle<transfer_result>> copies;
+        for (std::size_t at = 0; at < pairs; ++at) {
+            copies.push_back(spawn(async_copy(from[at].ours, to[at].ours)));
+            for (std::size_t sent = 0, got = 0; got < 4U << 20U || got < sent;) {
+                if (got < 4U << 20U) sent += from[at].theirs.send_until_full(much);
+                co_await turns(5);
+                got += drain(to[at].theirs);
+            }
+        }
+        EXPECT_LE(live_bytes - before, pairs * 4096 + 2 * detail::copy_block::capacity);
+        for (auto& copy : copies) {
+            copy.request_stop();
+            static_cast<void>(co_await copy);
+        }
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, memory_test, testing::real_backends, backend_name);
 
 } // namespace

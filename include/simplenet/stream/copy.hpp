@@ -63,7 +63,9 @@ public:
     copy_block();
     copy_block(const copy_block&) = delete;
     copy_block& operator=(const copy_block&) = delete;
-    ~copy_block();
+    ~copy_block() { give_back(); }
+    /// Before its end: it is of no more use.
+    void give_back() noexcept;
 
     [[nodiscard]] mutable_buffer room() const noexcept {
         return mutable_buffer{memory_.get(), capacity}.subspan(size_);
@@ -237,6 +239,7 @@ task<result<>> copy_leased(Reader& from, Writer& to, std::size_t& moved) {
             if (end) co_return fail(end);
             if constexpr (splices_to<Reader, Writer>) {
                 if (rest.empty() && block.content().size() >= copy_pipe::threshold) {
+                    block.give_back();
                     const result<> spliced = co_await copy_spliced(from, to, moved);
                     if (!spliced) co_return spliced;
                     break;
