@@ -8,6 +8,7 @@
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/sleep.hpp>
+#include <simplenet/sync/async_event.hpp>
 
 #include <array>
 #include <atomic>
@@ -42,6 +43,9 @@ task<int> answer(int value) {
 task<int> throws(const char* what) {
     co_await yield();
     throw std::runtime_error{what};
+}
+task<> nothing() {
+    co_return;
 }
 task<std::error_code> sleep_for_ever() {
     co_return error_of(co_await async_sleep(24h));
@@ -235,11 +239,15 @@ TEST_P(remote_handle_test, a_stop_before_the_task_has_started_is_not_lost) {
 TEST_P(remote_handle_test, a_stop_that_reaches_the_await_goes_to_the_task_which_is_joined) {
     background_loop other{options()};
     run([&]() -> task<> {
+        async_event began;
         auto waits = [&]() -> task<std::error_code> {
-            co_return co_await other->spawn_remote(sleep_for_ever());
+            auto handle = other->spawn_remote(sleep_for_ever());
+            co_await other->spawn_remote(nothing()); // it has begun, then
+            began.set();
+            co_return co_await handle;
         };
         auto local = spawn(waits());
-        co_await yield();
+        EXPECT_TRUE(co_await began.wait());
         local.request_stop();
         EXPECT_EQ(co_await local, std::errc::operation_canceled);
         EXPECT_EQ(error_of(co_await with_timeout(waits(), 1ms)), errc::deadline_exceeded);
@@ -262,15 +270,50 @@ TEST_P(remote_handle_test, the_task_learns_that_a_deadline_stopped_it) {
 
 TEST_P(remote_handle_test, in_a_stopped_task_the_await_stops_the_task_at_once) {
     background_loop other{options()};
+    auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
     run([&]() -> task<> {
-        auto waits = [&]() -> task<std::error_code> {
+        auto waits = [&]() -> task<result<>> {
             co_await yield();
-            co_return co_await other->spawn_remote(sleep_for_ever());
+            co_return co_await other->spawn_remote(sleeps());
         };
         auto local = spawn(waits());
         local.request_stop();
-        EXPECT_EQ(co_await local, std::errc::operation_canceled);
+        EXPECT_EQ(error_of(co_await local), std::errc::operation_canceled);
     });
+}
+
+// It used to wait for a loop that never came to the task.
+TEST_P(remote_handle_test, a_task_that_has_not_begun_is_withdrawn_at_once) {
+    event_loop asleep = or_throw(event_loop::create(options()));
+    auto began = std::make_shared<bool>(false);
+    auto work = [](std::shared_ptr<bool> at) -> task<result<>> {
+        *at = true;
+        co_return result<>{};
+    };
+    auto number = []() -> task<int> { co_return 1; };
+    run([&]() -> task<> {
+        auto handle = asleep.spawn_remote(work, began);
+        EXPECT_EQ(error_of(co_await with_timeout(std::move(handle), 1ms)), errc::deadline_exceeded);
+        EXPECT_EQ(began.use_count(), 1);
+
+        auto limited = with_timeout(asleep.spawn_remote(number()), 1ms);
+        EXPECT_EQ(error_of(co_await std::move(limited)), errc::deadline_exceeded);
+
+        auto waits = [&]() -> task<int> { co_return co_await asleep.spawn_remote(number()); };
+        auto local = spawn(waits());
+        co_await yield();
+        local.request_stop();
+        std::error_code thrown;
+        try {
+            (void)co_await local;
+        } catch (const std::system_error& error) {
+            thrown = error.code(); // an int has no place for it
+        }
+        EXPECT_EQ(thrown, std::errc::operation_canceled);
+    });
+
+    asleep.run();
+    EXPECT_FALSE(*began);
 }
 
 // --- handles that are dropped

@@ -216,6 +216,111 @@ TEST_P(run_on_test, returns_what_succeeded_in_spite_of_a_stop) {
     run([&]() -> task<> { EXPECT_EQ(co_await with_timeout(run_on(*other, succeeds), 1ms), 7); });
 }
 
+// They used to wait for the other loop's answer, which came late or never.
+TEST_P(run_on_test, a_limit_holds_while_the_other_loop_is_busy) {
+    background_loop other{options()};
+    std::latch release{1};
+    other->post([&] { release.wait(); });
+    auto call = [] { return 7; };
+    auto work = []() -> task<int> { co_return 7; };
+
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(co_await with_timeout(run_on(*other, call), 1ms)),
+                  errc::deadline_exceeded);
+        EXPECT_EQ(error_of(co_await with_timeout(run_on(*other, work), 1ms)),
+                  errc::deadline_exceeded);
+    });
+    release.count_down();
+}
+
+TEST_P(run_on_test, a_limit_holds_where_nobody_runs_the_other_loop_any_more) {
+    event_loop ended = or_throw(event_loop::create(options()));
+    ended.run();
+    auto call = [] { return 7; };
+    auto work = []() -> task<result<int>> { co_return 7; };
+
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(co_await with_timeout(run_on(ended, call), 1ms)),
+                  errc::deadline_exceeded);
+        EXPECT_EQ(error_of(co_await with_timeout(run_on(ended, work), 1ms)),
+                  errc::deadline_exceeded);
+    });
+    ended.run(); // what is left of them there is nothing
+}
+
+TEST_P(run_on_test, what_is_withdrawn_is_destroyed_here_before_the_await_returns) {
+    background_loop other{options()};
+    std::latch release{1};
+    other->post([&] { release.wait(); });
+    std::vector<std::thread::id> destroyed;
+    auto argument = [&] {
+        return std::shared_ptr<int>{new int, [&](const int* each) {
+                                        delete each;
+                                        destroyed.push_back(here());
+                                    }};
+    };
+    auto call = [](const std::shared_ptr<int>&) {};
+    auto work = [](std::shared_ptr<int>) -> task<> { co_return; };
+
+    run([&]() -> task<> {
+        EXPECT_FALSE(co_await with_timeout(run_on(*other, call, argument()), 1ms));
+        EXPECT_EQ(destroyed.size(), 1);
+        EXPECT_FALSE(co_await with_timeout(run_on(*other, work, argument()), 1ms));
+        EXPECT_EQ(destroyed, (std::vector<std::thread::id>(2, here())));
+    });
+    release.count_down();
+}
+
+TEST_P(run_on_test, a_call_in_a_stopped_task_never_begins) {
+    background_loop other{options()};
+    bool called = false;
+    auto call = [&] { called = true; };
+    auto stopped = [&]() -> task<std::error_code> {
+        co_await yield();
+        try {
+            co_await run_on(*other, call);
+        } catch (const std::system_error& error) {
+            co_return error.code();
+        }
+        co_return std::error_code{};
+    };
+
+    run([&]() -> task<> {
+        auto waits = spawn(stopped());
+        waits.request_stop();
+        EXPECT_EQ(co_await waits, std::errc::operation_canceled);
+        co_await run_on(*other, [] {}); // a call before it would have run by then
+    });
+    EXPECT_FALSE(called);
+}
+
+TEST_P(run_on_test, at_a_random_limit_a_call_has_run_and_returned_or_never_runs) {
+    constexpr int calls = 2000;
+    background_loop other{options()};
+    std::atomic<int> began = 0;
+    auto call = [&] { return ++began; };
+    auto work = [&]() -> task<int> { co_return ++began; };
+    int returned = 0;
+
+    run([&]() -> task<> {
+        for (int i = 0; i < calls; ++i) {
+            const std::chrono::microseconds limit{i % 40};
+            // A limit that passes after the call began loses its value, not the call.
+            auto within = [&]() -> task<> {
+                const int before = began;
+                const auto one = co_await with_timeout(run_on(*other, call), limit);
+                const auto two = co_await with_timeout(run_on(*other, work), limit);
+                returned += began - before;
+                EXPECT_LE(one.has_value() + two.has_value(), began - before);
+            };
+            co_await within();
+        }
+        co_await run_on(*other, [] {}); // what would still run has run then
+    });
+
+    EXPECT_EQ(began, returned);
+}
+
 TEST_P(run_on_test, does_not_begin_a_call_that_was_stopped_before) {
     background_loop other{options()};
     std::latch release{1};

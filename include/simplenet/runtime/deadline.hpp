@@ -23,8 +23,7 @@ template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
-/// What run_on() throws for a call that never began, where the call's type has no place for an
-/// error.
+/// Thrown for work on another thread that never began, where its type has no place for an error.
 class never_began final : public std::system_error {
 public:
     using std::system_error::system_error;

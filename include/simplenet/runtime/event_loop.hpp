@@ -87,12 +87,8 @@ public:
     ///      waiting for the handle throws `std::system_error` with operation_canceled.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
-        auto state = std::make_shared<detail::remote_state<T>>(queue().on_unhandled);
-        // Made here: if the loop goes first, dropping the unstarted coroutine completes the state.
-        task<> root = detail::run_remotely(detail::remote_job<T>{state, std::move(work)});
-        post([this_queue = &queue(), root = std::move(root)]() mutable {
-            detail::spawn_on(*this_queue, std::move(root));
-        });
+        auto state = detail::remote_task<T>::make(queue().on_unhandled, std::move(work));
+        post(detail::remote_post{state});
         return remote_handle<T>{std::move(state)};
     }
     /// The same for a callable that returns a task: callable and arguments are copied or moved, as

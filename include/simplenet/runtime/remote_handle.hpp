@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -21,10 +22,21 @@ namespace detail {
 
 struct remote_access;
 
-/// What the task's loop and the holder of the handle share.
+/// What the thread that runs a task or a call shares with the one that waits for it.
+///
+/// Owns what was posted until it is claimed. The post itself is only a reference: once the waiter
+/// has withdrawn the work, the post is an empty husk that frees itself when its turn comes.
 class remote_state_base {
 public:
-    /// The task ended, or never will. Its loop's thread, or the one that drops it unstarted.
+    /// True for the first caller only, which then begins the work or discards it: the other thread,
+    /// or a waiter that withdraws what has not begun. Any thread.
+    [[nodiscard]] bool claim() noexcept {
+        return !claimed_.exchange(true, std::memory_order_acq_rel);
+    }
+    /// Destroys work that never began, and completes. Again: nothing. @pre claimed by the caller.
+    virtual void discard() noexcept = 0;
+
+    /// The work ended, or never will. The thread that claimed it.
     void complete() noexcept;
     /// Waits for that. A thread without a loop.
     void wait() noexcept;
@@ -37,12 +49,16 @@ public:
 
     /// Asks the task to stop. The reason that comes first holds over there. Any thread.
     void request_stop(stop_reason why) noexcept;
-    [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
     [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
     /// Of the request; none before one.
     [[nodiscard]] const std::atomic<stop_reason>& why() const noexcept { return why_; }
 
+protected:
+    remote_state_base() = default; // std::stop_source allocates
+    ~remote_state_base() = default;
+
 private:
+    std::atomic<bool> claimed_ = false;
     std::stop_source stop_;
     std::atomic<stop_reason> why_ = stop_reason::none; // written before stop_ is
     mutable std::mutex guard_;
@@ -53,18 +69,10 @@ private:
 };
 
 template <class T>
-class remote_state final : public remote_state_base {
+class remote_state : public remote_state_base {
 public:
-    explicit remote_state(unhandled_hook hook) // std::stop_source allocates
-        : hook_{hook} {}
     remote_state(const remote_state&) = delete;
     remote_state& operator=(const remote_state&) = delete;
-    // An exception that the task left and nobody took: the last of loop and handle reports it.
-    ~remote_state() {
-        if (taken_) return;
-        if (auto exception = slot.exception())
-            run_queue::report_unhandled(hook_, std::move(exception));
-    }
 
     result_slot<T> slot;   // written before complete(), read after it
     bool has_slot = false; // false at the end: the task's loop went away first
@@ -76,9 +84,39 @@ public:
         return slot.take();
     }
 
+protected:
+    explicit remote_state(unhandled_hook hook)
+        : hook_{hook} {}
+    // An exception that the task left and nobody took: the last of loop and handle reports it.
+    ~remote_state() {
+        if (taken_) return;
+        if (auto exception = slot.exception())
+            run_queue::report_unhandled(hook_, std::move(exception));
+    }
+
 private:
     unhandled_hook hook_; // of the task's loop
     bool taken_ = false;
+};
+
+/// What is posted to the other thread: a reference to work that is still to begin.
+template <class State>
+class remote_post {
+public:
+    explicit remote_post(std::shared_ptr<State> state) noexcept
+        : state_{std::move(state)} {}
+    remote_post(remote_post&&) noexcept = default;
+    remote_post& operator=(remote_post&&) = delete;
+    // The executor has dropped it, unless it has begun.
+    ~remote_post() {
+        if (state_ && state_->claim()) state_->discard();
+    }
+    void operator()() {
+        if (state_->claim()) state_->begin();
+    }
+
+private:
+    std::shared_ptr<State> state_;
 };
 
 /// Completes the state when the coroutine that holds it ends, in whatever way.
@@ -134,7 +172,33 @@ task<> run_remotely(remote_job<T> job) {
     state.has_slot = true;
 }
 
-/// Waits for what runs elsewhere.
+/// A task for another loop.
+template <class T>
+class remote_task final : public remote_state<T> {
+public:
+    explicit remote_task(unhandled_hook hook)
+        : remote_state<T>{hook} {}
+    ~remote_task() = default;
+
+    /// Its frame is made here, and destroyed by whoever claims it.
+    [[nodiscard]] static std::shared_ptr<remote_task> make(unhandled_hook hook, task<T> work) {
+        auto made = std::make_shared<remote_task>(hook);
+        made->root_.emplace(run_remotely(remote_job<T>{made, std::move(work)}));
+        return made;
+    }
+    /// On the loop's thread.
+    void begin() {
+        spawn_on(run_queue::require_current(), *std::move(root_));
+        root_.reset();
+    }
+    void discard() noexcept override { root_.reset(); } // its remote_completion completes us
+
+private:
+    // Refers back to us, until it has begun or is discarded.
+    std::optional<task<>> root_;
+};
+
+/// Waits for what runs elsewhere, and withdraws it if a stop comes before it has begun.
 template <class T>
 class remote_wait : public suspension, public posted {
 public:
@@ -149,9 +213,12 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
-        if (within.stopped()) state_->request_stop(within.reason);
         suspend(caller, within);
-        if (within.torn_down) { // nothing is waited for any more
+        if (within.stopped()) {
+            state_->request_stop(within.reason);
+            withdrawn_ = state_->claim();
+        }
+        if (withdrawn_ || within.torn_down) { // a teardown waits for no other loop
             given_up_ = true;
             within.queue->refuse(*this, within);
             return true;
@@ -161,37 +228,52 @@ public:
         within.current = nullptr;
         return false;
     }
-    T await_resume() {
-        if (!answered()) throw_system_error(std::make_error_code(std::errc::operation_canceled));
-        return state_->take();
-    }
 
     void on_stop(stop_reason reason) noexcept override {
         state_->request_stop(reason);
-        // The other loop may never run again; this one is not to hang on it.
-        if (reason != stop_reason::teardown || given_up_ || !state_->forget_waiter()) return;
+        if (given_up_) return;
+        // The other loop may be busy, or never run again: what has not begun does not wait for it.
+        // What has begun is joined, except in a teardown.
+        withdrawn_ = state_->claim();
+        if (!withdrawn_ && reason != stop_reason::teardown) return;
+        if (!state_->forget_waiter()) return;
         given_up_ = true;
         within_->queue->push(*this);
     }
     void describe(std::string& text) override { text += "work on another thread"; }
 
 protected:
-    ~remote_wait() {
-        if (waiting_) state_->forget_waiter();
-    }
+    ~remote_wait() { let_go(); }
 
     /// The wait is over. False: and what was waited for never came to its end.
     [[nodiscard]] bool answered() noexcept {
-        // The thread that posted this is through with our loop, which may end now.
-        if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
+        let_go();
         return !given_up_ && state_->has_slot;
+    }
+    /// What never came to its end has the reason of the stop as its error, or throws it.
+    [[nodiscard]] T unanswered() const {
+        const stop_reason why = state_->why().load();
+        const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
+        if constexpr (reports_errors<T>) {
+            return T{std::unexpect, code};
+        } else {
+            throw never_began{code};
+        }
     }
 
     remote_state<T>* state_; // held by whoever made this
+    bool withdrawn_ = false; // claimed by us, before it began
 
 private:
     void run() noexcept override { resume(); } // posted, or on the ready list: one of the two
     void drop() noexcept override {}           // the frame around it goes with its loop
+
+    void let_go() noexcept {
+        // The thread that posted this is through with our loop, which may end now.
+        if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
+        // Here and not in on_stop(): what is destroyed is the caller's, and may do anything.
+        if (withdrawn_) state_->discard();
+    }
 
     bool waiting_ = false;
     bool given_up_ = false;
@@ -202,6 +284,12 @@ template <class T>
 class [[nodiscard]] remote_handle_wait final : public remote_wait<T> {
 public:
     using remote_wait<T>::remote_wait;
+
+    T await_resume() {
+        if (this->answered()) return this->state_->take();
+        if (this->withdrawn_) return this->unanswered();
+        throw_system_error(std::make_error_code(std::errc::operation_canceled));
+    }
 };
 
 } // namespace detail
@@ -216,7 +304,10 @@ inline namespace runtime {
 /// loops.
 ///
 /// @par Cancellation
-/// A stop that reaches the await goes to the task with its reason, and the task is then joined.
+/// A stop that reaches the await goes to the task with its reason, and the task is then joined. A
+/// task that has not begun is withdrawn at once, whether its loop is busy or runs no more: it is
+/// destroyed on the thread that awaits, and the await fails with the reason, as an error of an
+/// expected that can hold one, else as a thrown `std::system_error`.
 // Not [[nodiscard]]: dropping it is how the task is detached.
 template <class T = void>
 class remote_handle {

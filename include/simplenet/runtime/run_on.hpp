@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -33,53 +34,47 @@ class [[nodiscard]] run_on_wait final : public remote_wait<T> {
 public:
     using remote_wait<T>::remote_wait;
 
-    T await_resume() {
-        if (!this->answered()) {
-            const stop_reason why = this->state_->why().load();
-            const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
-            if constexpr (reports_errors<T>) {
-                return T{std::unexpect, code};
-            } else {
-                throw never_began{code};
-            }
-        }
-        return this->state_->take();
-    }
+    T await_resume() { return this->answered() ? this->state_->take() : this->unanswered(); }
 };
 
-/// What is posted: the call, and where its result goes.
+/// A call for another thread.
 template <class T, class Call>
-class posted_remote_call {
+class remote_call final : public remote_state<T> {
 public:
-    posted_remote_call(std::shared_ptr<remote_state<T>> state, Call call)
-        : completion_{std::move(state)}
+    remote_call(unhandled_hook hook, Call call)
+        : remote_state<T>{hook}
         , call_{std::move(call)} {}
+    ~remote_call() = default;
 
-    void operator()() noexcept {
-        remote_state<T>& state = completion_.state();
-        if (state.stop_requested()) return; // it has not begun, and is not to
+    void begin() noexcept {
         try {
             if constexpr (std::is_void_v<T>) {
-                call_();
-                state.slot.return_void();
+                (*call_)();
+                this->slot.return_void();
             } else {
-                state.slot.return_value(call_());
+                this->slot.return_value((*call_)());
             }
         } catch (...) {
-            state.slot.unhandled_exception();
+            this->slot.unhandled_exception();
         }
-        state.has_slot = true;
+        this->has_slot = true;
+        discard();
+    }
+    void discard() noexcept override {
+        call_.reset(); // the captures are gone when the caller goes on
+        this->complete();
     }
 
 private:
-    remote_completion<T> completion_; // goes last: the captures are gone when the caller goes on
-    Call call_;
+    std::optional<Call> call_;
 };
 
 template <class T, class Executor, class Call>
 task<T> run_call_on(Executor& where, Call call) {
-    const auto state = std::make_shared<remote_state<T>>(run_queue::require_current().on_unhandled);
-    where.post(posted_remote_call<T, Call>{state, std::move(call)});
+    const run_queue& queue = run_queue::require_current();
+    const auto state = std::make_shared<remote_call<T, Call>>(queue.on_unhandled, std::move(call));
+    // The wait refuses what begins in a stopped scope.
+    if (!queue.here->stopped()) where.post(remote_post{state});
     run_on_wait<T> wait{*state};
     co_return co_await wait;
 }
@@ -100,8 +95,8 @@ inline namespace runtime {
 ///
 /// If that is a task, it runs on that loop to its end: only an event_loop has such. The callable
 /// and its arguments are moved or copied, as for std::thread; they are used, and destroyed, over
-/// there, before the await returns. What is passed by std::ref has to bear another thread, and to
-/// live on if this coroutine's loop is destroyed meanwhile.
+/// there, before the await returns (here, if the call is withdrawn). What is passed by std::ref has
+/// to bear another thread, and to live on if this coroutine's loop is destroyed meanwhile.
 ///
 /// @return What the call, or its task, returns; rethrows its exception. If it never came to its
 ///         end, because `where` was destroyed before: operation_canceled, as the error of an
@@ -109,10 +104,12 @@ inline namespace runtime {
 ///         with_stop() turn the latter into the error of their result, if it was their doing.
 /// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
 /// @par Cancellation
-/// A stop goes to the task over there with its reason (operation_canceled or deadline_exceeded),
-/// and the task is then joined; so what it still achieved is returned. A call that is no task is
-/// not interrupted; one that has not begun is dropped, with the reason as its error. The
-/// destruction of this loop does not wait: an exception that comes later goes to `on_unhandled`.
+/// A call or task that has not begun is withdrawn at once, with the reason of the stop
+/// (operation_canceled or deadline_exceeded) as its error: also from a loop that is busy, or that
+/// nobody runs any more, where only a stop or a limit ends the wait. A task that has begun gets the
+/// stop with its reason and is joined, so what it still achieved is returned; a call that has begun
+/// is not interrupted, and the await lasts as long as it. The destruction of this loop does not
+/// wait: an exception that comes later goes to `on_unhandled`.
 /// @par Cost
 /// Two allocations, two recycled frames; a system call for each of the loops that sleeps.
 /// @par Example
