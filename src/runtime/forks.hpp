@@ -4,7 +4,8 @@
 
 namespace simplenet::inline v0::detail {
 
-/// Grows in the child at every fork(2) from the first call on. Any thread.
+/// A number that no ancestor of this process has had: it differs in a child made after the first
+/// call, however it was made. Any thread.
 [[nodiscard]] unsigned fork_generation() noexcept;
 
 } // namespace simplenet::inline v0::detail

@@ -2,11 +2,10 @@
 // one_for_process: objects with threads of their own that serve the whole process. Layer runtime,
 // private.
 
+#include "runtime/forks.hpp"
+
 #include <atomic>
 #include <memory>
-
-#include <sys/types.h>
-#include <unistd.h>
 
 namespace simplenet::inline v0::detail {
 
@@ -23,7 +22,7 @@ public:
     template <class Make>
     [[nodiscard]] static Object& get(std::atomic<Object*>& current, Make make) {
         Object* known = current.load(std::memory_order_acquire);
-        while (known == nullptr || known->process_ != ::getpid()) {
+        while (known == nullptr || known->made_in_ != fork_generation()) {
             // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `current` has it.
             std::unique_ptr<Object> made = make();
             made->inherited_ = known;
@@ -38,7 +37,7 @@ private:
     one_for_process() noexcept = default;
     ~one_for_process() = default;
 
-    const pid_t process_ = ::getpid();
+    const unsigned made_in_ = fork_generation();
     Object* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
 };
 

@@ -11,12 +11,18 @@
 #include <simplenet/simplenet.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace simplenet::inline v0 {
 namespace {
@@ -125,6 +131,96 @@ TEST_P(fork_test, a_child_has_loops_of_its_own) {
     theirs.send("four");
     loop().run();
     EXPECT_TRUE(read);
+}
+
+/// As sandboxes do it: no handlers of pthread_atfork(3) run.
+pid_t by_clone() {
+    return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+}
+
+#if !defined(__SANITIZE_THREAD__) // it does not follow a process with threads into fork(2)
+/// Uses what the library makes once for a process, with threads of its own: the resolver and the
+/// watchdog. `kept` goes on being watched.
+int use_threads_of_the_process(backend on, std::optional<event_loop>& kept) {
+    static std::atomic<bool> reported;
+    reported = false;
+    kept = or_throw(event_loop::create({
+        .backend = on,
+        .stall_threshold = 1ms,
+        .on_stall = [](const stall_report&) { reported = true; },
+    }));
+    int status = 1;
+    kept->spawn([&]() -> task<> {
+        const auto found = co_await with_timeout(async_resolve("localhost", 80), 20s);
+        const auto until = std::chrono::steady_clock::now() + 20s;
+        while (!reported && std::chrono::steady_clock::now() < until)
+            ::usleep(1000); // a stall
+        status = found && reported ? 0 : 1;
+    });
+    kept->run();
+    return status;
+}
+
+pid_t fork_as_first_of_new_pid_namespace() {
+    return ::unshare(CLONE_NEWPID) == 0 ? ::fork() : -1;
+}
+
+/// A child and a grandchild, each with such threads, made in the same way.
+std::string end_of_grandchild(backend on, pid_t (*make)()) {
+    child_process child{[=] {
+                            std::optional<event_loop> ours;
+                            if (use_threads_of_the_process(on, ours) != 0) return 2;
+                            child_process grandchild{[=] {
+                                                         std::optional<event_loop> its_own;
+                                                         return use_threads_of_the_process(on,
+                                                                                           its_own);
+                                                     },
+                                                     make};
+                            return grandchild.end() == "status 0" ? 0 : 3;
+                        },
+                        make};
+    return child.end();
+}
+
+TEST_P(fork_test, a_child_has_a_resolver_and_a_watchdog_of_its_own) {
+    EXPECT_EQ(end_of_grandchild(GetParam(), ::fork), "status 0");
+}
+
+TEST_P(fork_test, a_child_by_clone_has_a_resolver_and_a_watchdog_of_its_own) {
+    EXPECT_EQ(end_of_grandchild(GetParam(), by_clone), "status 0");
+}
+
+// Both have the process id 1. The second took the first one's threads, which are not there, for its
+// own, and waited for them.
+TEST_P(fork_test, the_first_process_of_a_pid_namespace_has_a_resolver_and_a_watchdog_of_its_own) {
+    child_process namespaces{[] {
+        const int unprivileged = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
+        return ::unshare(CLONE_NEWPID | unprivileged) == 0 ? 0 : 1;
+    }};
+    if (namespaces.end() != "status 0") {
+        ASSERT_EQ(std::getenv("SIMPLENET_REQUIRE_NAMESPACES"), nullptr);
+        GTEST_SKIP() << "this machine refuses namespaces to tests";
+    }
+
+    child_process outside{[on = GetParam()] {
+        if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) return 4;
+        return end_of_grandchild(on, fork_as_first_of_new_pid_namespace) == "status 0" ? 0 : 1;
+    }};
+    EXPECT_EQ(outside.end(), "status 0");
+}
+#endif
+
+TEST_P(fork_test, a_child_by_clone_that_runs_a_loop_of_its_parent_is_stopped) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto run_it = [this] {
+        auto in_child = [this] {
+            loop().run();
+            return 0;
+        };
+        child_process child{in_child, by_clone};
+        std::exit(child.end() == "signal 6" ? 0 : 1);
+    };
+    EXPECT_EXIT(run_it(), ::testing::ExitedWithCode(0), "before the fork");
 }
 
 // The kernel's side of a loop is shared after a fork: what the child would take from it, or put

@@ -13,13 +13,13 @@
 
 namespace simplenet::inline v0::testing {
 
-/// By fork(2), so from a thread without a loop, in a process without others. Killed at the end if
-/// it still runs.
+/// By fork(2) or `make`, so from a thread without a loop, in a process without others. Killed at
+/// the end if it still runs.
 class child_process {
 public:
     template <class Body>
-    explicit child_process(Body body)
-        : process_{checked(::fork())} {
+    explicit child_process(Body body, pid_t (*make)() = ::fork)
+        : process_{checked(make())} {
         if (process_ == 0) ::_exit(body());
     }
     child_process(const child_process&) = delete;
