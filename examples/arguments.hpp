@@ -169,7 +169,7 @@ inline int run_server(int argc, char** argv, std::string_view name,
         if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
         return failed("cannot accept connections", ended.error());
     } catch (const std::system_error& error) {
-        return failed("cannot use " + std::string{to_string(options.backend)}, error.code());
+        return failed("cannot make an event loop", error.code());
     }
 }
 

@@ -45,6 +45,6 @@ int main(int argc, char** argv) {
         // ... and everything else that can happen, the system's own limit (ETIMEDOUT) included.
         return example::failed("cannot connect to " + server.to_string(), stream.error());
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -68,6 +68,6 @@ int main(int argc, char** argv) {
                   << " per second\n";
         return example::printed();
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

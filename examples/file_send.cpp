@@ -106,6 +106,6 @@ int main(int argc, char** argv) {
         if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
         return example::failed("cannot accept connections", ended.error());
     } catch (const std::system_error& error) {
-        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -52,6 +52,6 @@ int main(int argc, char** argv) {
         std::cout << answer->body;
         return example::printed();
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -80,6 +80,6 @@ int main(int argc, char** argv) {
         const int written = example::printed();
         return *failures == 0 ? written : 1;
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(backend)}, error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -65,7 +65,6 @@ int main(int argc, char** argv) {
             return example::failed("cannot receive", ended.error());
         }
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(options.backend)},
-                               error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -85,7 +85,6 @@ int main(int argc, char** argv) {
         if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
         return example::failed(directory, ended.error());
     } catch (const std::system_error& error) { // no loop could be made
-        return example::failed("cannot use " + std::string{to_string(options.backend)},
-                               error.code());
+        return example::failed("cannot make an event loop", error.code());
     }
 }

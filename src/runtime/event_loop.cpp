@@ -4,13 +4,44 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace simplenet::inline v0 {
 namespace detail {
 
 namespace {
+
+/// Why a loop cannot have the backend that was asked for. Its values are errnos, and these.
+class backend_errors final : public std::error_category {
+public:
+    static constexpr int not_in_this_build = -1;
+    static constexpr int no_such_name = -2;
+
+    const char* name() const noexcept override { return "simplenet backend"; }
+    std::string message(int value) const override {
+        switch (value) {
+        case no_such_name:
+            return "SIMPLENET_BACKEND names no backend: epoll, io_uring or automatic";
+        case not_in_this_build:
+            return "io_uring is unavailable: the library was built without it";
+        default:
+            return "io_uring is unavailable: " + std::system_category().message(value);
+        }
+    }
+    std::error_condition default_error_condition(int value) const noexcept override {
+        if (value == no_such_name) return std::errc::invalid_argument;
+        return {static_cast<int>(errc::backend_unavailable), simplenet::error_category()};
+    }
+};
+
+std::error_code backend_error(int value) noexcept {
+    // Never destroyed: threads may still make loops while the process ends.
+    static const auto* const category = new backend_errors;
+    return {value, *category};
+}
 
 /// What SIMPLENET_BACKEND says, read once per process.
 result<backend> chosen_by_environment() noexcept {
@@ -20,7 +51,7 @@ result<backend> chosen_by_environment() noexcept {
         for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
             if (std::string_view{text} == to_string(each)) return each;
         }
-        return fail(std::errc::invalid_argument);
+        return fail(backend_error(backend_errors::no_such_name));
     }();
     return choice;
 }
@@ -60,15 +91,15 @@ result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_opti
 #if SIMPLENET_HAS_IO_URING
     if (auto works = probe_uring(); !works) {
         if (is_shortage_of_descriptors(works.error())) return fail(works);
-        return fail(errc::backend_unavailable);
+        return fail(backend_error(works.error().value()));
     }
     auto made = make_uring_backend(owner, options);
     if (made || is_shortage_of_descriptors(made.error())) return made;
     // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
-    return fail(errc::backend_unavailable);
+    return fail(backend_error(made.error().value()));
 #else
-    return fail(errc::backend_unavailable);
+    return fail(backend_error(backend_errors::not_in_this_build));
 #endif
 }
 

@@ -28,15 +28,20 @@ namespace {
 
 constexpr int as_expected = 0;
 
-/// Ends the process, and says what `made` is unless it is `expected`.
-[[noreturn]] void judge(const result<event_loop>& made, const result<backend>& expected) {
-    const bool same = made && expected ? made->selected_backend() == *expected
-                                       : error_of(made) == error_of(expected);
+/// Ends the process, and says what `made` is unless it is as expected.
+[[noreturn]] void judge(const result<event_loop>& made, bool same) {
     if (!same) {
         std::fprintf(stderr, "got %s\n",
                      made ? to_string(made->selected_backend()) : made.error().message().c_str());
     }
     std::_Exit(same ? as_expected : 1);
+}
+[[noreturn]] void judge(const result<event_loop>& made, backend expected) {
+    judge(made, made && made->selected_backend() == expected);
+}
+/// `expected` is an error, std::errc or errc.
+[[noreturn]] void judge_error(const result<event_loop>& made, auto expected) {
+    judge(made, error_of(made) == expected);
 }
 
 bool echoes(event_loop& loop) {
@@ -97,8 +102,8 @@ TEST_P(refused_io_uring_test, an_explicit_choice_says_that_it_is_unavailable) {
     EXPECT_EXIT(
         {
             refuse();
-            judge(event_loop::create({.backend = backend::io_uring}),
-                  fail(errc::backend_unavailable));
+            judge_error(event_loop::create({.backend = backend::io_uring}),
+                        errc::backend_unavailable);
         },
         ::testing::ExitedWithCode(as_expected), "");
 }
@@ -108,7 +113,7 @@ TEST_P(refused_io_uring_test, an_explicit_choice_by_the_environment_says_so_too)
         {
             refuse();
             ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
-            judge(event_loop::create(), fail(errc::backend_unavailable));
+            judge_error(event_loop::create(), errc::backend_unavailable);
         },
         ::testing::ExitedWithCode(as_expected), "");
 }
@@ -172,7 +177,7 @@ TEST_F(backend_choice_test, an_environment_that_names_no_backend_is_an_error) {
     EXPECT_EXIT(
         {
             ::setenv("SIMPLENET_BACKEND", "kqueue", 1);
-            judge(event_loop::create(), fail(std::errc::invalid_argument));
+            judge_error(event_loop::create(), std::errc::invalid_argument);
         },
         ::testing::ExitedWithCode(as_expected), "");
 }
@@ -197,7 +202,7 @@ TEST_F(backend_choice_test, running_out_of_descriptors_is_reported_and_not_remem
                     const testing::descriptor_limit limit{spare};
                     const auto made = event_loop::create({.backend = which});
                     if (!made && error_of(made) != std::errc::too_many_files_open) {
-                        judge(made, fail(std::errc::too_many_files_open));
+                        judge_error(made, std::errc::too_many_files_open);
                     }
                 }
             }

@@ -51,7 +51,7 @@ public:
     /// @par Errors
     /// - `errc::backend_unavailable`: an explicit choice, by the options or by SIMPLENET_BACKEND,
     ///   that kernel, sandbox or build does not offer, or that the limit of locked memory
-    ///   (RLIMIT_MEMLOCK) leaves no room for.
+    ///   (RLIMIT_MEMLOCK) leaves no room for. The message names it, and the reason.
     /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend, or `dump_signal` cannot
     ///   be handled.
     /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.

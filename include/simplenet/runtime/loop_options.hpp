@@ -33,8 +33,8 @@ enum class backend : std::uint8_t {
 /// of epoll and of automatic. Any thread.
 ///
 /// @par Errors
-/// `event_loop::create()` has one error for all of these, `errc::backend_unavailable`; here is why,
-/// for people to read:
+/// `event_loop::create()` has one error for all of these, which equals `errc::backend_unavailable`
+/// and says why in its message; here the reason is the error:
 /// - `std::errc::operation_not_permitted`: a sandbox, or the sysctl kernel.io_uring_disabled.
 /// - `std::errc::function_not_supported`, `std::errc::invalid_argument`: the kernel is too old.
 /// - `std::errc::not_enough_memory`: RLIMIT_MEMLOCK leaves none.
