@@ -163,7 +163,7 @@ struct signal_in_use {
     std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // comes first
     std::atomic<int> under_way = 0; // sent by us, and not handled yet
 };
-constexpr int most_signals = 65;
+constexpr int most_signals = _NSIG; // 65 on most machines, 128 on MIPS
 constinit std::array<signal_in_use, most_signals> in_use{};
 static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
 
@@ -259,11 +259,13 @@ public:
         at.installed = false;
     }
 
-    [[nodiscard]] static bool is_usable(int signal) noexcept {
-        return signal > 0 && signal < most_signals;
+    [[nodiscard]] bool handles(int signal) const noexcept {
+        return is_usable(signal) && entries_[static_cast<std::size_t>(signal)].installed;
     }
 
 private:
+    static bool is_usable(int signal) noexcept { return signal > 0 && signal < most_signals; }
+
     struct entry {
         struct sigaction before{};
         bool installed = false;
@@ -399,7 +401,7 @@ private:
                 reports.back().second = each.which->options().on_stall;
                 report.blocked = clock::now() - each.since;
                 const int signal = each.which->options().stall_signal;
-                if (stall_handlers::is_usable(signal)) {
+                if (handlers_.handles(signal)) { // or it might kill
                     ask(each.thread, *each.which, signal, report);
                 }
             }

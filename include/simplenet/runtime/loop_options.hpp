@@ -4,6 +4,7 @@
 #include <simplenet/core/error.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -97,10 +98,11 @@ struct loop_options {
     /// to standard error.
     void (*on_stall)(const stall_report&) = nullptr;
     /// Sent to a stalled thread to learn what it does; default SIGURG, which is otherwise ignored.
-    /// Blocking calls that signals interrupt are interrupted. 0: no signal, and no stack. A handler
-    /// that the program has for it is called for every other signal of that number, and is restored
-    /// when the last loop that uses it has gone, unless another one took its place.
-    int stall_signal = 23;
+    /// Blocking calls that signals interrupt are interrupted. 0, or a signal that cannot be
+    /// handled: no signal, and no stack. A handler that the program has for it is called for every
+    /// other signal of that number, and is restored when the last loop that uses it has gone,
+    /// unless another one took its place.
+    int stall_signal = SIGURG;
 };
 
 /// What a loop has done since it was made, and what it holds.
