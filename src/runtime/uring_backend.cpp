@@ -96,7 +96,14 @@ inline void uring_backend::enter(unsigned wait_for,
 
 void uring_backend::check_entered(int outcome) noexcept {
     // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
-    // first, and takes the entries next time. Nothing else is possible with our arguments.
+    // first, and takes the entries next time. Nothing else is possible with our arguments, but for
+    // EBADR: more completions than the ring holds came between two turns, and the kernel had no
+    // memory to keep the rest. Their operations would never end, and the kernel may have written
+    // to buffers of theirs: there is nothing to go on with.
+    SIMPLENET_EXPECTS(outcome != -EBADR,
+                      "the kernel had no memory for completions that the ring of io_uring had no "
+                      "room for, and has lost them: give the process more memory, or its loops a "
+                      "larger loop_options::completion_depth");
     SIMPLENET_EXPECTS(outcome == -ETIME || outcome == -EINTR || outcome == -EBUSY ||
                           outcome == -EAGAIN || outcome == -ENOMEM,
                       "io_uring_enter refused what the backend submitted");

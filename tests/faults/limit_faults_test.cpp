@@ -218,6 +218,24 @@ TEST_P(limit_faults_test, a_kernel_that_wants_its_completions_reaped_first_loses
     }
 }
 
+// Nothing could go on: the operations of what is lost would never end.
+TEST_P(limit_faults_test, a_kernel_that_lost_completions_stops_the_program_with_the_cause) {
+    if (GetParam() != backend::io_uring) return; // epoll has no completions
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto lose_one = [] {
+        auto loop = or_throw(event_loop::create({.backend = GetParam()}));
+        testing::fault_plan plan;
+        plan.fail(testing::call::uring_enter, 1, EBADR);
+        filling_the_ring scene;
+        auto body = [](fault_scenario& played) -> task<> {
+            static_cast<void>(co_await played.play());
+        };
+        loop.spawn(body(scene));
+        loop.run();
+    };
+    EXPECT_DEATH(lose_one(), "the kernel had no memory for completions .*completion_depth");
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, limit_faults_test, all_backends, backend_name);
 
 } // namespace

@@ -57,7 +57,8 @@ struct loop_options {
     unsigned queue_depth = 256;
     /// io_uring: completions that the ring has room for, 16 to 65536, rounded up to a power of two
     /// and to queue_depth. 16 bytes each. More than that are not lost: the kernel keeps them, at
-    /// the price of system calls.
+    /// the price of system calls. Without memory for that it loses them, which stops the process
+    /// with a message.
     unsigned completion_depth = 8192; // a backlog of connections fits
     /// Look for events at most so long before sleeping, again and again, while most waits are not
     /// longer than that. 0 or less: never.
