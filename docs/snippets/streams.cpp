@@ -72,7 +72,8 @@ task<> print(read_half<tcp_stream> from) {
 }
 
 task<> send_all(write_half<tcp_stream> to, std::string text) {
-    if (!co_await async_write_all(to, text)) std::cerr << "the peer is gone\n";
+    const auto sent = co_await async_write_all(to, text);
+    if (!sent) std::cerr << "the peer is gone\n";
 } // `to` ends here: the peer reads the end of the stream, and we go on reading
 
 task<> converse(tcp_stream stream, std::string text) {
