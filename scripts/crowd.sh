@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The hostile crowd against every example and every idiom of the pages, in full.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/toolchain.sh"
+
+usage() {
+    cat <<END
+Usage: scripts/crowd.sh [--build DIRECTORY] [OPTIONS]
+
+Builds the examples and the idioms of the pages, optimised, in build/crowd, and lets a thousand raw clients of
+every bad manner loose on each of them, on both backends.
+
+  --build DIRECTORY  with what is built there instead, by a CMake build with tests and examples
+  OPTIONS            go to tests/crowd/crowd.py : --only TARGET, --manner NAME, --clients N,
+                     --seconds S, --backend NAME, --jobs N, --list, --help
+END
+}
+
+directory=
+while (($# > 0)); do
+    case $1 in
+    --build)
+        directory=$(cd "${2:?--build needs a directory}" && pwd)
+        shift
+        ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    *) break ;;
+    esac
+    shift
+done
+
+if [[ -z $directory ]]; then
+    directory=$root/build/crowd
+    log=$directory/crowd.log
+    mkdir -p "$directory"
+    launcher=()
+    if have ccache; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+    choose_compiler
+    fresh=$(fresh_if_moved "$directory" "$CXX")
+    cmake ${fresh:+"$fresh"} -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}" >"$log" 2>&1 ||
+        { cat "$log" >&2; die "CMake could not configure the crowd."; }
+    cmake --build "$directory" --target examples/all crowd_idioms --parallel "$(default_jobs)" >"$log" 2>&1 ||
+        { cat "$log" >&2; die "the examples and idioms do not build."; }
+fi
+
+exec python3 -B "$root/tests/crowd/crowd.py" --examples "$directory/examples" \
+    --idioms "$directory/tests/crowd/crowd_idioms" "$@"

@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+"""A hostile crowd against every example that listens and every idiom of the pages, on both backends.
+
+    crowd.py --examples build/release/examples --idioms build/release/tests/crowd/crowd_idioms
+
+Each case is one server, one backend, and many raw clients of one bad manner (manners.py). It must hold that
+- victims, one connected before the crowd and one after it, are served within --patience seconds;
+- the server lives;
+- the crowd costs no more memory and descriptors than targets.py states for each client, and both are back
+  near the start when it has left;
+- the server sleeps while the crowd stands still: less than a fifth of a processor;
+- SIGTERM ends it, with clients connected, within a bound and with status 0.
+These are bounds on liveness, far above what is normal: no figure of speed is asserted.
+"""
+
+import argparse
+import contextlib
+import itertools
+import multiprocessing
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import manners
+import targets
+from engine import Engine, FarEnd, Listener, Victim
+from process import Failed, Server
+
+BUSY = 0.2  # of a processor
+SPARE_DESCRIPTORS = 24
+NEAR_THE_START = 8 * targets.MIB
+QUIET = 0.3  # seconds without a movement
+CONNECTING = 200  # at one time, which every backlog takes
+_numbers = itertools.count()
+FEW = 20  # clients that stand there when the server is told to end
+
+
+class Crowd:
+    """`size` clients of one manner; those that end by themselves are followed by others."""
+
+    def __init__(self, engine, address, target, manner, size):
+        self._engine, self._address, self._target, self._manner = engine, address, target, manner
+        self._left = size * (1 + manner.again)
+        self._size = size
+        self.members = []
+        self.ended_by_server = 0
+        self.tick(0.0)
+
+    def tick(self, _now):
+        here = []
+        for each in self.members:
+            if not each.closed:
+                here.append(each)
+            elif each.ended:
+                self.ended_by_server += 1
+                self._left = max(0, self._left - self._manner.again)
+        self.members = here
+        connecting = sum(not each.connected for each in here)
+        while self._left > 0 and len(self.members) < self._size and connecting < CONNECTING:
+            self.members.append(self._manner(self._engine, self._address, self._target))
+            self._left -= 1
+            connecting += 1
+
+    def arrive(self, seconds):
+        """Turns until all of them have done what they do; whether they stood still within `seconds`."""
+        end = time.monotonic() + seconds
+        quiet_since = None
+        while time.monotonic() < end:
+            before = self._engine.moved
+            self._engine.run(0.1)
+            self.tick(0.0)
+            here = self._left == 0 and all(each.connected for each in self.members)
+            # They all tick at the same time, once a second.
+            allowed = 4 * self._size if self._manner.trickles else 0
+            if not here or self._engine.moved - before > allowed:
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since >= QUIET:
+                return True
+        return False
+
+    def leave(self):
+        for each in self.members:
+            each.close()
+        self.members = []
+        self._engine.close_bad_far_ends()
+
+
+class Case:
+    """One server, one backend, one manner."""
+
+    def __init__(self, options, target, backend, manner):
+        self.options, self.target, self.backend, self.manner = options, target, backend, manner
+        self.file, self.directory = options.file, options.directory
+        self.socket = os.path.join(options.directory, f"socket.{os.getpid()}.{next(_numbers)}")
+        self.far_end = ""
+        self.problems = []
+        self.figures = {}
+
+    def run(self):
+        with contextlib.ExitStack() as stack:
+            self.engine = Engine()
+            stack.callback(self.engine.close)
+            if self.target.proxy or "page:" in self.target.name:
+                self.far_end = "%s:%d" % Listener(self.engine, FarEnd).address
+            self.server = Server(self.target.command(self))
+            stack.callback(self.server.kill)
+            try:
+                self._play()
+            except Failed as problem:
+                self.problems.append(str(problem))
+        return self
+
+    def _play(self):
+        target = self.target
+        self.address = self.server.announced(self.options.patience) or self.socket
+        old = self._victim()
+        self._wait(target.protocol.prepare(old) if old else None, "the first victim is served")
+        self._warm_up()
+        memory, descriptors = self.server.resident(), self.server.descriptors()
+        size = self.options.clients
+        target.budget = self._budget
+
+        crowd = Crowd(self.engine, self.address, target, self.manner, size)
+        still = crowd.arrive(self.options.seconds)
+        self.server.must_live("under the crowd")
+        self._check_victims(old)
+        self._check(self.server.descriptors() - descriptors, target.descriptors * size + SPARE_DESCRIPTORS,
+                    "descriptors", "under the crowd")
+        peak = self.server.resident()
+        if not self.options.no_memory:
+            self._check((peak - memory) // targets.KIB, (target.memory * size + target.base_memory) // targets.KIB,
+                        "KiB of memory", "under the crowd")
+        if still:  # otherwise there is work
+            self._check_sleep("while the crowd stands still")
+        if target.shows_out and self.manner in (manners.NeverReads, manners.Silent, manners.Garbage):
+            self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
+                       "clients that are idle are shown out", problem_only=True)
+        crowd.leave()
+        self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
+                   "the descriptors are back", problem_only=True)
+        self._check_sleep("when the crowd has left")
+        self._check_memory(memory, peak, size)
+
+        few = Crowd(self.engine, self.address, target, self.manner, FEW)
+        few.arrive(1.0)
+        self.server.must_live("before SIGTERM")
+        self.server.terminate()
+        self._wait(lambda: self.server.status() is not None, "SIGTERM ends it", extra=target.grace)
+        if self.server.exit_code() != 0:
+            raise Failed(f"SIGTERM ends it by {self.server.status()} {self.server.last_words()}")
+
+    @property
+    def _budget(self):
+        most = self.target.crowd_budget
+        return max(1100, most // self.options.clients) if most else self.options.budgets[self.target.name]
+
+    def _victim(self):
+        if self.target.datagram:
+            return DatagramVictim(self.engine, self.address)
+        return Victim(self.engine, self.address, self.target.keep_alive)
+
+    def _warm_up(self):
+        """The first connections take what later ones find."""
+        for _ in range(3):
+            each = self._victim()
+            self._wait(lambda each=each: each.connected, "a client is accepted")
+            each.close()
+        self.engine.run(0.1)
+
+    def _check_victims(self, old):
+        new = self._victim()
+        if self.target.drops and (old.closed or old.finished):
+            old = self._victim()
+            self._wait(self.target.protocol.prepare(old), "a victim comes again")
+        start = time.monotonic()
+        self._wait(self.target.protocol.check(old, new), "victims are served", problem_only=True)
+        self.figures["served"] = time.monotonic() - start
+        self.server.must_live("while victims were served")
+        new.close()
+
+    def _check_memory(self, before, peak, size):
+        """It is given back, or kept for the next ones: then a second crowd takes no more than the first."""
+        end = time.monotonic() + 1.0
+        while self.server.resident() > before + NEAR_THE_START and time.monotonic() < end:
+            self.engine.run(0.1)
+        self.figures["kept"] = (self.server.resident() - before) // targets.KIB
+        if self.server.resident() <= before + NEAR_THE_START or self.options.no_memory:
+            return
+        second = Crowd(self.engine, self.address, self.target, self.manner, size)
+        second.arrive(self.options.seconds)
+        self.server.must_live("under a second crowd")
+        most = min(1.25 * (peak - before), self.target.memory * size) + self.target.base_memory
+        self._check((self.server.resident() - before) // targets.KIB, int(most) // targets.KIB, "KiB of memory",
+                    "under a second crowd")
+        second.leave()
+
+    def _check_sleep(self, when):
+        self.engine.run(0.2)  # what came with the victims, or with the end of the crowd
+        start, used = time.monotonic(), self.server.processor_seconds()
+        self.engine.run(1.0)
+        busy = (self.server.processor_seconds() - used) / (time.monotonic() - start)
+        self._check(round(100 * busy), round(100 * BUSY), "% of a processor", when)
+
+    def _check(self, is_, most, what, when):
+        self.figures[what] = max(is_, self.figures.get(what, is_))
+        if is_ > most:
+            self.problems.append(f"{is_} {what} {when}, at most {most}")
+
+    def _wait(self, until, what, extra=0.0, problem_only=False):
+        """Turns until it is so; fails when --patience is over."""
+        if until is None:
+            return
+        end = time.monotonic() + self.options.patience + extra
+        while not self.engine.run(min(0.25, max(0.0, end - time.monotonic())), until):
+            if "SIGTERM" not in what:
+                self.server.must_live(f"before this: {what}")
+            if time.monotonic() >= end:
+                text = f"not within {self.options.patience + extra:.0f} s: {what}"
+                if not problem_only:
+                    raise Failed(text)
+                self.problems.append(text)
+                return
+
+
+class DatagramVictim(Victim):
+    """Asks until an answer comes: datagrams are lost under a flood."""
+
+    def __init__(self, engine, address):
+        import socket
+        self._to_send, self._then_end, self.keep_alive = b"", False, b""
+        self.received, self.count, self.pauses_at, self.finished = bytearray(), 0, None, False
+        self.engine, self.ended, self.closed, self.connected = engine, False, False, True
+        self._wants = 1
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setblocking(False)
+        self.socket.connect(address)
+        engine.add(self, self._wants)
+
+    def ask(self, data, then_end=False):
+        self.keep_alive = data
+        self._to_send = data
+        self.want(5)
+
+    def on_tick(self, now):
+        if self.keep_alive and self.keep_alive not in self.received:
+            self._to_send = self.keep_alive
+            self.want(5)
+
+
+def backend_is_offered(options, backend):
+    ended = subprocess.run([os.path.join(options.examples, "backend_switch")], stdout=subprocess.PIPE, timeout=60,
+                           universal_newlines=True, check=False)
+    return f"{backend}: works" in ended.stdout
+
+
+def raise_descriptor_limit(clients):
+    """A proxy behind this program and its far end are here too: two for each client."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8 * clients + 200
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        sys.exit(f"{clients} clients need {wanted} descriptors, and the limit is {hard}: "
+                 f"raise it, or take at most --clients {(hard - 200) // 8}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--examples", required=True, help="the directory of the examples' programs")
+    parser.add_argument("--idioms", help="the program of the idioms; without it only examples")
+    parser.add_argument("--clients", type=int,
+                        help="of each crowd (default: 1100, more than the default pool has buffers)")
+    parser.add_argument("--seconds", type=float, default=10, help="that a crowd may take at most (default: %(default)s)")
+    parser.add_argument("--patience", type=float, default=10, help="seconds that a victim waits (default: %(default)s)")
+    parser.add_argument("--backend", action="append", choices=["epoll", "io_uring"])
+    parser.add_argument("--manner", action="append", choices=sorted(manners.by_name()))
+    parser.add_argument("--only", action="append", help="a target, or the beginning of its name")
+    parser.add_argument("--short", action="store_true", help="a choice of cases, of 60 clients each")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time (default: %(default)s)")
+    parser.add_argument("--no-memory", action="store_true", help="without bounds on memory: for sanitizers")
+    parser.add_argument("--list", action="store_true", help="the cases, without running them")
+    return parser.parse_args()
+
+
+def cases(options):
+    everything = targets.examples() + (targets.idioms() if options.idioms else [])
+    options.budgets = {each.name: each.budget for each in everything}
+    short = set(targets.SHORT)
+    for target in everything:
+        if options.only and not any(target.name.startswith(each) for each in options.only):
+            continue
+        for manner in manners.DATAGRAM if target.datagram else manners.STREAM:
+            name = manners.name_of(manner)
+            if not manner.fits(target) or (options.manner and name not in options.manner):
+                continue
+            if options.short and (target.name, name) not in short:
+                continue
+            for backend in options.backends:
+                yield options, target, backend, manner
+
+
+def run_one(case):
+    """In a process of the pool; what can be handed back from there."""
+    start = time.monotonic()
+    played = Case(*case).run()
+    return played.problems, played.figures, time.monotonic() - start
+
+
+def print_one(name, problems, figures, seconds):
+    text = [f"victims {figures['served']:.2f} s" if "served" in figures else "victims -",
+            f"{figures.get('descriptors', 0)} fds", f"{figures.get('KiB of memory', 0)} KiB",
+            f"({figures.get('kept', 0)} kept)", f"{figures.get('% of a processor', '-')} % busy", f"{seconds:.0f} s"]
+    print(f"{name} {'FAILED' if problems else 'ok':7} {', '.join(text)}", flush=True)
+    for problem in problems:
+        print(f"    {problem}", flush=True)
+
+
+def run_all(options):
+    chosen = list(cases(options))
+    names = [f"{target.name:24} {manners.name_of(manner):26} {backend:9}" for _, target, backend, manner in chosen]
+    if options.list:
+        print("\n".join(names))
+        return True
+    if not chosen:
+        print("there is no such case")
+        return False
+    print(f"{'target':24} {'manner':26} {'backend':9} {'result':7} figures", flush=True)
+    failed, start = [], time.monotonic()
+    with multiprocessing.Pool(options.jobs) as pool:
+        for name, (problems, *figures) in zip(names, pool.imap(run_one, chosen)):
+            print_one(name, problems, *figures)
+            if problems:
+                failed.append(f"  {name} {problems[0]}")
+    print(f"\n{len(chosen)} cases of {options.clients} clients in {time.monotonic() - start:.0f} s, "
+          f"{len(failed)} failed", *failed, sep="\n")
+    return not failed
+
+
+def main():
+    options = parse()
+    if options.clients is None:
+        options.clients = 60 if options.short else 1100
+    raise_descriptor_limit(options.clients)
+    options.backends = []
+    for backend in options.backend or ["epoll", "io_uring"]:
+        if backend_is_offered(options, backend):
+            options.backends.append(backend)
+        elif backend in os.environ.get("SIMPLENET_REQUIRE_BACKENDS", ""):
+            sys.exit(f"SIMPLENET_REQUIRE_BACKENDS names {backend}, which cannot be had")
+        else:
+            # In the words of GoogleTest, which scripts/test.sh collects.
+            print(f"crowd: Skipped\n{backend}: not offered by this kernel, sandbox or build")
+    if not options.backends:
+        sys.exit(77)
+    options.directory = tempfile.mkdtemp(prefix="simplenet-crowd.")
+    try:
+        options.file = os.path.join(options.directory, "file")
+        with open(options.file, "wb") as file:
+            file.write(os.urandom(targets.FILE_SIZE))
+        good = run_all(options)
+    finally:
+        shutil.rmtree(options.directory)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

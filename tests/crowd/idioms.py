@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Which idiom of which page is under the crowd as what, and which has no client that could be hostile.
+
+Every block of code of README.md and docs/usage/ is named here, or this fails: what the pages teach is what
+people deploy.
+"""
+
+import pathlib
+import re
+import sys
+
+import targets
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SNIPPET = re.compile(r"<!-- snippet: (\S+) (.+?) -->")
+
+# A region of a file: the targets that serve with it. Those of a name that ends with "/..." are variants.
+SERVED = {
+    "docs/snippets/cancellation.cpp idle": ["page:idle", "page:idle-1s"],
+    "docs/snippets/cancellation.cpp level": ["page:polite"],
+    "docs/snippets/cancellation.cpp loop": ["page:loop"],
+    "docs/snippets/cancellation.cpp offset": ["page:patiently"],
+    "docs/snippets/cancellation.cpp timeout": ["page:timeout"],
+    "docs/snippets/coroutines.cpp gather": ["page:together"],
+    "docs/snippets/coroutines.cpp or_return": ["page:ask-briefly", "page:or-return"],
+    "docs/snippets/coroutines.cpp run_on": ["page:run-on"],
+    "docs/snippets/coroutines.cpp task": ["page:ask"],
+    "docs/snippets/coroutines.cpp when_all": ["page:together"],
+    "docs/snippets/coroutines.cpp when_any": ["page:together"],
+    "docs/snippets/errors.cpp own": ["page:digits"],
+    "docs/snippets/errors.cpp read all": ["page:read-all"],
+    "docs/snippets/errors.cpp transfer": ["page:read-all"],
+    "docs/snippets/readme.cpp echo": ["page:readme"],
+    "docs/snippets/seeing_inside.cpp name": ["page:named"],
+    "docs/snippets/sockets.cpp adopt": ["page:readme"],
+    "docs/snippets/sockets.cpp release": ["page:handed-over"],
+    "docs/snippets/streams.cpp any": ["page:any"],
+    "docs/snippets/streams.cpp concept": ["page:counting"],
+    "docs/snippets/streams.cpp ends": ["page:messages"],
+    "docs/snippets/streams.cpp lines": ["page:lines"],
+    "docs/snippets/streams.cpp message": ["page:messages"],
+    "docs/snippets/streams.cpp read until": ["page:read-until"],
+    "docs/snippets/streams.cpp split": ["page:split"],
+    "docs/snippets/synchronisation.cpp condition": ["page:letters"],
+    "docs/snippets/synchronisation.cpp mutex": ["page:mutex"],
+    "docs/snippets/synchronisation.cpp oneshot": ["page:questions"],
+    "docs/snippets/synchronisation.cpp semaphore": ["page:semaphore"],
+    "docs/snippets/writing.cpp broadcast": ["page:broadcast"],
+    "docs/snippets/writing.cpp copy": ["page:copy", "page:copy-to-local"],
+    "docs/snippets/writing.cpp end": ["page:goodbye"],
+    "docs/snippets/writing.cpp marks": ["page:queued"],
+    "docs/snippets/writing.cpp pressure": ["page:frames", "page:queued"],
+    "docs/snippets/writing.cpp proxy": ["page:proxy"],
+    "examples/descriptor_passing.cpp send": ["descriptor_passing"],
+    "examples/echo_server.cpp accept": ["echo_server"],
+    "examples/echo_server.cpp serve": ["echo_server"],
+    "examples/file_send.cpp send": ["file_send", "page:send-file"],
+    "examples/watch_files.cpp wait": ["page:readiness"],
+}
+
+BLOCKING = "serves one client after the other, so one that does nothing holds up all: that is blocking sockets"
+CLIENT = "a client; it has one server, which the refusals and the tests of the examples look at"
+NO_PEER = "no peer is involved"
+WHOLE = "a line or an option around a program that is here otherwise"
+EXEMPT = {
+    BLOCKING: ["docs/snippets/sockets.cpp blocking"],
+    CLIENT: [
+        "docs/snippets/cancellation.cpp deadline", "docs/snippets/cancellation.cpp token",
+        "docs/snippets/cancellation.cpp whole", "docs/snippets/errors.cpp compare", "docs/snippets/errors.cpp look",
+        "docs/snippets/errors.cpp throwing", "docs/snippets/first.cpp program",
+        "docs/snippets/resolving.cpp connect", "docs/snippets/resolving.cpp options",
+        "docs/snippets/resolving.cpp report", "docs/snippets/sockets.cpp nonblocking",
+        "docs/snippets/sockets.cpp udp", "docs/snippets/udp.cpp ask", "docs/snippets/udp.cpp batch",
+        "docs/snippets/udp.cpp errors", "docs/snippets/udp.cpp group", "docs/snippets/udp.cpp local",
+        "docs/snippets/udp.cpp segmented", "examples/blocking_client.cpp ask",
+        "examples/descriptor_passing.cpp receive",
+    ],
+    NO_PEER: [
+        "docs/snippets/backends.cpp probe", "docs/snippets/backends.cpp selected",
+        "docs/snippets/cancellation.cpp busy", "docs/snippets/cancellation.cpp plain",
+        "docs/snippets/coroutines.cpp gcc12", "docs/snippets/coroutines.cpp gcc12 loop",
+        "docs/snippets/coroutines.cpp group", "docs/snippets/coroutines.cpp lambda",
+        "docs/snippets/coroutines.cpp limit", "docs/snippets/coroutines.cpp spawn",
+        "docs/snippets/coroutines.cpp spawn_remote", "docs/snippets/coroutines.cpp yield",
+        "docs/snippets/resolving.cpp category", "docs/snippets/resolving.cpp family",
+        "docs/snippets/resolving.cpp resolve", "docs/snippets/seeing_inside.cpp callstack",
+        "docs/snippets/seeing_inside.cpp dump", "docs/snippets/seeing_inside.cpp metrics",
+        "docs/snippets/signals.cpp main", "docs/snippets/signals.cpp off", "docs/snippets/signals.cpp reload",
+        "docs/snippets/synchronisation.cpp cross", "docs/snippets/synchronisation.cpp event",
+        "docs/snippets/synchronisation.cpp kept", "docs/snippets/testing.cpp clock",
+        "docs/snippets/testing.cpp duplex", "docs/snippets/testing.cpp faulty", "docs/snippets/testing.cpp main",
+        "docs/snippets/testing.cpp protocol", "docs/snippets/testing.cpp stop",
+        "examples/producer_consumer.cpp consume", "examples/producer_consumer.cpp produce",
+    ],
+    WHOLE: [
+        "docs/snippets/backends.cpp run", "docs/snippets/backends.cpp small",
+        "docs/snippets/seeing_inside.cpp signal", "docs/snippets/seeing_inside.cpp watchdog",
+        "docs/snippets/streams.cpp shutdown", "docs/snippets/writing.cpp droppable",
+        "docs/snippets/writing.cpp enqueue", "examples/backend_switch.cpp create",
+    ],
+}
+
+
+def problems():
+    taught = set()
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md"))]:
+        taught |= {" ".join(found) for found in SNIPPET.findall(page.read_text(encoding="utf-8"))}
+    exempt = [each for some in EXEMPT.values() for each in some]
+    known = {each.name.partition("/")[0] for each in targets.examples() + targets.idioms()}
+    for each in sorted(taught - SERVED.keys() - set(exempt)):
+        yield f"{each}: taught, and not under the crowd"
+    for each in sorted((SERVED.keys() | set(exempt)) - taught):
+        yield f"{each}: no page has it"
+    for region, served in SERVED.items():
+        for each in served:
+            if each not in known:
+                yield f"{region}: there is no target {each}"
+    for each in sorted(known - {each for served in SERVED.values() for each in served}):
+        if each.startswith("page:"):
+            yield f"{each}: an idiom of no page"
+
+
+def main():
+    found = list(problems())
+    print("\n".join([*found, f"{len(SERVED)} pieces of code under the crowd, {len(found)} problems"]))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

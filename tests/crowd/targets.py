@@ -1,0 +1,283 @@
+"""What the crowd is let loose on: every example that listens, and the idioms of the pages.
+
+A Target says how its server is started, what a client says to keep it busy, what a victim says to be served, and
+how much memory and how many descriptors one hostile client may cost.
+"""
+
+import dataclasses
+import itertools
+import os
+
+from engine import IN, FarEnd
+
+KIB = 1024
+MIB = 1024 * 1024
+FILE_SIZE = 4 * MIB
+
+_numbers = itertools.count(1)
+
+
+# --- what a victim says ---------------------------------------------------------------------------
+
+class Answered:
+    """Sends `before`, a word nobody else uses, and `after`; served when the word comes back."""
+
+    def __init__(self, before=b"", after=b""):
+        self._before, self._after = before, after
+
+    def prepare(self, old):
+        """Before the crowd comes: the first answer."""
+        return self._ask(old)
+
+    def check(self, old, new):
+        first, second = self._ask(old), self._ask(new)
+        return lambda: first() and second()
+
+    def _ask(self, victim):
+        word = b"word%09d" % next(_numbers)
+        victim.ask(self._before + word + self._after)
+        return lambda: word in victim.received
+
+
+class Replied(Answered):
+    """Sends a question; served when one more answer has come."""
+
+    def __init__(self, question, answer):
+        super().__init__()
+        self._question, self._answer = question, answer
+
+    def _ask(self, victim):
+        size = victim.count + len(self._answer)
+        victim.ask(self._question)
+        return lambda: victim.count >= size and self._answer in victim.received
+
+
+class Told(Answered):
+    """What one victim says, the other one hears."""
+
+    def __init__(self, first=b""):
+        super().__init__()
+        self._first = first
+
+    def prepare(self, old):
+        if self._first:
+            old.ask(self._first)
+        return lambda: old.connected
+
+    def check(self, old, new):
+        if self._first:
+            new.ask(self._first)
+        words = [(speaker, hearer, b"word%09d" % next(_numbers)) for speaker, hearer in ((old, new), (new, old))]
+        for speaker, _, word in words:
+            speaker.keep_alive = word + b"\n"  # again and again: nobody hears what was said before he came
+
+        def done():
+            if not all(word in hearer.received for _, hearer, word in words):
+                return False
+            old.keep_alive = new.keep_alive = b""
+            return True
+        return done
+
+
+class Greeted(Answered):
+    """Speaks first, to each that comes: only a new victim is served."""
+
+    def __init__(self, size):
+        super().__init__()
+        self._size = size
+
+    def prepare(self, old):
+        old.pauses_at = self._size  # or it would be told for ever
+        return lambda: old.connected
+
+    def check(self, old, new):
+        new.pauses_at = self._size
+        return lambda: new.count >= self._size
+
+
+class Swallowed(Answered):
+    """Takes everything and says nothing; served when the end is answered by an end."""
+
+    def __init__(self, says=b"x"):
+        super().__init__()
+        self._says = says
+
+    def prepare(self, old):
+        return lambda: old.connected
+
+    def _ask(self, victim):
+        victim.ask(self._says, then_end=True)
+        return lambda: victim.finished
+
+
+class AnsweredAtTheEnd(Swallowed):
+    """Answers when the question is over."""
+
+    def _ask(self, victim):
+        word = b"word%09d" % next(_numbers)
+        victim.ask(word, then_end=True)
+        return lambda: word in victim.received
+
+
+class Downloaded:
+    """A file over HTTP; the old victim has read a part of it when the crowd comes."""
+
+    request = b"GET / HTTP/1.1\r\nHost: victim\r\n\r\n"
+
+    def prepare(self, old):
+        old.pauses_at = 100_000
+        old.ask(self.request)
+        return lambda: old.count >= old.pauses_at
+
+    def check(self, old, new):
+        old.pauses_at = None
+        old.want(IN)
+        new.ask(self.request)
+        return lambda: old.count > FILE_SIZE and new.count > FILE_SIZE
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Target:
+    name: str
+    program: str
+    arguments: tuple = ()
+    protocol: object = dataclasses.field(default_factory=Answered)
+    opening: bytes = b""  # gets the server going
+    flood: bytes = b"x" * 16384  # what can be sent for ever
+    budget: int = 16 * MIB  # bytes that one client of the crowd sends at most
+    crowd_budget: int = 0  # bytes that all of them send at most; 0: no limit
+    memory: int = 96 * KIB  # bytes that one client may cost
+    descriptors: int = 1
+    base_memory: int = 40 * MIB  # the pool of receive buffers, and what malloc keeps
+    proxy: bool = False
+    local: bool = False
+    datagram: bool = False
+    grace: float = 0.0  # seconds the server takes to end, by design
+    keep_alive: bytes = b""  # what the old victim says again and again
+    shows_out: bool = False  # clients that do nothing, after a second
+    drops: bool = False  # a member that is far behind, which a victim can be in a flood: then it comes again
+
+    def command(self, case):
+        at = [] if self.local else ["--port", "0"]
+        known = {"FILE": case.file, "DIRECTORY": case.directory, "SOCKET": case.socket, "FAR": case.far_end}
+        words = [str(known.get(word, word)) for word in self.arguments]
+        return [os.path.join(case.options.examples, self.program), *words, *at, "--backend", case.backend]
+
+
+def _echo(name, **more):
+    return Target(name, name, **more)
+
+
+def examples():
+    line = b"y" * 900 + b"\n"
+    return [
+        _echo("echo_server"),
+        # A member that does not read costs its queue, which has a limit.
+        _echo("chat_server", protocol=Told(), flood=line, crowd_budget=MIB, memory=1200 * KIB,
+              drops=True),
+        _echo("line_chat", protocol=Told(b"victim\n"), opening=b"member\n", flood=line, crowd_budget=MIB,
+              memory=400 * KIB, drops=True),
+        _echo("file_send", arguments=("FILE",), protocol=Downloaded(), opening=Downloaded.request,
+              budget=64 * KIB),
+        # Each has a connection on the other side, and a pipe for each direction.
+        _echo("port_forward", arguments=("--to", "FAR"), proxy=True, descriptors=6, memory=160 * KIB),
+        _echo("graceful_shutdown", grace=2.0),
+        _echo("task_dump", protocol=Replied(b"what?", b"dump or block?\n"), flood=b"what?" * 1000,
+              budget=64 * KIB),
+        _echo("udp_echo", datagram=True),
+        _echo("descriptor_passing", arguments=("serve", "DIRECTORY", "SOCKET"), local=True, descriptors=2,
+              protocol=Replied(b"file\n", b"here it is\n"), opening=b"file\n", flood=b"file\n" * 1000),
+    ]
+
+
+class Idiom(Target):
+    """One of idioms.cpp."""
+
+    def command(self, case):
+        return [case.options.idioms, self.name.partition(":")[2].partition("/")[0], "--port", "0", "--upstream",
+                case.far_end, *self.arguments, "--backend", case.backend]
+
+
+def idioms():
+    line = b"y" * 900 + b"\n"
+    lines = {"protocol": Answered(after=b"\n"), "flood": line}
+    proxy = {"proxy": True, "descriptors": 6, "memory": 160 * KIB}
+    asks = {"proxy": True, "descriptors": 3}
+    small_pool = ("--receive-pool", str(64 * KIB))
+    known = [
+        ("readme", {}),
+        # Fewer buffers than clients, so that a small crowd can hold all of them.
+        ("readme/small-pool", {"arguments": small_pool}),
+        ("ask", {**asks, "protocol": Greeted(4)}),
+        ("ask-briefly", {**asks, "protocol": Greeted(4)}),
+        ("together", {**asks, "descriptors": 8, "protocol": Greeted(5)}),
+        ("run-on", {"protocol": Greeted(19)}),
+        ("or-return", {}),
+        ("or-return/small-pool", {"arguments": small_pool}),
+        ("timeout", {}),
+        ("idle", {}),
+        ("idle-1s", {"keep_alive": b".", "shows_out": True}),
+        ("idle-1s/small-pool", {"arguments": small_pool, "keep_alive": b".", "shows_out": True}),
+        ("polite", {"grace": 1.0}),
+        ("loop", {**proxy, "protocol": Swallowed(FarEnd.SWALLOW), "opening": FarEnd.SWALLOW}),
+        ("patiently", {}),
+        ("lines", lines),
+        ("messages", {"protocol": Answered(b"PUT 13\r\n"), "opening": b"PUT 900000\r\n", "memory": 2 * MIB}),
+        ("read-until", {"protocol": Answered(after=b"\r\n\r\n"), "flood": b"z" * 900 + b"\r\n\r\n"}),
+        ("split", {"protocol": Greeted(13), "crowd_budget": 64 * MIB}),
+        ("any", {"protocol": Greeted(11), "crowd_budget": 64 * MIB}),
+        ("counting", {}),
+        ("broadcast", {"protocol": Told(), "flood": line, "crowd_budget": MIB // 2, "memory": 17 * MIB, "drops": True}),
+        ("frames", {"protocol": Greeted(MIB), "memory": 400 * KIB}),
+        ("queued", {}),
+        ("goodbye", {"protocol": Greeted(8), "grace": 5.0}),
+        ("copy", {"descriptors": 3, "memory": 160 * KIB}),
+        ("copy-to-local", {"descriptors": 5, "protocol": Swallowed(), "crowd_budget": 64 * MIB}),
+        ("proxy", proxy),
+        ("send-file", {"protocol": Greeted(200_000), "descriptors": 2}),
+        ("read-all", {"protocol": AnsweredAtTheEnd(), "budget": 128 * KIB, "memory": 400 * KIB}),
+        ("digits", {"protocol": Replied(b"7", b"8"), "flood": b"1" * 4096, "budget": 4096}),
+        ("named", {}),
+        ("mutex", {"protocol": Replied(b"a line\n", b"deposited\n"), "flood": line, "budget": 32 * KIB}),
+        ("semaphore", lines),
+        ("questions", lines),
+        ("letters", lines),
+        ("handed-over", {"protocol": Greeted(12)}),
+        ("readiness", {}),
+    ]
+    return [Idiom("page:" + name, "", **more) for name, more in known]
+
+
+# What CI runs: each kind of trouble that a server has met, and each example, in half a minute.
+SHORT = [
+    ("echo_server", "storm"),
+    ("echo_server", "urgent"),
+    ("echo_server", "resets-in-the-middle"),
+    ("chat_server", "never-reads"),
+    ("chat_server", "closes-unread"),
+    ("line_chat", "reads-slowly"),
+    ("file_send", "leaves-in-the-middle"),
+    ("file_send", "never-reads"),
+    ("port_forward", "far-end-leaves"),
+    ("port_forward", "far-end-resets"),
+    ("port_forward", "resets-in-the-middle"),
+    ("graceful_shutdown", "half-closes-after-sending"),
+    ("task_dump", "garbage"),
+    ("udp_echo", "datagrams-and-gone"),
+    ("descriptor_passing", "sends-descriptors"),
+    ("descriptor_passing", "never-reads"),
+    ("page:readme/small-pool", "never-reads"),
+    ("page:readme/small-pool", "reads-slowly"),
+    ("page:or-return/small-pool", "never-reads"),
+    ("page:idle-1s/small-pool", "never-reads"),
+    ("page:lines", "sends-slowly"),
+    ("page:split", "half-closes-at-once"),
+    ("page:queued", "never-reads"),
+    ("page:frames", "asks-and-leaves"),
+    ("page:proxy", "urgent"),
+    ("page:send-file", "leaves-in-the-middle"),
+    ("page:readiness", "closes-unread"),
+    ("page:handed-over", "silent"),
+]
