@@ -225,8 +225,13 @@ void uring_backend::give_back_ahead(io_record& record) noexcept {
 
 bool uring_backend::at_end(operation& op) noexcept {
     io_record& record = *op.record;
+    // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
+    // they are still in the socket.
+    const bool in_the_socket = record.readable && !record.listening;
     record.readable = false;
-    if (record.end == 0) return op.stopped == stop_reason::deadline && attempt_last(op);
+    if (record.end == 0) {
+        return (in_the_socket || op.stopped == stop_reason::deadline) && attempt_last(op);
+    }
     op.error = record.end;
     if (record.end == end_of_stream_error) {
         record.readable = true; // and stays the end

@@ -385,6 +385,33 @@ TEST_P(copy_after_much_test, bytes_behind_an_urgent_one_are_not_left_behind) {
     }
 }
 
+TEST_P(copy_after_much_test, the_loop_sleeps_while_nothing_moves) {
+    const auto expect_sleep = [&](const char* when) -> task<> {
+        co_await turns(10); // what is under way
+        const auto before = loop().metrics().turns;
+        EXPECT_TRUE(co_await async_sleep(30ms));
+        EXPECT_LT(loop().metrics().turns - before, 10U) << when;
+    };
+    during([&](copy_handle& copying) -> task<> {
+        co_await expect_sleep("after much");
+        co_await pass_on(source_, sink_, 3);
+        co_await expect_sleep("after little");
+        co_await pass_on(source_, sink_, much);
+        source_.send("!", MSG_OOB);
+        co_await expect_sleep("at an urgent byte");
+        for (int round = 0; round < 50; ++round) {
+            source_.send_until_full(noise(much));
+            co_await turns(20);
+        }
+        co_await expect_sleep("with bytes unread and a sink that is full");
+        while (readable_at(sink_) != 0)
+            co_await turns(20);
+        co_await expect_sleep("after it was full");
+        copying.request_stop();
+        static_cast<void>(co_await copying);
+    });
+}
+
 TEST_P(copy_after_much_test, a_stop_loses_nothing) {
     during([&](copy_handle& copying) -> task<> {
         copying.request_stop();
