@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include <cxxabi.h>
@@ -35,6 +36,18 @@ void append_sites(const promise_base& innermost, std::vector<std::source_locatio
 }
 
 namespace {
+
+void append_site(std::string& text, const char* what, const std::source_location& site) {
+    text += what;
+    if (site.line() == 0) {
+        text += "an unknown place\n";
+        return;
+    }
+    text += site.file_name();
+    text += ':';
+    text += std::to_string(site.line());
+    text += '\n';
+}
 
 /// What one suspension, or one set of children, shows.
 class parts final : public inspector {
@@ -111,15 +124,7 @@ private:
         append_sites(caller.promise(), sites_);
         for (const std::source_location& site : sites_) {
             indent(depth + 1);
-            text_ += "at ";
-            if (site.line() == 0) {
-                text_ += "an unknown place\n";
-                continue;
-            }
-            text_ += site.file_name();
-            text_ += ':';
-            text_ += std::to_string(site.line());
-            text_ += '\n';
+            append_site(text_, "at ", site);
         }
     }
 
@@ -136,6 +141,111 @@ void run_queue::describe_tasks(std::string& text) {
         // The others hang below their parents.
         if (!each.over && each.inner.enclosing == &top) printer.print(each, 0);
     });
+}
+
+// --- contract violations -------------------------------------------------------------------------
+
+namespace {
+
+/// The coroutine whose await is to blame.
+struct blamed {
+    std::coroutine_handle<> caller;
+    const scope* within = nullptr;
+    bool suspended = false; // its site is noted
+};
+constinit thread_local blamed to_blame{};
+
+/// The promise of the coroutine that awaits in `within`; null if that may be somebody else's.
+const promise_base* promise_of(std::coroutine_handle<> caller, const scope& within) {
+    if (!caller || &within == &within.queue->top) return nullptr;
+    return &std::coroutine_handle<promise_base>::from_address(caller.address()).promise();
+}
+
+void append_task(std::string& text, const chain& task) {
+    text += "    in task #";
+    text += std::to_string(task.number);
+    if (task.name) (text += ' ') += task.name.get();
+    text += '\n';
+}
+
+/// What is known of the coroutine that runs is where the first one of its task waited last.
+void append_running(std::string& text, const scope& within) {
+    const chain* const task = owner_of(within);
+    if (task == nullptr) return;
+    append_task(text, *task);
+    const promise_base* const first = task->first();
+    if (first != nullptr && first->where_.line() != 0) {
+        append_site(text, "    last seen at ", first->where_);
+    }
+}
+
+/// The sites of a coroutine that awaits, of those that await it, and of what these are a part of.
+void append_awaiting(std::string& text, std::coroutine_handle<> caller, const scope* within,
+                     bool suspended) {
+    std::string sites;
+    const char* what = suspended ? "    at " : "    after ";
+    const chain* task = nullptr;
+    while (const promise_base* const innermost = promise_of(caller, *within)) {
+        std::vector<std::source_location> found;
+        append_sites(*innermost, found);
+        for (const std::source_location& site : found)
+            append_site(sites, std::exchange(what, "    at "), site);
+        task = owner_of(*within);
+        // An arm of when_all(), say, has no number of its own.
+        if (task == nullptr || task->number != 0) break;
+        within = task->inner.enclosing;
+        if (within->current == nullptr) break;
+        caller = within->current->caller();
+    }
+    if (task != nullptr) append_task(text, *task);
+    text += sites;
+}
+
+/// A coroutine that belongs to no task, so that the queue can go on with it.
+struct complaint {
+    struct promise_type {
+        complaint get_return_object() noexcept {
+            return {std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        static std::suspend_always initial_suspend() noexcept { return {}; }
+        static std::suspend_always final_suspend() noexcept { return {}; }
+        static void return_void() noexcept {}
+        static void unhandled_exception() noexcept { std::abort(); }
+    };
+    std::coroutine_handle<promise_type> frame;
+};
+complaint complain(const char* message, std::source_location where) {
+    contract_violation(where.file_name(), static_cast<int>(where.line()), nullptr, message);
+    co_return;
+}
+
+} // namespace
+
+bool misused(std::coroutine_handle<> caller, scope& within, const char* message,
+             std::source_location where) noexcept {
+    to_blame = {.caller = caller, .within = &within, .suspended = false};
+    within.queue->continue_with(complain(message, where).frame);
+    to_blame.suspended = true; // it will be by the time the queue goes on
+    return true;
+}
+
+void tell_task() noexcept {
+    const run_queue* const queue = run_queue::current();
+    if (queue == nullptr) return;
+    try {
+        std::string text;
+        const scope& here = *queue->here;
+        if (to_blame.within != nullptr) {
+            append_awaiting(text, to_blame.caller, to_blame.within, to_blame.suspended);
+        } else if (here.current != nullptr) {
+            append_awaiting(text, here.current->caller(), &here, true);
+        } else {
+            append_running(text, here);
+        }
+        std::fputs(text.c_str(), stderr);
+    } catch (...) {
+        std::fputs("    (no memory to say in which task)\n", stderr);
+    }
 }
 
 } // namespace detail

@@ -28,6 +28,7 @@ void scope::hand_over() noexcept {
 run_queue::run_queue() noexcept {
     top.queue = this;
     here = &top;
+    on_contract_violation(tell_task);
 }
 
 run_queue::~run_queue() {

@@ -163,8 +163,8 @@ result<> group_core::outcome() {
 
 bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
     if (group_->ended()) return false;
-    SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
     suspend(caller, within);
+    SIMPLENET_EXPECTS(group_->joiner == nullptr, "one join() of a task_group at a time");
     if (!within.queue->tolerate_refusal(within)) return true;
     group_->joiner = this;
     waiting_ = true;

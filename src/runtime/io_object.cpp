@@ -53,7 +53,9 @@ void io_object::drop() noexcept {
 }
 
 bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
-    SIMPLENET_EXPECTS(record_ != nullptr, "closed() of a socket that was moved from");
+    if (record_ == nullptr) {
+        return misused(caller, within, "closed() of a socket that was moved from");
+    }
     if (within.stopped()) {
         suspend(caller, within);
         stopped_ = within.reason;

@@ -111,12 +111,33 @@ inline bool operation::attempt_write(io_record& of) noexcept {
     return of.driver->attempt_write(*this);
 }
 
+// The starts keep no registers for these two: the first has their parameters, the second none.
+
+bool operation::moved_from(std::coroutine_handle<> caller, scope& within) noexcept {
+    caller_ = caller;
+    within_ = &within;
+    return misused_at_start();
+}
+
+bool operation::misused_at_start() noexcept {
+    const char* what = "a second write on a stream that has one in flight";
+    if (record == nullptr) {
+        what = "an operation on a socket that was moved from";
+    } else if (record->home != within_->queue) {
+        what = "a socket belongs to the loop that used it first: release() it there";
+    } else if (is_read(kind)) {
+        what = "a second read on a stream that has one in flight";
+    }
+    return misused(caller_, *within_, what);
+}
+
 // Each start is two functions. The first has what nearly every operation is, and nothing else, so
 // that it needs neither branches nor saved registers for the rest: a read of what is not there yet,
 // and a write of one buffer that is over with its send(2). The second can do everything.
 
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
-    SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
     io_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || of.readable || !of.receiving || of.idle ||
         of.reader != nullptr) {
@@ -139,7 +160,8 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
     if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
+    if (of.reader != nullptr) [[unlikely]]
+        return misused_at_start();
     of.home->touch(of); // something moves now, or it begins to wait
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
@@ -159,7 +181,8 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
 }
 
 bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
-    SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
     io_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
         of.idle || buffers != nullptr || size == 0 || !within.queue->take_inline_turn()) {
@@ -185,7 +208,8 @@ bool operation::go_on_writing(ssize_t count) noexcept {
 }
 
 bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
-    SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
     io_record& of = *record;
     caller_ = caller;
     within_ = &within;
@@ -195,7 +219,8 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
     if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
-    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
+    if (of.writer != nullptr) [[unlikely]]
+        return misused_at_start();
     if (of.writable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.writer, within);
@@ -273,8 +298,8 @@ bool operation::cannot_start(scope& within) noexcept {
     } else if (of.closing || of.fd < 0) {
         error = EBADF;
     } else {
-        SIMPLENET_EXPECTS(of.home == nullptr,
-                          "a socket belongs to the loop that used it first: release() it there");
+        if (of.home != nullptr) [[unlikely]]
+            return misused_at_start();
         static_cast<loop*>(within.queue)->bind(of);
         return false;
     }

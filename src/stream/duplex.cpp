@@ -90,7 +90,9 @@ struct duplex_link {
 };
 
 bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
-    SIMPLENET_EXPECTS(pipe_ != nullptr, "an operation on a stream that was moved from");
+    if (pipe_ == nullptr) {
+        return misused(caller, within, "an operation on a stream that was moved from");
+    }
     duplex_pipe& pipe = *pipe_;
     const bool reads = is_read(kind_);
     caller_ = caller;
@@ -107,8 +109,9 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->refuse(*this, within);
         return true;
     }
-    SIMPLENET_EXPECTS((reads ? pipe.reader : pipe.writer) == nullptr,
-                      "a second read or write on a stream that has one in flight");
+    if ((reads ? pipe.reader : pipe.writer) != nullptr) {
+        return misused(caller, within, "a second read or write on a stream that has one in flight");
+    }
     if (!within.queue->take_inline_turn()) {
         enter(state::queued, within);
         within.queue->push(*this);

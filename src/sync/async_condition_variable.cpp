@@ -4,8 +4,10 @@ namespace simplenet::inline v0 {
 namespace detail {
 
 bool condition_waiter::start(std::coroutine_handle<> caller, scope& within) {
-    SIMPLENET_EXPECTS(guard_->owns_lock(),
-                      "async_condition_variable::wait() needs a guard that owns its lock");
+    if (!guard_->owns_lock()) {
+        return misused(caller, within,
+                       "async_condition_variable::wait() needs a guard that owns its lock");
+    }
     if (refused(caller, within)) return true;
     if (holds()) return ended_at_once(caller, within);
     suspend(caller, within);

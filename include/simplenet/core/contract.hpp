@@ -6,9 +6,14 @@
 
 namespace simplenet::inline v0::detail {
 
-/// Prints file, line, the broken expression and `message` to standard error, then aborts.
+/// Prints file, line, `message` and, unless it is null, the broken expression to standard error,
+/// then aborts.
 [[noreturn]] void contract_violation(const char* file, int line, const char* expression,
                                      const char* message) noexcept;
+
+/// `tell` prints what else is known about a violation on the calling thread: of coroutines, which
+/// are a layer above this one. Any thread.
+void on_contract_violation(void (*tell)() noexcept) noexcept;
 
 } // namespace simplenet::inline v0::detail
 

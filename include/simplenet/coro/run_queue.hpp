@@ -242,6 +242,10 @@ private:
 /// The chain whose coroutines run in `within`; null for the top of a queue.
 [[nodiscard]] chain* owner_of(const scope& within) noexcept;
 
+/// Prints to standard error which task runs on this thread, and where it awaits: for contract
+/// violations.
+void tell_task() noexcept;
+
 /// Called with an exception that nobody can receive any more.
 using unhandled_hook = void (*)(std::exception_ptr);
 

@@ -204,6 +204,14 @@ template <class Promise>
     return innermost_scope(caller);
 }
 
+/// `caller` broke the contract of what it awaits: stops the program with a message that says where
+/// it awaits, and in which task.
+///
+/// An operation notes that place only when it has to wait, and after its start. So this returns
+/// true, as for a wait, and the program stops before the queue runs anything else.
+bool misused(std::coroutine_handle<> caller, scope& within, const char* message,
+             std::source_location where = std::source_location::current()) noexcept;
+
 /// Calls `awaited.await_suspend(caller)` for an await that stands elsewhere.
 template <class Awaiter, class Promise>
 decltype(auto) await_suspend_at(Awaiter& awaited, std::coroutine_handle<Promise> caller,

@@ -147,6 +147,10 @@ protected:
     void attempted(io_record& of, bool over, std::size_t before) noexcept;
 
 private:
+    // Of the starts: see misused().
+    [[gnu::cold, gnu::noinline]] bool moved_from(std::coroutine_handle<> caller,
+                                                 scope& within) noexcept;
+    [[gnu::cold, gnu::noinline]] bool misused_at_start() noexcept;
     bool cannot_start(scope& within) noexcept;
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
     bool wait_for_room(io_record& of) noexcept;

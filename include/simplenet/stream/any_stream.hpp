@@ -215,7 +215,9 @@ public:
         return start(caller, scope_of(caller, at));
     }
     bool start(std::coroutine_handle<> caller, scope& within) {
-        SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");
+        if (model_ == nullptr) {
+            return misused(caller, within, "an operation on a stream that was moved from");
+        }
         if (reads_) {
             model_->read_some(place_, into_);
         } else {

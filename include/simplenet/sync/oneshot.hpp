@@ -160,8 +160,8 @@ public:
         if (oneshot_->over_) {
             return this->ended_at_once(caller, within, detail::wait_end::no_more);
         }
-        SIMPLENET_EXPECTS(oneshot_->receiver_.empty(), "one receive() of a oneshot at a time");
         this->suspend(caller, within);
+        SIMPLENET_EXPECTS(oneshot_->receiver_.empty(), "one receive() of a oneshot at a time");
         oneshot_->receiver_.push_back(*this);
         return true;
     }
