@@ -25,12 +25,9 @@ task<> serve(tcp_stream client) {
     }
 }
 
-task<result<>> accept_clients(tcp_listener& listener, task_group& clients) {
-    for (;;) {
-        auto client = co_await listener.accept();
-        if (!client) co_return fail(client);
+task<> accept_clients(tcp_listener& listener, task_group& clients) {
+    while (auto client = co_await listener.accept())
         clients.spawn(serve(*std::move(client)));
-    }
 }
 
 //! [signals]
@@ -46,12 +43,12 @@ task<> first_signal(signal_set signals) {
 //! [shutdown]
 task<> serve_until_signal(tcp_listener listener, signal_set signals) {
     task_group clients;
-    auto accepting = spawn(accept_clients(listener, clients));
+    clients.spawn(accept_clients(listener, clients));
     co_await first_signal(std::move(signals));
 
     // No more guests: whoever connects from here on is refused by the kernel.
     listener.close();
-    (void)co_await accepting;
+    (void)co_await listener.closed(); // accept_clients() has ended
 
     // The limit stops the join, and with it every client that is left; all of them are joined.
     std::cout << "waiting for " << clients.size() << " clients" << std::endl;

@@ -55,20 +55,22 @@ task<result<>> find_primes(int limit) {
     channel<int> primes{8};
     auto printer = spawn(print(primes));
 
-    task_group producers;
-    producers.spawn(produce(numbers, 1, limit / 2));
-    producers.spawn(produce(numbers, limit / 2 + 1, limit));
-    task_group consumers;
-    for (int each = 0; each < 3; ++each)
-        consumers.spawn(consume(numbers, primes));
-
-    // Who has nothing more to say closes: what was sent before is still received.
-    const auto produced = co_await producers.join();
-    numbers.close();
-    const auto consumed = co_await consumers.join();
+    // The consumers are around the producers: whatever fails stops and joins all of them.
+    const auto ended = co_await with_group([&](task_group& consumers) -> task<result<>> {
+        for (int each = 0; each < 3; ++each)
+            consumers.spawn(consume(numbers, primes));
+        const auto produced = co_await with_group([&](task_group& producers) -> task<> {
+            producers.spawn(produce(numbers, 1, limit / 2));
+            producers.spawn(produce(numbers, limit / 2 + 1, limit));
+            co_return;
+        });
+        // Who has nothing more to say closes: what was sent before is still received.
+        numbers.close();
+        co_return produced;
+    });
     primes.close();
     co_await printer;
-    co_return produced ? consumed : produced;
+    co_return ended;
 }
 //! [all]
 

@@ -27,14 +27,18 @@ void group_child_base::finished() noexcept {
 }
 
 void group_child_base::abandon() noexcept {
-    if (state_ != state::ended) {
-        over = true;
-        inner.current = nullptr; // see run_queue::destroy_chains()
-        inner.queue->chain_ended();
-        destroy_frame();
-        group_->forget(*this);
-    }
+    if (state_ != state::ended) drop();
     delete this;
+}
+
+/// Ends it where it is.
+void group_child_base::drop() noexcept {
+    over = true;
+    state_ = state::ended;
+    inner.current = nullptr; // see run_queue::destroy_chains()
+    inner.queue->chain_ended();
+    destroy_frame();
+    group_->forget(*this);
 }
 
 group_core::group_core(scope& within, group_options options) noexcept
@@ -56,8 +60,22 @@ group_core::~group_core() {
             }
         }
     }
+    if (size_ != 0 && std::uncaught_exceptions() != 0) drop_unstarted();
     report();
-    SIMPLENET_EXPECTS(size_ == 0, "a task_group was destroyed with children alive: join it first");
+    SIMPLENET_EXPECTS(size_ == 0,
+                      "a task_group was destroyed with children alive: join it first; where an "
+                      "exception may come before the join, use with_group()");
+}
+
+/// The children that have not begun end here, newest first, while what they refer to is there.
+void group_core::drop_unstarted() noexcept {
+    while (!queued_.empty()) {
+        group_child_base& child = queued_.back();
+        child.drop();
+        delete &child;
+    }
+    while (!children_.empty() && children_.back().state_ == group_child_base::state::ready)
+        children_.back().drop(); // the ready list, or the end of the loop, frees it
 }
 
 void group_core::add(group_child_base& child, bool counted) noexcept {
@@ -134,6 +152,11 @@ void group_core::note_outcome(const group_child_base& child) noexcept {
     if (failed()) return;
     exception_ = std::move(exception);
     if (error) error_ = outcome->error();
+    stop(stop_reason::canceled);
+}
+
+void group_core::fail_with(std::exception_ptr exception) noexcept {
+    if (!failed()) exception_ = std::move(exception);
     stop(stop_reason::canceled);
 }
 

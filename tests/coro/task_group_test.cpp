@@ -402,6 +402,66 @@ TEST(task_group_death_test, destroying_it_with_live_children_is_a_contract_viola
     EXPECT_DEATH(forget_to_join(), "join it first");
 }
 
+// A second spawn that failed for want of memory used to end the program.
+TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_not_begun) {
+    manual_queue queue;
+    std::vector<int> log;
+    int started = 0;
+    auto child = [&](witness) -> task<> {
+        ++started;
+        co_return;
+    };
+    auto spawner = [&]() -> task<> {
+        const witness before{log, 1};
+        task_group group;
+        group.spawn(child(witness{log, 3}));
+        group.spawn([&, held = witness{log, 2}]() -> task<> { return child(witness{log, 4}); });
+        throw std::runtime_error{"between spawn and join"};
+        co_return;
+    };
+
+    EXPECT_THROW(queue.run(spawner), std::runtime_error);
+
+    EXPECT_THAT(log, ElementsAre(4, 2, 3, 1)) << "newest first, and before what they may refer to";
+    EXPECT_EQ(started, 0);
+    EXPECT_EQ(queue.live(), 0U);
+}
+
+TEST(task_group_test, an_exception_at_the_end_of_the_loop_destroys_children_that_cannot_begin) {
+    std::vector<int> log;
+    {
+        manual_queue queue;
+        gate door;
+        queue.spawn([&]() -> task<> {
+            (void)co_await door.wait();
+            try {
+                task_group group;
+                for (int each = 0; each < 3; ++each)
+                    group.spawn([](witness) -> task<> { co_return; }, witness{log, each});
+                throw std::runtime_error{"between spawn and join"};
+            } catch (const std::runtime_error&) {
+                log.push_back(9);
+            }
+        });
+        queue.turn_until_idle();
+    }
+    EXPECT_THAT(log, ElementsAre(2, 1, 0, 9));
+}
+
+TEST(task_group_death_test, an_exception_cannot_join_children_that_have_begun) {
+    auto fail_late = [] {
+        manual_queue queue;
+        gate door;
+        queue.run([&]() -> task<> {
+            task_group group;
+            group.spawn(wait_at(door));
+            co_await yield();
+            throw std::runtime_error{"between spawn and join"};
+        });
+    };
+    EXPECT_DEATH(fail_late(), "where an exception may come before the join, use with_group");
+}
+
 TEST(task_group_death_test, two_joins_at_a_time_are_a_contract_violation) {
     auto join_twice = [] {
         manual_queue queue;
@@ -490,6 +550,27 @@ TEST(with_group_test, an_exception_of_the_body_stops_and_joins_the_children) {
     }),
                  std::runtime_error);
     EXPECT_TRUE(ended);
+}
+
+// It used to end the program: the body threw where no child could be joined.
+TEST(with_group_test, a_body_that_is_no_coroutine_may_throw_after_it_has_spawned) {
+    manual_queue queue;
+    gate door;
+    bool ended = false;
+    auto child = [&]() -> task<> {
+        (void)co_await door.wait();
+        ended = true;
+    };
+    auto body = [&](task_group& group) -> task<> {
+        group.spawn(child);
+        if (!ended) throw std::runtime_error{"body"};
+        return nothing();
+    };
+
+    EXPECT_THROW((void)queue.run(with_group(body)), std::runtime_error);
+
+    EXPECT_TRUE(ended) << "it was stopped and joined";
+    EXPECT_EQ(door.refusals, 1);
 }
 
 TEST(with_group_test, an_exception_of_a_child_is_rethrown) {

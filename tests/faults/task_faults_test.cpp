@@ -141,6 +141,52 @@ TEST_P(task_faults_test, group_with_a_limit) {
     fail_everywhere<grouping>();
 }
 
+/// The body throws where it stands, perhaps after it has spawned.
+class grouping_without_a_coroutine : public fault_scenario {
+    static task<> child(int& sum, int value) {
+        co_await yield();
+        sum += value;
+    }
+    static task<> rest(int& sum) {
+        ++sum;
+        co_return;
+    }
+    task<result<std::string>> play() override {
+        int sum = 0;
+        auto body = [&sum](task_group& children) -> task<> {
+            children.spawn(child(sum, 1));
+            children.spawn(child, std::ref(sum), 2);
+            return rest(sum);
+        };
+        co_await or_return(co_await with_group(body));
+        co_return std::to_string(sum);
+    }
+};
+TEST_P(task_faults_test, group_whose_body_is_no_coroutine) {
+    fail_everywhere<grouping_without_a_coroutine>();
+}
+
+/// Whatever fails between the first spawn and the join.
+class grouping_by_hand : public fault_scenario {
+    static task<> child(int& sum, std::string text) {
+        co_await yield();
+        sum += static_cast<int>(text.size());
+    }
+    task<result<std::string>> play() override {
+        int sum = 0;
+        task_group children;
+        for (std::size_t each = 1; each <= 3; ++each) {
+            children.spawn(child(sum, std::string(64 * each, 'x')));
+            children.spawn(child, std::ref(sum), std::string(100 * each, 'x'));
+        }
+        co_await or_return(co_await children.join());
+        co_return std::to_string(sum);
+    }
+};
+TEST_P(task_faults_test, group_joined_by_hand) {
+    fail_everywhere<grouping_by_hand>();
+}
+
 class asking_another_loop : public fault_scenario {
     static task<int> answer() {
         co_await yield();

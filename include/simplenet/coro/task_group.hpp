@@ -50,12 +50,15 @@ protected:
     explicit group_child_base(group_core& group) noexcept;
 
     virtual void start() noexcept = 0;
+    /// And the callable that the coroutine came from.
     virtual void destroy_frame() noexcept = 0;
     virtual std::exception_ptr exception() const noexcept = 0;
     virtual const result<>* outcome() const noexcept = 0; // null for task<>
 
 private:
     enum class state : std::uint8_t { ready, running, ended };
+
+    void drop() noexcept;
 
     group_core* group_; // valid until ended
     state state_ = state::ready;
@@ -72,6 +75,8 @@ public:
 
     void add(group_child_base& child, bool counted) noexcept;
     void stop(stop_reason reason) noexcept;
+    /// As if a child had ended so.
+    void fail_with(std::exception_ptr exception) noexcept;
 
     void on_stop(stop_reason reason) noexcept override { stop_from_outside(reason); }
     void on_move(scope& enclosing) noexcept override;
@@ -97,6 +102,7 @@ private:
     void report() noexcept;
     void forget(group_child_base& child) noexcept;
     void start_next() noexcept;
+    void drop_unstarted() noexcept;
 
     scope* within_; // null once the loop is gone
     std::size_t limit_;
@@ -122,9 +128,11 @@ public:
 
     [[nodiscard]] const promise_base* first() const noexcept override { return frame_.first(); }
 
+protected:
+    void destroy_frame() noexcept override { frame_.destroy(); }
+
 private:
     void start() noexcept override { frame_.start(*this); }
-    void destroy_frame() noexcept override { frame_.destroy(); }
     std::exception_ptr exception() const noexcept override { return frame_.promise().exception(); }
     const result<>* outcome() const noexcept override {
         if constexpr (std::is_void_v<T>) {
@@ -140,12 +148,18 @@ private:
 /// A child that holds the callable whose captures the coroutine uses.
 // The call is the first base: made before the frame, destroyed after it.
 template <class T, class Call>
-class calling_group_child final : Call, public group_child<T> {
+class calling_group_child final : call_slot<Call>, public group_child<T> {
 public:
     template <class Function, class... Args>
     explicit calling_group_child(group_core& group, Function&& function, Args&&... arguments)
-        : Call{std::forward<Function>(function), {std::forward<Args>(arguments)...}}
-        , group_child<T>{group, static_cast<Call&>(*this)()} {}
+        : call_slot<Call>{std::forward<Function>(function), std::forward<Args>(arguments)...}
+        , group_child<T>{group, this->call()} {}
+
+private:
+    void destroy_frame() noexcept override {
+        group_child<T>::destroy_frame();
+        call_slot<Call>::drop();
+    }
 };
 
 /// Awaitable of task_group::join(); the contract is documented there.
@@ -190,7 +204,12 @@ inline namespace runtime {
 /// error that only repeats the stop of the group is no failure. An exception that no join() has
 /// rethrown when the group is destroyed goes to the loop's `on_unhandled`. Loop thread only.
 ///
-/// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive.
+/// An exception that destroys the group before the join also destroys the children that have not
+/// begun. One that has begun cannot be joined by a destructor, so the precondition is violated
+/// then: with_group() has no such gap.
+///
+/// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive, but for
+///      children that an exception destroys with it.
 ///
 /// @par Example
 /// @snippet chat_server.cpp serve
@@ -281,6 +300,9 @@ struct group_access {
     static void add_body(task_group& group, task<T> work) {
         group.core_.add(*new group_child<T>{group.core_, std::move(work)}, false);
     }
+    static void fail_with(task_group& group, std::exception_ptr exception) noexcept {
+        group.core_.fail_with(std::move(exception));
+    }
 };
 
 /// The scope of the awaiting coroutine. Never suspends.
@@ -302,7 +324,11 @@ template <class Function>
 task<result<>> run_group(group_options options, Function function) {
     scope& within = co_await own_scope{};
     task_group group = group_access::make(within, options);
-    group_access::add_body(group, function(group));
+    try {
+        group_access::add_body(group, function(group));
+    } catch (...) { // a body that is no coroutine may have spawned by then
+        group_access::fail_with(group, std::current_exception());
+    }
     co_return co_await group.join();
 }
 
