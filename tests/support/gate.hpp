@@ -33,7 +33,8 @@ private:
 };
 
 /// Awaitable of gate::wait().
-class [[nodiscard]] gate::operation final : public detail::suspension {
+class [[nodiscard]] gate::operation final : public detail::suspension,
+                                            public detail::awaited_from_outside<operation> {
 public:
     explicit operation(gate& at) noexcept
         : gate_{&at} {}
@@ -44,7 +45,8 @@ public:
     }
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using detail::awaited_from_outside<operation>::await_suspend;
+    template <detail::own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         detail::scope& within = detail::scope_of(caller);
         suspend(caller, within);

@@ -4,6 +4,7 @@
 // where something could be lost.
 
 #include "backend_test.hpp"
+#include "other_coroutines.hpp"
 #include "resources.hpp"
 
 #include <simplenet/coro/run_queue.hpp>
@@ -65,8 +66,8 @@ private:
 class stop_everywhere_test : public backend_test {
 protected:
     /// Runs `Scenario` once undisturbed, then stops its subject at each of its suspensions: as
-    /// soon as it waits, one turn later, and by the end of the loop. In no case may a frame or
-    /// a descriptor be left over.
+    /// soon as it waits, one turn later, and by the end of the loop; by that also below a coroutine
+    /// of another library. In no case may a frame or a descriptor be left over.
     template <class Scenario>
     void stop_everywhere() {
         const int suspensions = run_once<Scenario>(manner::undisturbed, 0);
@@ -75,7 +76,8 @@ protected:
 
         const resources before = resources::now(); // what the first run opened for good included
         int stops = 0;
-        for (const manner how : {manner::at_once, manner::next_turn, manner::end_of_loop}) {
+        for (const manner how : {manner::at_once, manner::next_turn, manner::end_of_loop,
+                                 manner::end_of_loop_outside}) {
             for (int at = 1; at <= suspensions; ++at) {
                 const ::testing::ScopedTrace where{__FILE__, __LINE__,
                                                    std::string{name_of(how)} + " at suspension " +
@@ -91,7 +93,10 @@ protected:
     }
 
 private:
-    enum class manner { undisturbed, at_once, next_turn, end_of_loop };
+    enum class manner { undisturbed, at_once, next_turn, end_of_loop, end_of_loop_outside };
+    [[nodiscard]] static bool ends_loop(manner how) {
+        return how == manner::end_of_loop || how == manner::end_of_loop_outside;
+    }
     static const char* name_of(manner how) {
         switch (how) {
         case manner::undisturbed:
@@ -102,6 +107,8 @@ private:
             return "stopped one turn later";
         case manner::end_of_loop:
             return "the loop is destroyed";
+        case manner::end_of_loop_outside:
+            return "the loop is destroyed, below a coroutine of another library";
         }
         return "";
     }
@@ -127,7 +134,7 @@ private:
             if (handle == nullptr) return; // the subject was faster
             has_struck = true;
             of->stopped_ = true;
-            if (how == manner::end_of_loop) {
+            if (ends_loop(how)) {
                 of->loop_ends_ = true;
                 loop->stop();
             } else {
@@ -161,7 +168,7 @@ private:
         bool ended = false;
         loop().spawn(conduct(scene, ended));
         const bool in_time = loop().run_for(test_limit);
-        if (!stopper_->has_struck || how != manner::end_of_loop) {
+        if (!stopper_->has_struck || !ends_loop(how)) {
             EXPECT_TRUE(in_time && ended) << "the scenario hangs";
         }
         destroy_loop(); // before the scenario, which its tasks refer to
@@ -171,7 +178,8 @@ private:
     task<> conduct(scenario& scene, bool& ended) {
         auto& queue = detail::run_queue::require_current();
         auto partner = spawn(scene.partner());
-        auto subject = spawn(observed(scene));
+        auto subject = stopper_->how == manner::end_of_loop_outside ? spawn(observed_outside(scene))
+                                                                    : spawn(observed(scene));
         stopper_->queue = &queue;
         stopper_->handle = &subject;
         queue.observer = &*stopper_;
@@ -188,6 +196,7 @@ private:
         stopper_->subject = stopper_->queue->here;
         co_await scene.subject();
     }
+    task<> observed_outside(scenario& scene) { co_await from_outside(observed(scene)); }
     // The end of a loop destroys conduct() in the middle.
     struct handle_guard {
         stopper* of;

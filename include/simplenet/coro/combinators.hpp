@@ -161,7 +161,7 @@ void rethrow_exception_of(const arm<T>& ended) {
 }
 
 template <class... Ts>
-class tuple_of_arms : public arms {
+class tuple_of_arms : public arms, public awaited_from_outside<tuple_of_arms<Ts...>> {
 public:
     template <class... Awaitables>
     explicit tuple_of_arms(std::in_place_t, Awaitables&&... each)
@@ -170,7 +170,8 @@ public:
     ~tuple_of_arms() = default;
 
     static bool await_ready() noexcept { return sizeof...(Ts) == 0; }
-    template <class Promise>
+    using awaited_from_outside<tuple_of_arms>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         start_all(caller, scope_of(caller, at), sizeof...(Ts));
@@ -200,7 +201,7 @@ private:
 };
 
 template <class T>
-class vector_of_arms : public arms {
+class vector_of_arms : public arms, public awaited_from_outside<vector_of_arms<T>> {
 public:
     explicit vector_of_arms(std::vector<task<T>> tasks) {
         arms_.reserve(tasks.size());
@@ -211,7 +212,8 @@ public:
     ~vector_of_arms() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return arms_.empty(); }
-    template <class Promise>
+    using awaited_from_outside<vector_of_arms>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         start_all(caller, scope_of(caller, at), arms_.size());

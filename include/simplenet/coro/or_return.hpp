@@ -84,51 +84,6 @@ private:
     Expected outcome_;
 };
 
-/// Is resumed in the place of a coroutine: what would have gone on there calls a function.
-///
-/// It has the beginning of a frame as both compilers lay it out, and as libstdc++ writes it for its
-/// own noop_coroutine under GCC: how to resume, how to destroy, the promise. So nothing has to be
-/// allocated to look at a result before its coroutine goes on.
-class stand_in {
-public:
-    using function = void (*)(stand_in&) noexcept;
-
-    /// To be resumed through it, in the scope of `represented`.
-    [[nodiscard]] std::coroutine_handle<promise_base>
-    begin(std::coroutine_handle<> represented, scope& within, function when_resumed) noexcept {
-        frame_.resume = resume;
-        frame_.destroy = nullptr; // nobody destroys a caller
-        frame_.promise.scope_ = &within;
-        frame_.promise.continuation_ = represented;
-        frame_.promise.stands_in_ = true;
-        when_resumed_ = when_resumed;
-        const auto handle = std::coroutine_handle<promise_base>::from_address(&frame_);
-        SIMPLENET_DEBUG_EXPECTS(&handle.promise() == &frame_.promise,
-                                "this compiler lays out coroutine frames differently");
-        return handle;
-    }
-    [[nodiscard]] std::coroutine_handle<> represented() const noexcept {
-        return frame_.promise.continuation_;
-    }
-
-private:
-    struct frame {
-        void (*resume)(frame*) noexcept;
-        void (*destroy)(frame*) noexcept;
-        promise_base promise;
-    };
-    static inline void resume(frame* self) noexcept;
-
-    frame frame_;
-    function when_resumed_;
-};
-static_assert(std::is_standard_layout_v<stand_in>); // so the frame is where the object is
-
-inline void stand_in::resume(frame* self) noexcept {
-    auto& resumed = *reinterpret_cast<stand_in*>(self);
-    resumed.when_resumed_(resumed);
-}
-
 /// Awaitable of or_return() for something to be awaited.
 ///
 /// The awaitable is started with a stand_in for its caller. When that is resumed, the result

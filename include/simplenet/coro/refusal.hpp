@@ -14,13 +14,14 @@ namespace simplenet::inline v0::detail {
 
 /// Awaited first by operations that may end without waiting: fails with the reason where the caller
 /// was stopped, else goes on at once.
-class [[nodiscard]] refusal final : public suspension {
+class [[nodiscard]] refusal final : public suspension, public awaited_from_outside<refusal> {
 public:
     refusal() noexcept = default;
     ~refusal() = default;
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<refusal>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);

@@ -134,7 +134,9 @@ protected:
 ///     void leaving()                            it has its result
 ///     R finish(resume)                          the result, from calling `resume()`
 template <class Awaitable, class Policy>
-class [[nodiscard]] scoped_awaiter final : public scope_entry {
+class [[nodiscard]] scoped_awaiter final
+    : public scope_entry,
+      public awaited_from_outside<scoped_awaiter<Awaitable, Policy>> {
     using inner_awaiter = typename held_awaiter<Awaitable>::type;
 
 public:
@@ -149,7 +151,8 @@ public:
 
     static bool await_ready() noexcept { return false; }
 
-    template <std::derived_from<promise_base> Promise>
+    using awaited_from_outside<scoped_awaiter>::await_suspend;
+    template <own_promise Promise>
     auto await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
         promise_base& promise = caller.promise();

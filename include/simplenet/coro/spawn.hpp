@@ -424,7 +424,8 @@ private:
 
 /// Awaitable of join_handle; the contract is documented there.
 template <class T>
-class [[nodiscard]] join_handle<T>::awaiter final : public detail::suspension {
+class [[nodiscard]] join_handle<T>::awaiter final : public detail::suspension,
+                                                    public detail::awaited_from_outside<awaiter> {
 public:
     explicit awaiter(detail::root<T>& child) noexcept
         : child_{&child} {}
@@ -436,7 +437,8 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return child_->done(); }
 
-    template <class Promise>
+    using detail::awaited_from_outside<awaiter>::await_suspend;
+    template <detail::own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

@@ -1,14 +1,14 @@
 #pragma once
 // task<T>: a lazy coroutine. Layer coro. What every asynchronous function of a user returns.
 
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/foreign_wait.hpp>
+#include <simplenet/coro/promise.hpp>
 #include <simplenet/coro/run_queue.hpp>
 
 #include <concepts>
 #include <coroutine>
 #include <exception>
 #include <memory>
-#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -34,42 +34,19 @@ namespace detail {
 
 struct task_access;
 
-/// Where a coroutine awaits: as the default argument of an await_suspend it is the place of the
-/// co_await, and costs nothing until it is stored.
-// Not an await_transform, which would see every await: under GCC 12 its references cost 16
-// instructions each, also where nothing has to wait.
-using await_site = std::source_location;
-
-/// What a coroutine of ours knows beside its result.
-class promise_base : public recycled {
-public:
-    static std::suspend_always initial_suspend() noexcept { return {}; }
-
-    [[nodiscard]] scope& current_scope() noexcept { return *scope_; }
-
-    scope* scope_ = nullptr;               // the scope it runs in; set when it is started
-    std::coroutine_handle<> continuation_; // the parent, or null for the root of a chain
-    chain* chain_ = nullptr;               // told at the end of a root
-    // Both in every build: parent and child may come from different compilers.
-    bool nested_ = false; // the parent's await_suspend is on the stack and looks at ended_
-    bool ended_ = false;
-    bool stands_in_ = false; // for its continuation, see or_return()
-    await_site where_;       // of the latest await that had to wait; empty if it did not say
-};
-
 /// The end of a coroutine: continues its parent, or tells its chain.
 struct final_awaiter {
     static bool await_ready() noexcept { return false; }
     static void await_resume() noexcept {}
 
 #if SIMPLENET_SYMMETRIC_TRANSFER
-    template <std::derived_from<promise_base> Promise>
+    template <own_promise Promise>
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
         const std::coroutine_handle<> next = successor(self.promise());
         return next ? next : std::noop_coroutine();
     }
 #else
-    template <std::derived_from<promise_base> Promise>
+    template <own_promise Promise>
     static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
         end(self.promise());
     }
@@ -181,60 +158,9 @@ public:
     static final_awaiter final_suspend() noexcept { return {}; }
 };
 
-/// The scope in which the coroutine behind `caller` runs.
-template <class Promise>
-[[nodiscard]] scope& innermost_scope(std::coroutine_handle<Promise> caller) noexcept {
-    if constexpr (std::derived_from<Promise, promise_base>) {
-        return caller.promise().current_scope();
-    } else {
-        // A coroutine type of somebody else's: it belongs to the loop and to no scope.
-        return run_queue::require_current().top;
-    }
-}
-/// Notes where `caller` waits, for callstack() and dump_tasks().
-template <class Promise>
-void note_site(std::coroutine_handle<Promise> caller, await_site at) noexcept {
-    if constexpr (std::derived_from<Promise, promise_base>) caller.promise().where_ = at;
-}
-
-/// The scope of `caller`, which is about to wait `at` some place; unknown if that is not given.
-template <class Promise>
-[[nodiscard]] scope& scope_of(std::coroutine_handle<Promise> caller, await_site at = {}) noexcept {
-    note_site(caller, at);
-    return innermost_scope(caller);
-}
-
-/// `caller` broke the contract of what it awaits: stops the program with a message that says where
-/// it awaits, and in which task.
-///
-/// An operation notes that place only when it has to wait, and after its start. So this returns
-/// true, as for a wait, and the program stops before the queue runs anything else.
-bool misused(std::coroutine_handle<> caller, scope& within, const char* message,
-             std::source_location where = std::source_location::current()) noexcept;
-
-/// Calls `awaited.await_suspend(caller)` for an await that stands elsewhere.
-template <class Awaiter, class Promise>
-decltype(auto) await_suspend_at(Awaiter& awaited, std::coroutine_handle<Promise> caller,
-                                await_site at) {
-    if constexpr (requires { awaited.await_suspend(caller, at); }) {
-        return awaited.await_suspend(caller, at);
-    } else {
-        note_site(caller, at);
-        return awaited.await_suspend(caller);
-    }
-}
-
-/// The coroutine that awaits `awaited`; null for the first of a chain, or if it is somebody else's.
-[[nodiscard]] inline promise_base* parent_of(const promise_base& awaited) noexcept {
-    // Coroutines of other types belong to no scope, so neither do ours that they await.
-    if (!awaited.continuation_ || awaited.scope_ == &awaited.scope_->queue->top) return nullptr;
-    return &std::coroutine_handle<promise_base>::from_address(awaited.continuation_.address())
-                .promise();
-}
-
 /// Owns a coroutine frame until it is awaited to its end.
 template <class T>
-class [[nodiscard]] task_awaiter {
+class [[nodiscard]] task_awaiter : public awaited_from_outside<task_awaiter<T>> {
     using handle = std::coroutine_handle<task_promise<T>>;
 
 public:
@@ -251,8 +177,9 @@ public:
 
     static bool await_ready() noexcept { return false; }
 
+    using awaited_from_outside<task_awaiter>::await_suspend;
 #if SIMPLENET_SYMMETRIC_TRANSFER
-    template <class Promise>
+    template <own_promise Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> caller,
                                           await_site at = await_site::current()) noexcept {
         promise_base& promise = frame_.promise();
@@ -261,7 +188,7 @@ public:
         return frame_;
     }
 #else
-    template <class Promise>
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         return start(caller, scope_of(caller, at));

@@ -163,7 +163,7 @@ private:
 };
 
 /// Awaitable of task_group::join(); the contract is documented there.
-class [[nodiscard]] group_join final : public suspension {
+class [[nodiscard]] group_join final : public suspension, public awaited_from_outside<group_join> {
 public:
     explicit group_join(group_core& group) noexcept
         : group_{&group} {}
@@ -173,7 +173,8 @@ public:
     }
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<group_join>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         return start(caller, scope_of(caller, at));

@@ -17,14 +17,16 @@ namespace simplenet::inline v0 {
 namespace detail {
 
 /// Awaitable of yield(); the contract is documented there.
-class [[nodiscard]] yield_operation final : public suspension {
+class [[nodiscard]] yield_operation final : public suspension,
+                                            public awaited_from_outside<yield_operation> {
 public:
     yield_operation() noexcept = default;
     yield_operation(yield_operation&&) noexcept = default;
     ~yield_operation() = default;
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<yield_operation>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
@@ -63,7 +65,7 @@ void append_sites(const promise_base& innermost, std::vector<std::source_locatio
 class [[nodiscard]] callstack_query {
 public:
     static bool await_ready() noexcept { return false; }
-    template <std::derived_from<promise_base> Promise>
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
         note_site(caller, at);

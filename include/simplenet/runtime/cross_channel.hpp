@@ -335,7 +335,8 @@ private:
 template <class T>
 template <class Held> // T, or T& for a value that stays with the caller
 class [[nodiscard]] cross_channel<T>::send_operation final
-    : public detail::cross_operation<sending> {
+    : public detail::cross_operation<sending>,
+      public detail::awaited_from_outside<send_operation<Held>> {
 public:
     template <class Value>
     send_operation(cross_channel& to, Value&& value) noexcept
@@ -344,7 +345,8 @@ public:
         , held_{std::forward<Value>(value)} {}
 
     void describe(std::string& text) override { text += "room in a cross_channel"; }
-    template <class Promise>
+    using detail::awaited_from_outside<send_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         auto& state = channel_->state_;
@@ -374,14 +376,16 @@ private:
 /// Awaitable of cross_channel::receive(); the contract is documented there.
 template <class T>
 class [[nodiscard]] cross_channel<T>::receive_operation final
-    : public detail::cross_operation<receiving> {
+    : public detail::cross_operation<receiving>,
+      public detail::awaited_from_outside<receive_operation> {
 public:
     explicit receive_operation(cross_channel& from) noexcept
         : detail::cross_operation<receiving>{from.lock_}
         , channel_{&from} {}
 
     void describe(std::string& text) override { text += "a value from a cross_channel"; }
-    template <class Promise>
+    using detail::awaited_from_outside<receive_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         auto& state = channel_->state_;

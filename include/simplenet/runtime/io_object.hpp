@@ -34,7 +34,9 @@ struct released_socket {
 [[nodiscard]] task<result<released_socket>> release_socket(io_object socket);
 
 /// Awaitable of closed(); the contract is documented there.
-class [[nodiscard]] closed_operation final : public suspension, public list_hook<> {
+class [[nodiscard]] closed_operation final : public suspension,
+                                             public list_hook<>,
+                                             public awaited_from_outside<closed_operation> {
 public:
     explicit closed_operation(io_record* of) noexcept
         : record_{of} {}
@@ -45,7 +47,8 @@ public:
     ~closed_operation();
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<closed_operation>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         return start(caller, scope_of(caller, at));

@@ -166,12 +166,14 @@ enum class starts : std::uint8_t { reads, writes, sends };
 
 /// The await_ready and await_suspend of an operation.
 template <starts how>
-class awaitable_operation : public operation {
+class awaitable_operation : public operation,
+                            public awaited_from_outside<awaitable_operation<how>> {
 public:
     // The first attempt is made in await_suspend: only there is the caller's scope known, and a
     // stopped coroutine must not go on reading from a busy peer.
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<awaitable_operation>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         const bool waits = start(caller, innermost_scope(caller));
@@ -248,12 +250,14 @@ public:
 };
 
 /// Awaitable of async_read_exact() on a stream of the runtime.
-class [[nodiscard]] read_exact_operation final : public whole_operation<starts::reads> {
+class [[nodiscard]] read_exact_operation final : public whole_operation<starts::reads>,
+                                                 public awaited_from_outside<read_exact_operation> {
 public:
     read_exact_operation(io_record* of, mutable_buffer into) noexcept
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
 
-    template <class Promise>
+    using awaited_from_outside<read_exact_operation>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         const bool waits = start(caller, innermost_scope(caller));

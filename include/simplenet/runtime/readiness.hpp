@@ -21,7 +21,9 @@ enum class direction : std::uint8_t { read, write };
 ///
 /// Invariant: while `kernel_references` is not 0 the kernel knows its address, and while it is
 /// linked the epoll backend does.
-class [[nodiscard]] readiness_operation final : public suspension, public list_hook<> {
+class [[nodiscard]] readiness_operation final : public suspension,
+                                                public list_hook<>,
+                                                public awaited_from_outside<readiness_operation> {
 public:
     using is_leaf = void; // see with_timeout()
 
@@ -40,7 +42,8 @@ public:
     }
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<readiness_operation>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         start(caller, scope_of(caller, at));

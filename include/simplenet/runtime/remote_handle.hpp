@@ -200,7 +200,7 @@ private:
 
 /// Waits for what runs elsewhere, and withdraws it if a stop comes before it has begun.
 template <class T>
-class remote_wait : public suspension, public posted {
+class remote_wait : public suspension, public posted, public awaited_from_outside<remote_wait<T>> {
 public:
     explicit remote_wait(remote_state<T>& state) noexcept
         : state_{&state} {}
@@ -209,7 +209,8 @@ public:
         , posted{}
         , state_{other.state_} {}
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<remote_wait>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);

@@ -40,12 +40,14 @@ private:
 };
 
 /// Awaitable of async_sleep(); the contract is documented there.
-class [[nodiscard]] sleep_operation final : public sleep_base {
+class [[nodiscard]] sleep_operation final : public sleep_base,
+                                            public awaited_from_outside<sleep_operation> {
 public:
     explicit sleep_operation(std::chrono::nanoseconds delay) noexcept
         : delay_{delay} {}
 
-    template <class Promise>
+    using awaited_from_outside<sleep_operation>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
@@ -58,12 +60,15 @@ private:
 };
 
 /// Awaitable of async_sleep_until(); the contract is documented there.
-class [[nodiscard]] sleep_until_operation final : public sleep_base {
+class [[nodiscard]] sleep_until_operation final
+    : public sleep_base,
+      public awaited_from_outside<sleep_until_operation> {
 public:
     explicit sleep_until_operation(timer_wheel::time_point deadline) noexcept
         : deadline_{deadline} {}
 
-    template <class Promise>
+    using awaited_from_outside<sleep_until_operation>::await_suspend;
+    template <own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         scope& within = scope_of(caller, at);
@@ -144,12 +149,15 @@ private:
 };
 
 /// Awaitable of interval::next(); the contract is documented there.
-class [[nodiscard]] interval::next_operation final : public detail::sleep_base {
+class [[nodiscard]] interval::next_operation final
+    : public detail::sleep_base,
+      public detail::awaited_from_outside<next_operation> {
 public:
     explicit next_operation(interval& of) noexcept
         : interval_{&of} {}
 
-    template <class Promise>
+    using detail::awaited_from_outside<next_operation>::await_suspend;
+    template <detail::own_promise Promise>
     void await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

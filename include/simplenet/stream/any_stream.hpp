@@ -184,7 +184,8 @@ private:
 };
 
 /// Awaitable of any_stream::read_some() and write_some().
-class [[nodiscard]] any_transfer final : public suspension {
+class [[nodiscard]] any_transfer final : public suspension,
+                                         public awaited_from_outside<any_transfer> {
 public:
     using is_leaf = void; // see with_timeout()
 
@@ -209,7 +210,8 @@ public:
     ~any_transfer() = default;
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<any_transfer>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
         return start(caller, scope_of(caller, at));

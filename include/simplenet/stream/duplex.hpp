@@ -28,7 +28,7 @@ struct duplex_link;
 /// Invariant: while waiting or queued it is the reader or writer of its pipe, and the `current` of
 /// its scope, so it may neither move nor die; its destructor leaves the pipe all the same, for
 /// frames that the end of a loop destroys.
-class duplex_operation : public suspension {
+class duplex_operation : public suspension, public awaited_from_outside<duplex_operation> {
 public:
     using is_leaf = void; // see with_timeout()
 
@@ -46,7 +46,8 @@ public:
     duplex_operation& operator=(duplex_operation&&) = delete;
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<duplex_operation>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         return start(caller, scope_of(caller, at));

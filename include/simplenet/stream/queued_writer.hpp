@@ -51,7 +51,9 @@ namespace detail {
 class writer_core;
 
 /// Awaitable of flush(), writable() and graceful_shutdown(); the contracts are documented there.
-class [[nodiscard]] writer_wait final : public suspension, public list_hook<> {
+class [[nodiscard]] writer_wait final : public suspension,
+                                        public list_hook<>,
+                                        public awaited_from_outside<writer_wait> {
 public:
     using is_leaf = void; // see with_timeout()
     enum class goal : std::uint8_t { flushed, writable, ended };
@@ -67,7 +69,8 @@ public:
     ~writer_wait() = default; // leaves the writer's list
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<writer_wait>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
         return start(caller, scope_of(caller, at));

@@ -112,8 +112,10 @@ using read_some_of = decltype(std::declval<Stream&>().read_some(mutable_buffer{}
 // So most calls of a buffered reader cost a search, and those that wait cost a frame from the
 // recycling allocator beside the read.
 template <class Stream, class Store, class Sought>
-class [[nodiscard]] search_operation final : public suspension,
-                                             public leaf_if<leaf<read_some_of<Stream>>> {
+class [[nodiscard]] search_operation final
+    : public suspension,
+      public leaf_if<leaf<read_some_of<Stream>>>,
+      public awaited_from_outside<search_operation<Stream, Store, Sought>> {
 public:
     search_operation(Stream& stream, Store store, Sought sought) noexcept
         : stream_{&stream}
@@ -130,7 +132,8 @@ public:
     }
 
     static bool await_ready() noexcept { return false; }
-    template <class Promise>
+    using awaited_from_outside<search_operation>::await_suspend;
+    template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
         return start(caller, scope_of(caller, at));

@@ -135,14 +135,16 @@ private:
 /// Awaitable of async_condition_variable::wait(); the contract is documented there.
 template <class Predicate>
 class [[nodiscard]] async_condition_variable::wait_operation final
-    : public detail::condition_waiter {
+    : public detail::condition_waiter,
+      public detail::awaited_from_outside<wait_operation<Predicate>> {
 public:
     wait_operation(async_condition_variable& condition, async_mutex::guard& held,
                    Predicate predicate)
         : condition_waiter{condition, held}
         , predicate_{std::move(predicate)} {}
 
-    template <class Promise>
+    using detail::awaited_from_outside<wait_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) {
         return start(caller, detail::scope_of(caller, at));

@@ -49,13 +49,16 @@ private:
 };
 
 /// Awaitable of async_event::wait(); the contract is documented there.
-class [[nodiscard]] async_event::wait_operation final : public detail::waiter {
+class [[nodiscard]] async_event::wait_operation final
+    : public detail::waiter,
+      public detail::awaited_from_outside<wait_operation> {
 public:
     explicit wait_operation(async_event& at) noexcept
         : event_{&at} {}
 
     void describe(std::string& text) override { text += "an async_event"; }
-    template <class Promise>
+    using detail::awaited_from_outside<wait_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

@@ -104,13 +104,16 @@ private:
 };
 
 /// Awaitable of async_mutex::lock(); the contract is documented there.
-class [[nodiscard]] async_mutex::lock_operation final : public detail::waiter {
+class [[nodiscard]] async_mutex::lock_operation final
+    : public detail::waiter,
+      public detail::awaited_from_outside<lock_operation> {
 public:
     explicit lock_operation(async_mutex& at) noexcept
         : mutex_{&at} {}
 
     void describe(std::string& text) override { text += "an async_mutex"; }
-    template <class Promise>
+    using detail::awaited_from_outside<lock_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

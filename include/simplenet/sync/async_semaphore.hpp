@@ -100,13 +100,16 @@ private:
 };
 
 /// Awaitable of async_semaphore::acquire(); the contract is documented there.
-class [[nodiscard]] async_semaphore::acquire_operation : public detail::waiter {
+class [[nodiscard]] async_semaphore::acquire_operation
+    : public detail::waiter,
+      public detail::awaited_from_outside<acquire_operation> {
 public:
     explicit acquire_operation(async_semaphore& at) noexcept
         : semaphore_{&at} {}
 
     void describe(std::string& text) override { text += "an async_semaphore"; }
-    template <class Promise>
+    using detail::awaited_from_outside<acquire_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

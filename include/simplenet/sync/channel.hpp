@@ -122,7 +122,9 @@ private:
 /// Awaitable of channel::send() and send_from(); the contract is documented there.
 template <class T>
 template <class Held> // T, or T& for a value that stays with the caller
-class [[nodiscard]] channel<T>::send_operation final : public detail::sending<detail::waiter, T> {
+class [[nodiscard]] channel<T>::send_operation final
+    : public detail::sending<detail::waiter, T>,
+      public detail::awaited_from_outside<send_operation<Held>> {
 public:
     template <class Value>
     send_operation(channel& to, Value&& value) noexcept
@@ -130,7 +132,8 @@ public:
         , held_{std::forward<Value>(value)} {}
 
     void describe(std::string& text) override { text += "room in a channel"; }
-    template <class Promise>
+    using detail::awaited_from_outside<send_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);
@@ -154,13 +157,15 @@ private:
 /// Awaitable of channel::receive(); the contract is documented there.
 template <class T>
 class [[nodiscard]] channel<T>::receive_operation final
-    : public detail::receiving<detail::waiter, T> {
+    : public detail::receiving<detail::waiter, T>,
+      public detail::awaited_from_outside<receive_operation> {
 public:
     explicit receive_operation(channel& from) noexcept
         : channel_{&from} {}
 
     void describe(std::string& text) override { text += "a value from a channel"; }
-    template <class Promise>
+    using detail::awaited_from_outside<receive_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);

@@ -141,13 +141,15 @@ private:
 /// Awaitable of oneshot::receive(); the contract is documented there.
 template <class T>
 class [[nodiscard]] oneshot<T>::receive_operation final
-    : public detail::receiving<detail::waiter, T> {
+    : public detail::receiving<detail::waiter, T>,
+      public detail::awaited_from_outside<receive_operation> {
 public:
     explicit receive_operation(oneshot& from) noexcept
         : oneshot_{&from} {}
 
     void describe(std::string& text) override { text += "the value of a oneshot"; }
-    template <class Promise>
+    using detail::awaited_from_outside<receive_operation>::await_suspend;
+    template <detail::own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        detail::await_site at = detail::await_site::current()) noexcept {
         detail::scope& within = detail::scope_of(caller, at);
