@@ -48,8 +48,7 @@ void io_object::drop() noexcept {
     if (record_ == nullptr) return;
     io_record& gone = *std::exchange(record_, nullptr);
     if (gone.home != nullptr) return gone.home->drop(gone);
-    if (gone.fd >= 0) close_descriptor(gone.fd);
-    delete &gone;
+    loop::discard(gone);
 }
 
 bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {

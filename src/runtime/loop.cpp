@@ -36,8 +36,10 @@ void relax_processor() noexcept {
 
 loop::~loop() {
     tear_down();
-    while (!spare_.empty())
-        delete &spare_.pop_front();
+    for (auto* list : {&resting_, &spare_}) {
+        while (!list->empty())
+            delete &list->pop_front();
+    }
 }
 
 // --- running -------------------------------------------------------------------------------------
@@ -525,7 +527,28 @@ void loop::free_if_unused(io_record& record) noexcept {
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
     record.unlink_all();
-    spare_.push_front(record);
+    rest(record);
+}
+
+void loop::rest(io_record& record) noexcept {
+    resting_.push_back(record);
+    if (resting_count_ == records_at_rest) {
+        spare_.push_front(resting_.pop_front());
+    } else {
+        ++resting_count_;
+    }
+}
+
+void loop::discard(io_record& record) noexcept {
+    auto* const here = static_cast<loop*>(run_queue::current());
+    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
+    if (here == nullptr) {
+        delete &record;
+        return;
+    }
+    record.closing = record.finished = true;
+    record.held = false;
+    here->rest(record);
 }
 
 void loop::note_touched(idle_state& idle) noexcept {

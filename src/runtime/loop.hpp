@@ -88,6 +88,8 @@ public:
     }
     /// A closed record that nobody holds goes back to the spare ones.
     void free_if_unused(io_record& record) noexcept;
+    /// The same for one of no loop: it goes to the loop of this thread, or is freed.
+    static void discard(io_record& record) noexcept;
 
     // --- for the backends, while they poll ---
 
@@ -209,6 +211,7 @@ private:
     };
 
     void finish_close(io_record& record) noexcept;
+    void rest(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
     void retire_records() noexcept;
@@ -231,6 +234,11 @@ private:
     bool reads_directly_ = false;  // see `reading`
     dump_signal dump_signal_{*this};
 
+#ifdef NDEBUG
+    static constexpr std::size_t records_at_rest = 256; // 100 KiB
+#else
+    static constexpr std::size_t records_at_rest = 65'536;
+#endif
     static constexpr std::size_t resumptions_per_poll = 128;
     static constexpr std::size_t busy_turns_polled = 64;
 
@@ -246,7 +254,11 @@ private:
     std::size_t live_lookups_ = 0; // of names, by other threads
 
     intrusive_list<io_record> records_; // bound to this loop
-    intrusive_list<io_record> spare_;   // owned: closed and unheld, for the next sockets
+    // Owned: closed and unheld. An awaitable that outlives its socket still finds it closed: a
+    // record rests until so many others were closed after it, and then serves another socket.
+    intrusive_list<io_record> resting_; // oldest first
+    std::size_t resting_count_ = 0;
+    intrusive_list<io_record> spare_;                 // newest first
     intrusive_list<idle_state, touched_tag> touched_; // get their clock reading before the poll
     intrusive_list<io_record, paused_tag> paused_;    // listeners without descriptors
 };

@@ -303,6 +303,60 @@ TEST_P(io_object_test, sockets_that_take_over_a_number_get_nothing_of_the_one_be
     });
 }
 
+// They used to read the bytes of whichever socket came next, and write into it.
+TEST_P(io_object_test, awaitables_that_outlive_their_socket_reach_no_other_one) {
+    run([&]() -> task<> {
+        for (const bool used : {false, true}) {
+            std::array<std::byte, 8> buffer;
+            auto [ours, theirs] = connect_raw();
+            auto stream = std::make_unique<tcp_stream>(std::move(ours));
+            if (used) {
+                EXPECT_TRUE(co_await stream->write_some("x"));
+            }
+            auto reading = stream->read_some(buffer);
+            auto reading_all = async_read_exact(*stream, buffer);
+            auto receiving = stream->receive();
+            auto writing = stream->write_some("stale");
+            auto closed = stream->closed();
+            stream.reset();
+            co_await turns(3);
+
+            std::vector<testing::raw_connection<tcp_stream>> others;
+            for (int count = 0; count < 100; ++count) {
+                others.push_back(connect_raw());
+                EXPECT_TRUE(co_await others.back().ours.write_some("y"));
+                others.back().theirs.send("secret");
+            }
+
+            constexpr auto gone = std::errc::bad_file_descriptor;
+            EXPECT_EQ(error_of(co_await reading), gone);
+            EXPECT_EQ(error_of(co_await reading_all), gone);
+            EXPECT_EQ(error_of(co_await receiving), gone);
+            EXPECT_EQ(error_of(co_await writing), gone);
+            EXPECT_TRUE(co_await closed);
+            for (auto& each : others)
+                each.ours.close();
+            for (auto& each : others)
+                EXPECT_EQ(each.theirs.receive(2), "y");
+        }
+    });
+}
+
+TEST_P(io_object_test, an_accept_that_outlives_its_listener_takes_no_connection_of_another) {
+    run([&]() -> task<> {
+        auto listener =
+            std::make_unique<tcp_listener>(or_throw(tcp_listener::bind(endpoint::loopback(0))));
+        EXPECT_FALSE(co_await with_timeout(listener->accept(), 0s));
+        auto accepting = listener->accept();
+        listener.reset();
+        co_await turns(3);
+        auto other = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        EXPECT_FALSE(co_await with_timeout(other.accept(), 0s));
+
+        EXPECT_EQ(error_of(co_await accepting), std::errc::bad_file_descriptor);
+    });
+}
+
 TEST_P(io_object_test, the_loop_counts_its_descriptors_and_operations) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
