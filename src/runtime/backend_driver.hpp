@@ -51,6 +51,8 @@ public:
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
     /// down to 0 over the next polls, and each of them calls loop::settle().
     virtual void retire(io_record& record) noexcept = 0;
+    /// The descriptor of this listener is closed next: after that nothing is to keep it listening.
+    virtual void let_go(const io_record& record) noexcept { static_cast<void>(record); }
     /// Moves what was received ahead for a record that is being released to the end of `unread`.
     virtual void take_ahead(io_record& record, std::vector<std::byte>& unread) = 0;
 

@@ -487,25 +487,32 @@ void loop::close(io_record& record) noexcept {
     for (operation* op : {record.reader, record.writer}) {
         if (op != nullptr) op->on_stop(stop_reason::canceled);
     }
+    if (record.listening && record.fd >= 0) { // an accept is in flight
+        // Nobody is to connect any more once close() has returned, and the address is free.
+        driver_->let_go(record);
+        close_number(record);
+    }
     settle(record);
 }
 
+void loop::close_number(io_record& record) noexcept {
+    if (record.accepting) {
+        record.accepting->cancel();
+        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
+    }
+    close_descriptor(std::exchange(record.fd, -1));
+    if (!paused_.empty()) resume_accepting(paused_.front());
+}
+
 void loop::finish_close(io_record& record) noexcept {
-    if (record.fd < 0 || record.reader != nullptr || record.writer != nullptr ||
-        record.kernel_references != 0 || record.finished) {
+    if (record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0 ||
+        record.finished || is_inherited()) {
         return;
     }
     record.finished = true;
     --closing_;
     if (record.idle) record.idle->cancel();
-    if (record.accepting) {
-        record.accepting->cancel();
-        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
-    }
-    if (!record.keep_descriptor) {
-        close_descriptor(std::exchange(record.fd, -1));
-        if (!paused_.empty()) resume_accepting(paused_.front());
-    }
+    if (!record.keep_descriptor && record.fd >= 0) close_number(record);
     while (!record.closed_waiters.empty())
         push(record.closed_waiters.pop_front());
     free_if_unused(record);
@@ -620,8 +627,16 @@ void loop::tear_down() noexcept {
     if (std::exchange(watched_, false)) unwatch(*this);
 }
 
+// Popped and not walked: whatever is retired may lead to the end of another one, which is a spare
+// one then, and no more in the list.
 void loop::retire_records() noexcept {
-    records_.for_each([this](io_record& record) { driver_->retire(record); });
+    intrusive_list<io_record> records;
+    records.splice_back(records_);
+    while (!records.empty()) {
+        io_record& record = records.pop_front();
+        records_.push_back(record);
+        driver_->retire(record);
+    }
 }
 
 void loop::drain_kernel() noexcept {

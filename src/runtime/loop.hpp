@@ -210,6 +210,7 @@ private:
         activation queue_;
     };
 
+    void close_number(io_record& record) noexcept;
     void finish_close(io_record& record) noexcept;
     void rest(io_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;

@@ -70,7 +70,6 @@ bool uring_backend::attempt_write(operation& op) noexcept {
 void uring_backend::retire(io_record& record) noexcept {
     drop_ahead(record);
     disarm(record);
-    if (record.listening) finish_accepting(record);
 }
 
 void uring_backend::enable() noexcept {
@@ -220,11 +219,19 @@ std::size_t uring_backend::ask_again() noexcept {
     return total;
 }
 
-void uring_backend::finish_accepting(io_record& record) noexcept {
-    if (record.armed && !enabled_) enable();
-    for (int round = 0; record.armed && round < 4; ++round) {
+// An accept in the kernel keeps the socket open, so its cancel is worked on here. What comes of
+// that waits for the next poll: somebody up the stack may be dispatching, or walking the records.
+void uring_backend::let_go(const io_record& record) noexcept {
+    if (record.kernel_references == 0) return;
+    if (!enabled_) enable();
+    buffers_.publish();
+    for (std::size_t left = 2 + references_ / kernel_pass; left != 0; --left) {
         enter(0, nullptr);
-        reap();
+        if (ring_.has_unsubmitted()) {
+            set_aside();
+        } else if (!ring_.kernel_has_more()) {
+            break;
+        }
     }
 }
 

@@ -57,6 +57,7 @@ public:
     void watch(readiness_operation& op) noexcept override;
     void unwatch(readiness_operation& op) noexcept override;
     void retire(io_record& record) noexcept override;
+    void let_go(const io_record& record) noexcept override;
     void take_ahead(io_record& record, std::vector<std::byte>& unread) override;
     std::size_t catch_up() noexcept override;
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override;
@@ -334,10 +335,6 @@ private:
     void want_accept(io_record& record) noexcept;
     void accept_ahead(io_record& record, int connection) noexcept;
     void accept_completed(io_record& record, uring::completion seen) noexcept;
-
-    /// An accept in the kernel keeps the socket listening, so its end is not left for later: nobody
-    /// is to connect any more once close() has returned, and the address is free.
-    void finish_accepting(io_record& record) noexcept;
     bool take_connection(operation& op) noexcept;
     /// What waits for a listener that the kernel accepts nothing for.
     static bool accept_last(operation& op) noexcept;

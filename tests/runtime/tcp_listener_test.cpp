@@ -8,6 +8,7 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/connect.hpp>
 #include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/transfer.hpp>
@@ -428,6 +429,51 @@ TEST_P(tcp_listener_test, nobody_connects_and_the_address_is_free_once_it_is_clo
         EXPECT_EQ(error_of(co_await async_connect(at)), std::errc::connection_refused);
         EXPECT_TRUE(tcp_listener::bind(at));
     });
+}
+
+// Each message is a piece of work that io_uring does before it looks at a cancel, 20 at a time.
+TEST_P(tcp_listener_test, that_also_holds_when_much_has_come_in) {
+    std::vector<testing::raw_connection<tcp_stream>> busy;
+    for (int each = 0; each < 200; ++each)
+        busy.push_back(testing::connect_raw());
+    run([&]() -> task<> {
+        task_group readers;
+        for (auto& each : busy) {
+            readers.spawn([](tcp_stream& stream) -> task<> {
+                std::array<std::byte, 8> bytes{};
+                EXPECT_TRUE(co_await stream.read_some(bytes));
+            }(each.ours));
+        }
+        auto listener = listen();
+        const endpoint at = or_throw(listener.local_endpoint());
+        EXPECT_EQ(error_of(co_await with_timeout(listener.accept(), 1ms)), errc::deadline_exceeded);
+
+        for (auto& each : busy)
+            each.theirs.send("ping");
+        listener.close();
+
+        EXPECT_TRUE(tcp_listener::bind(at));
+        static_cast<void>(co_await readers.join());
+    });
+}
+
+TEST_P(tcp_listener_test, closing_it_ends_an_accept_in_a_later_turn_and_frees_its_descriptor) {
+    run([&]() -> task<> {
+        auto listener = listen();
+        const int number = listener.native_handle();
+        bool ended = false;
+        auto accepting = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await listener.accept()), canceled);
+            ended = true;
+        });
+        co_await turns(3);
+        listener.close();
+        EXPECT_FALSE(ended);
+        EXPECT_FALSE(testing::is_open(number));
+        EXPECT_TRUE(co_await listener.closed());
+        co_await accepting;
+    });
+    EXPECT_EQ(loop().metrics().open_descriptors, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tcp_listener_test, all_backends, backend_name);

@@ -1,0 +1,73 @@
+// What lives outside of a loop when that ends, or is half way out of it (promise 15).
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/runtime/connect.hpp>
+#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/runtime/tcp_listener.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+
+class outlived_loop_test : public testing::backend_test {
+protected:
+    /// The loop receives ahead for `stream`.
+    void arm(tcp_stream& stream) {
+        run([&]() -> task<> {
+            std::array<std::byte, 8> bytes{};
+            EXPECT_EQ(error_of(co_await with_timeout(stream.read_some(bytes), 1ms)),
+                      errc::deadline_exceeded);
+        });
+    }
+};
+
+// With io_uring the end of the listener was waited for while the records were walked, which freed
+// the stream's: the walk went on in another list, or in freed memory.
+TEST_P(outlived_loop_test, a_stream_that_is_closing_may_lie_beside_a_listener_that_accepts) {
+    for (const bool listener_first : {true, false}) {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        std::vector<testing::raw_connection<tcp_stream>> connections;
+        for (int each = 0; each < 4; ++each)
+            connections.push_back(testing::connect_raw());
+        auto accepting = [](tcp_listener mine) -> task<> {
+            while (co_await mine.accept()) {
+            }
+        };
+        if (listener_first) loop().spawn(accepting(std::move(listener)));
+        static_cast<void>(loop().poll());
+        for (auto& each : connections) {
+            loop().spawn([](tcp_stream& stream) -> task<> {
+                std::array<std::byte, 8> bytes{};
+                static_cast<void>(co_await with_timeout(stream.read_some(bytes), 1ms));
+            }(each.ours));
+        }
+        static_cast<void>(loop().run_for(20ms));
+        if (!listener_first) loop().spawn(accepting(std::move(listener)));
+        static_cast<void>(loop().run_for(1ms));
+
+        for (auto& each : connections)
+            each.ours.close(); // what the kernel does for it comes back with the next poll
+        connections.clear();
+        remake_loop();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, outlived_loop_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0
