@@ -335,36 +335,6 @@ private:
         return true;
     }
 
-    bool attempt_accept(operation& op) noexcept {
-        io_record& record = *op.record;
-        if (record.accepting->pausing) {
-            record.readable = false; // it ends with an attempt
-            return false;
-        }
-        for (;;) {
-            const int accepted = sys::accept(record.fd, sys::mode::nonblocking);
-            if (accepted >= 0) {
-                record.accepting->pause = {};
-                op.lease = static_cast<std::uint32_t>(accepted);
-                op.moved = 1;
-                return true;
-            }
-            if (accepted == -EAGAIN) {
-                record.readable = false;
-                return false;
-            }
-            if (sys::is_error_of_the_connection(accepted)) continue;
-            if (is_shortage(-accepted)) {
-                // The connection stays queued and there will be no edge for it.
-                record.readable = false;
-                loop_.pause_accepting(record);
-                return false;
-            }
-            op.error = -accepted;
-            return true;
-        }
-    }
-
     static bool attempt_connect(operation& op) noexcept {
         io_record& record = *op.record;
         const bool started = op.moved != 0;

@@ -2,6 +2,7 @@
 // io_record: what a loop knows about one socket. Layer runtime, private.
 
 #include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/core/ring.hpp>
 #include <simplenet/runtime/io_object.hpp>
 #include <simplenet/runtime/operation.hpp>
 #include <simplenet/runtime/timer_wheel.hpp>
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace simplenet::inline v0::detail {
 
@@ -23,17 +23,16 @@ struct touched_tag; // sockets on which something moved in this turn
 /// Accepting: what a listener needs and a stream does not.
 struct accept_state final : timer_node {
     /// io_uring stops accepting when there are so many that nobody asked for.
-    static constexpr std::size_t most_ahead = 64;
+    static constexpr int most_ahead = 64;
 
     explicit accept_state(io_record& of)
-        : record{of} {
-        ahead.reserve(most_ahead);
-    }
+        : record{of} {}
     void expired() noexcept override; // the pause after EMFILE and its like is over
 
     io_record& record;
-    std::vector<int> ahead;           // descriptors accepted before anybody asked; oldest first
-    std::size_t next = 0;             // the first of these not handed out
+    ring<int> ahead{most_ahead};      // descriptors accepted before anybody asked
+    int newest = 0;                   // the last one accepted
+    int scarce = 0;                   // numbers from here on say that descriptors are running out
     std::chrono::nanoseconds pause{}; // the last one; grows while the condition lasts
     bool pausing = false;
 };

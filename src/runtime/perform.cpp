@@ -211,6 +211,32 @@ bool attempt_receive_descriptors(operation& op) noexcept {
     return true;
 }
 
+bool attempt_accept(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (record.accepting->pausing) {
+        record.readable = false; // it ends with an attempt
+        return false;
+    }
+    int accepted = 0;
+    do {
+        accepted = sys::accept(record.fd, sys::mode::nonblocking);
+    } while (sys::is_error_of_the_connection(accepted));
+    if (accepted >= 0) {
+        record.accepting->pause = {};
+        record.accepting->newest = accepted;
+        take_connection(op, accepted);
+        return true;
+    }
+    if (accepted != -EAGAIN && !is_shortage(-accepted)) {
+        op.error = -accepted;
+        return true;
+    }
+    record.readable = false;
+    // The connection stays queued, and no edge will tell of it.
+    if (accepted != -EAGAIN) record.home->pause_accepting(record);
+    return false;
+}
+
 bool attempt_send_vector(operation& op) noexcept {
     if (advance_write(op, 0)) return true; // nothing but empty buffers
     for (int round = 0; round < most_tries; ++round) {

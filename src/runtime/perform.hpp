@@ -93,6 +93,15 @@ inline constexpr int most_tries = 16;
 /// A receive_descriptors. True: it is over.
 [[nodiscard]] bool attempt_receive_descriptors(operation& op) noexcept;
 
+/// An accept. True: it is over.
+[[nodiscard]] bool attempt_accept(operation& op) noexcept;
+
+/// `op` has accepted `connection`.
+inline void take_connection(operation& op, int connection) noexcept {
+    op.lease = static_cast<std::uint32_t>(connection);
+    op.moved = 1;
+}
+
 /// Whether accept4(2) failed for want of something that may come back.
 [[nodiscard]] inline bool is_shortage(int error) noexcept {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;

@@ -36,6 +36,7 @@ listening_object::listening_object(unique_fd socket)
     : io_object{std::move(socket)} {
     record()->listening = true;
     record()->accepting = std::make_unique<accept_state>(*record());
+    record()->readable = true; // somebody may wait already
 }
 
 task<result<released_socket>> release_socket(io_object socket) {

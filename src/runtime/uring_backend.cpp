@@ -49,7 +49,7 @@ bool uring_backend::attempt_read(operation& op) noexcept {
     case request::receive:
         return take_buffer(op);
     case request::accept:
-        return take_connection(op);
+        return accept_one(op);
     case request::perform_read:
         return op.perform();
     default:

@@ -332,12 +332,10 @@ private:
 
     // --- accepting ---
 
-    void want_accept(io_record& record) noexcept;
+    void submit_accept(operation& op) noexcept;
     void accept_ahead(io_record& record, int connection) noexcept;
     void accept_completed(io_record& record, uring::completion seen) noexcept;
-    bool take_connection(operation& op) noexcept;
-    /// What waits for a listener that the kernel accepts nothing for.
-    static bool accept_last(operation& op) noexcept;
+    bool accept_one(operation& op) noexcept;
     static void drop_connections(io_record& record) noexcept;
 
     loop& loop_;

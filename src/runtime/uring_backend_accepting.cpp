@@ -1,15 +1,26 @@
-// Accepting: a multishot accept for each listener. Layer runtime.
+// Accepting: a multishot accept for each listener, as long as there are descriptors. Layer runtime.
 
 #include "runtime/perform.hpp"
 #include "runtime/uring_backend.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
+#include <poll.h>
+
 namespace simplenet::inline v0::detail {
 
-void uring_backend::want_accept(io_record& record) noexcept {
-    if (record.armed || record.accepting->pausing || record.closing || loop_.dying) return;
+// An accept in the kernel takes every connection that comes, wanted or not, and nobody else gets a
+// descriptor while it does. So nothing is accepted ahead when they are running out: a proxy needs
+// them for its own connections.
+void uring_backend::submit_accept(operation& op) noexcept {
+    io_record& record = *op.record;
+    accept_state& accepting = *record.accepting;
+    if (record.armed || accepting.pausing || record.closing || loop_.dying) return;
+    const int limit = sys::descriptor_limit();
+    accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);
+    if (accepting.newest >= accepting.scarce) return submit_poll(op, POLLIN);
     io_uring_sqe& entry = next_entry();
     io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
                                    SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -20,14 +31,19 @@ void uring_backend::want_accept(io_record& record) noexcept {
 
 void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
     accept_state& accepting = *record.accepting;
+    accepting.newest = connection;
     try {
-        accepting.ahead.push_back(connection);
+        if (accepting.ahead.full()) accepting.ahead.grow(2 * accepting.ahead.capacity());
     } catch (const std::bad_alloc&) {
         // Taken off the queue already, and there is no place for it: its client hears of it.
         close_descriptor(connection);
         return loop_.pause_accepting(record);
     }
-    if (accepting.ahead.size() - accepting.next >= accept_state::most_ahead) disarm(record);
+    accepting.ahead.push_back(int{connection});
+    if (connection >= accepting.scarce ||
+        accepting.ahead.size() >= std::size_t{accept_state::most_ahead}) {
+        disarm(record);
+    }
 }
 
 void uring_backend::accept_completed(io_record& record, uring::completion seen) noexcept {
@@ -36,7 +52,7 @@ void uring_backend::accept_completed(io_record& record, uring::completion seen) 
     if (!more) record.armed = record.receiving = record.disarming = false;
     if (seen.res >= 0) {
         accepting.pause = {};
-        if (record.closing) {
+        if (record.closing || loop_.dying) {
             close_descriptor(seen.res);
         } else {
             accept_ahead(record, seen.res);
@@ -47,52 +63,30 @@ void uring_backend::accept_completed(io_record& record, uring::completion seen) 
                !sys::is_error_of_the_connection(seen.res)) {
         record.end = -seen.res;
     }
-    record.readable = accepting.next != accepting.ahead.size() || record.end != 0;
-    if (!record.closing) {
-        if (record.readable) {
-            notify(record);
-        } else if (is_waiting(record.reader)) {
-            want_accept(record);
-        }
-    }
+    record.readable = !more || !accepting.ahead.empty(); // over: perhaps others wait
+    if (record.readable && !record.closing) notify(record);
     if (!more) released(record);
 }
 
-bool uring_backend::take_connection(operation& op) noexcept {
+bool uring_backend::accept_one(operation& op) noexcept {
     io_record& record = *op.record;
     accept_state& accepting = *record.accepting;
-    if (accepting.next == accepting.ahead.size()) return at_end(op);
-    op.lease = static_cast<std::uint32_t>(accepting.ahead[accepting.next++]);
-    op.moved = 1;
-    if (accepting.next == accepting.ahead.size()) {
-        accepting.ahead.clear();
-        accepting.next = 0;
+    if (!accepting.ahead.empty()) {
+        take_connection(op, accepting.ahead.front());
+        accepting.ahead.drop_front();
+        record.readable = !accepting.ahead.empty() || !record.armed;
+        return true;
     }
-    record.readable = accepting.next != accepting.ahead.size() || record.end != 0;
-    return true;
-}
-
-bool uring_backend::accept_last(operation& op) noexcept {
-    io_record& record = *op.record;
-    if (record.accepting->pausing) return false;
-    int accepted = 0;
-    do {
-        accepted = sys::accept(record.fd, sys::mode::nonblocking);
-    } while (sys::is_error_of_the_connection(accepted));
-    if (accepted < 0) return false; // a shortage too: it is the next one's
-    record.accepting->pause = {};
-    op.lease = static_cast<std::uint32_t>(accepted);
-    op.moved = 1;
-    return true;
+    if (record.end != 0) return at_end(op);
+    if (!record.armed) return attempt_accept(op);
+    record.readable = false;
+    return false;
 }
 
 void uring_backend::drop_connections(io_record& record) noexcept {
-    accept_state& accepting = *record.accepting;
-    while (accepting.next != accepting.ahead.size()) {
-        close_descriptor(accepting.ahead[accepting.next++]);
-    }
-    accepting.ahead.clear();
-    accepting.next = 0;
+    ring<int>& ahead = record.accepting->ahead;
+    for (; !ahead.empty(); ahead.drop_front())
+        close_descriptor(ahead.front());
 }
 
 } // namespace simplenet::inline v0::detail

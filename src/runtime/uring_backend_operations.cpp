@@ -18,6 +18,7 @@ namespace {
 bool polls(const operation& op) noexcept {
     switch (op.kind) {
     case request::receive_descriptors:
+    case request::accept:
     case request::send_file:
     case request::send_pipe:
     case request::send_descriptors:
@@ -45,7 +46,7 @@ void uring_backend::submit(operation& op) noexcept {
         submit_poll(op, POLLIN);
         return;
     case request::accept:
-        want_accept(record);
+        submit_accept(op);
         return;
     case request::write_some:
     case request::write_all:
@@ -261,6 +262,7 @@ void uring_backend::finish(operation& op) noexcept {
         op.moved = static_cast<std::size_t>(outcome);
         return loop_.complete(op, 0);
     case request::receive_descriptors:
+    case request::accept:
     case request::send_file:
     case request::send_pipe:
     case request::send_descriptors:
@@ -289,7 +291,7 @@ void uring_backend::connect_taken_back(operation& op) noexcept {
 }
 
 void uring_backend::submit_again(operation& op) noexcept {
-    if (is_read(op.kind) && op.kind != request::receive_descriptors) return submit_receive(op);
+    if (op.kind <= request::receive) return submit_receive(op);
     submit(op);
 }
 

@@ -193,12 +193,11 @@ bool uring_backend::attempt_receive(operation& op) noexcept {
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
-/// socket any more, and an accept may have nothing armed. What is armed has looked: the kernel was
-/// asked for all that it had. Not at the end of the loop, which has dropped what was received
-/// ahead.
+/// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
+/// end of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
     if (op.record->armed || loop_.dying) return false;
-    return op.kind == request::accept ? accept_last(op) : attempt_direct(op);
+    return attempt_direct(op);
 }
 
 void uring_backend::drop_ahead(io_record& record) noexcept {

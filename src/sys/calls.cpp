@@ -3,6 +3,8 @@
 #include <simplenet/core/contract.hpp>
 #include <simplenet/core/unique_fd.hpp>
 
+#include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <ctime>
 
@@ -12,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -291,6 +294,12 @@ int poll(int fd, short events,
         if (outcome < 0 && outcome != -EINTR) return outcome;
         if (outcome == 0 && std::chrono::steady_clock::now() >= *deadline) return 0;
     }
+}
+
+int descriptor_limit() noexcept {
+    rlimit limit{};
+    static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit)); // cannot fail here
+    return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
 }
 
 int eventfd(unsigned count) noexcept {

@@ -271,6 +271,9 @@ template <class T>
                                                  std::chrono::nanoseconds{now.tv_nsec}};
 }
 
+/// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it.
+[[nodiscard]] int descriptor_limit() noexcept;
+
 /// fcntl(2), F_GETFD: whether there is such a descriptor.
 [[nodiscard]] int get_descriptor_flags(int fd) noexcept;
 

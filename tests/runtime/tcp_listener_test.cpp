@@ -476,6 +476,36 @@ TEST_P(tcp_listener_test, closing_it_ends_an_accept_in_a_later_turn_and_frees_it
     EXPECT_EQ(loop().metrics().open_descriptors, 0U);
 }
 
+// --- accepting ahead -----------------------------------------------------------------------------
+
+// A proxy needs descriptors for connections of its own, and accepting ahead took them all.
+TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_there_are_few_descriptors) {
+    auto listener = listen();
+    std::vector<unique_fd> clients;
+    for (int each = 0; each < 20; ++each)
+        clients.push_back(make_socket());
+    run([&]() -> task<> {
+        testing::descriptor_limit limit{40};
+        EXPECT_EQ(error_of(co_await with_timeout(listener.accept(), 1ms)), errc::deadline_exceeded);
+        const std::size_t before = testing::open_descriptors();
+        for (std::size_t wanted = 1; wanted <= 3; ++wanted) {
+            std::vector<tcp_stream> accepted;
+            auto accepting = spawn([&]() -> task<> {
+                while (accepted.size() < wanted)
+                    accepted.push_back(or_throw(co_await listener.accept()));
+            });
+            for (int each = 0; each < 6; ++each) {
+                start_connecting(clients.back());
+                clients.pop_back();
+                co_await turns(2);
+            }
+            co_await accepting;
+            co_await turns(5);
+            EXPECT_EQ(testing::open_descriptors(), before - 6 * wanted + wanted);
+        }
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, tcp_listener_test, all_backends, backend_name);
 
 } // namespace

@@ -58,6 +58,18 @@ public:
         if (++first_ == capacity_) first_ = 0;
     }
 
+    /// Makes room for `capacity` elements.
+    void grow(std::size_t capacity) {
+        SIMPLENET_DEBUG_EXPECTS(capacity >= size_, "a ring keeps what is in it");
+        ring larger{capacity};
+        for (; !empty(); drop_front())
+            larger.push_back(std::move(front()));
+        slots_ = std::move(larger.slots_);
+        capacity_ = capacity;
+        first_ = 0;
+        size_ = std::exchange(larger.size_, 0);
+    }
+
 private:
     struct alignas(T) slot {
         std::byte bytes[sizeof(T)];

@@ -54,9 +54,10 @@ inline namespace runtime {
 
 /// A listening TCP socket.
 ///
-/// A handle like tcp_stream. Connections may be accepted ahead of accept(), at most 64 and what is
-/// in the backlog at the moment; they are handed out in order, and closed by close(). Options and
-/// addresses are documented with its bases. Loop thread only.
+/// A handle like tcp_stream. Connections may be accepted ahead of accept(), at most 64 and what
+/// comes in the same turn, but not while descriptors are few (RLIMIT_NOFILE); they are handed out
+/// in order, and closed by close(). Options and addresses are documented with its bases. Loop
+/// thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept
