@@ -51,7 +51,14 @@ task<result<released_socket>> release_socket(io_object socket) {
     if (record->home != nullptr) {
         record->keep_descriptor = true;
         record->home->close(*record);
-        static_cast<void>(co_await shield(closed_operation{record}));
+        const auto closed = co_await shield(closed_operation{record});
+        if (!closed) {
+            // Not even a shield holds against the end of the loop. What the kernel still receives
+            // would be lost: it is closed, which resets the connection then.
+            record->keep_descriptor = false;
+            record->home->driver().retire(*record);
+            co_return fail(closed);
+        }
         record->home->driver().take_ahead(*record, unread);
         // The end of the stream the kernel tells again.
         if (record->end > 0) error = record->end;

@@ -67,6 +67,42 @@ TEST_P(outlived_loop_test, a_stream_that_is_closing_may_lie_beside_a_listener_th
     }
 }
 
+// What io_uring had received for it was lost, and the record kept the buffers.
+TEST_P(outlived_loop_test, a_socket_that_is_being_released_is_released_or_closed) {
+    for (int turns = 0; turns < 6; ++turns) {
+        const std::size_t before = testing::open_descriptors();
+        auto connection = testing::connect_raw();
+        auto& [ours, theirs] = connection;
+        arm(ours);
+        result<tcp_stream::released> outcome = fail(errc::queue_full);
+        const auto releases = [&]() -> task<> { outcome = co_await std::move(ours).release(); };
+        const auto goes_on = [&]() -> task<> {
+            theirs.send("early");
+            spawn(releases()).detach();
+            co_await testing::turns(turns);
+            loop().stop();
+        };
+        loop().spawn(goes_on());
+        loop().run();
+
+        remake_loop();
+
+        if (outcome) {
+            EXPECT_TRUE(testing::is_open(outcome->socket.native_handle()));
+            std::string text(outcome->unread.size(), '\0');
+            std::memcpy(text.data(), outcome->unread.data(), text.size());
+            EXPECT_EQ(text + testing::read_text(outcome->socket, 5 - text.size()), "early");
+            outcome = fail(errc::queue_full);
+        } else {
+            EXPECT_EQ(outcome.error(), std::errc::operation_canceled);
+        }
+        const auto end = theirs.receive_to_the_end();
+        EXPECT_TRUE(end == errc::end_of_stream || end == std::errc::connection_reset);
+        theirs.close();
+        EXPECT_EQ(testing::open_descriptors(), before) << "after " << turns << " turns";
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, outlived_loop_test, all_backends, backend_name);
 
 } // namespace

@@ -57,8 +57,9 @@ public:
     /// @pre No operation is in flight. The stream is empty afterwards.
     /// @par Errors
     /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
     /// @par Cancellation
-    /// None: it takes a turn or two.
+    /// None but the end of the loop: it takes a turn or two.
     [[nodiscard]] task<result<released>> release() &&;
 
     /// Decides about close(): zero seconds abort the connection, the peer sees a reset and what was

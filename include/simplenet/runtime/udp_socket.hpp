@@ -83,8 +83,9 @@ public:
     /// @pre No operation is in flight. The socket is empty afterwards.
     /// @par Errors
     /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
     /// @par Cancellation
-    /// None: it takes a turn or two.
+    /// None but the end of the loop: it takes a turn or two.
     [[nodiscard]] task<result<nonblocking::udp_socket>> release() &&;
 
     /// Receives one datagram; if the socket is connected, only from its peer.
