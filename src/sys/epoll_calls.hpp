@@ -28,7 +28,7 @@ namespace simplenet::inline v0::detail::sys {
 }
 
 /// The same by epoll_pwait2(2).
-// ENOSYS: Linux < 5.11, and valgrind.
+// ENOSYS: Linux < 5.11, and valgrind. EPERM: sandboxes that are older than the call.
 [[nodiscard]] inline int epoll_wait(int epoll, std::span<epoll_event> events,
                                     const timespec& timeout) noexcept {
     return made<call::epoll_pwait2>(::epoll_pwait2, epoll, events.data(),

@@ -11,9 +11,11 @@
 #include "support/refuse_system_calls.hpp"
 
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -25,6 +27,8 @@
 
 namespace simplenet::inline v0 {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int as_expected = 0;
 
@@ -147,6 +151,39 @@ INSTANTIATE_TEST_SUITE_P(refusals, refused_io_uring_test,
                                            refusal{{SYS_io_uring_register}, EPERM},
                                            refusal{{SYS_io_uring_register}, EINVAL}),
                          name_of);
+
+/// What epoll_wait(3) may be: the older call is missing on newer architectures.
+std::vector<long> epoll_waits() {
+    std::vector<long> calls{SYS_epoll_pwait};
+#ifdef SYS_epoll_wait
+    calls.push_back(SYS_epoll_wait);
+#endif
+    return calls;
+}
+
+// EPERM used to stop the program: only ENOSYS was a reason to do without it.
+TEST_F(backend_choice_test, epoll_works_where_a_sandbox_refuses_waits_of_nanoseconds) {
+    constexpr long pwait2 = 441; // epoll_pwait2(2), which older headers do not name
+    EXPECT_EXIT(
+        {
+            auto loop = event_loop::create({.backend = backend::epoll});
+            if (!testing::refuse_system_calls({pwait2}, EPERM)) std::_Exit(as_expected);
+            loop->spawn([]() -> task<> { static_cast<void>(co_await async_sleep(100us)); });
+            loop->run();
+            std::_Exit(echoes(*loop) ? as_expected : 1);
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
+
+TEST_F(backend_choice_test, epoll_that_cannot_wait_is_an_error_of_create) {
+    EXPECT_EXIT(
+        {
+            if (!testing::refuse_system_calls(epoll_waits(), EPERM)) std::_Exit(as_expected);
+            judge(event_loop::create({.backend = backend::epoll}),
+                  fail(std::error_code{EPERM, std::system_category()}));
+        },
+        ::testing::ExitedWithCode(as_expected), "");
+}
 
 TEST_F(backend_choice_test, automatic_takes_io_uring_where_the_kernel_has_it) {
     if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";

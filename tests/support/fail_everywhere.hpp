@@ -108,7 +108,7 @@ inline std::span<const possible_error> errors_of(call which) {
         return errors;
     }
     case call::epoll_pwait2: {
-        static constexpr possible_error errors[]{{EINTR, false}, {ENOSYS}};
+        static constexpr possible_error errors[]{{EINTR, false}, {ENOSYS}, {EPERM}};
         return errors;
     }
     case call::epoll_create:
