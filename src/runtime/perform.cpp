@@ -60,7 +60,7 @@ bool send_failed(operation& op, ssize_t outcome) noexcept {
         op.record->writable = false;
         return false;
     }
-    op.error = static_cast<int>(-outcome);
+    op.error = write_error(*op.record, static_cast<int>(-outcome));
     return true;
 }
 

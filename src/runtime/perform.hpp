@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 namespace simplenet::inline v0::detail {
 
@@ -23,6 +24,13 @@ inline constexpr int most_tries = 16;
 /// Whether a write has nothing left to move.
 [[nodiscard]] inline bool nothing_left(operation& op) noexcept {
     return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
+}
+
+/// What a write that failed with `error` says. A reset is told once, to whoever comes first: this
+/// write, and not a later read, though the kernel has told it to what receives ahead.
+[[nodiscard]] inline int write_error(io_record& record, int error) noexcept {
+    if (error != EPIPE || record.end <= 0) return error;
+    return std::exchange(record.end, end_of_stream_error);
 }
 
 /// Of a negative outcome of a send: whether it ends the operation.

@@ -236,7 +236,9 @@ void uring_backend::finish(operation& op) noexcept {
         grow();
         return submit_receive(op);
     }
-    if (outcome < 0) return loop_.complete(op, -outcome);
+    if (outcome < 0) {
+        return loop_.complete(op, is_read(op.kind) ? -outcome : write_error(*op.record, -outcome));
+    }
     switch (op.kind) {
     case request::connect:
         return loop_.complete(op, connected(*op.record));

@@ -46,6 +46,7 @@ enum class doing : std::uint8_t {
     reading,     // a read waits
     writing,     // a write waits for room
     nothing,     // then we read and write
+    silent,      // then we write, and read after that
     half_closed, // we have shut down our side, and read
 };
 
@@ -130,6 +131,8 @@ private:
         if (meanwhile == doing::writing) {
             pending.emplace(spawn(write_for_ever(ours)));
             co_await until_full(ours);
+        } else if (meanwhile == doing::silent) {
+            // Nothing is on its way.
         } else if (meanwhile != doing::nothing) {
             pending.emplace(spawn(read_once(ours)));
             co_await turns(3);
@@ -153,20 +156,28 @@ private:
             const result<std::size_t> count = co_await ours.read_some(buffer);
             EXPECT_EQ(count.value_or(0), 3U) << "what came before the end was lost";
         }
+        if (meanwhile == doing::silent) {
+            co_await turns(3); // io_uring has heard of the end
+            co_await write_and_shut_down(ours, seen);
+        }
         seen.first_read = co_await read_once(ours);
         seen.second_read = co_await read_once(ours);
-        const bool may_write = meanwhile == doing::reading || meanwhile == doing::nothing;
-        if (may_write || (meanwhile == doing::writing && how != ending::half_close)) {
+        if (meanwhile == doing::reading || meanwhile == doing::nothing) {
+            co_await write_and_shut_down(ours, seen);
+        } else if (meanwhile == doing::writing && how != ending::half_close) {
             seen.first_write = co_await write_once(ours);
         }
-        if (may_write) {
-            if (how != ending::half_close && over == transport::tcp) {
-                testing::await(ours.native_handle(), POLLHUP); // the answer: a reset
-            }
-            seen.second_write = co_await write_once(ours);
-            seen.shutdown = words_for(error_of(ours.shutdown_write()));
-        }
         co_await expect_quiet();
+    }
+
+    template <class Stream>
+    static task<> write_and_shut_down(Stream& ours, observations& seen) {
+        seen.first_write = co_await write_once(ours);
+        if (GetParam().how != ending::half_close && GetParam().over == transport::tcp) {
+            testing::await(ours.native_handle(), POLLHUP); // the answer: a reset
+        }
+        seen.second_write = co_await write_once(ours);
+        seen.shutdown = words_for(error_of(ours.shutdown_write()));
     }
 
     template <class Stream>
@@ -227,7 +238,8 @@ observations expected_of(const parameter& asked) {
     const auto [over, how, meanwhile, on] = asked;
     const bool tcp = over == transport::tcp;
     const bool writing = meanwhile == doing::writing;
-    const bool can_write = meanwhile == doing::reading || meanwhile == doing::nothing;
+    const bool silent = meanwhile == doing::silent;
+    const bool can_write = meanwhile == doing::reading || meanwhile == doing::nothing || silent;
     const bool half_close = how == ending::half_close;
     const bool aborted = how == ending::unread_close || (tcp && how == ending::reset) ||
                          (writing && !half_close); // as then something is unread
@@ -235,16 +247,18 @@ observations expected_of(const parameter& asked) {
     observations expected;
     if (writing) {
         expected.pending = half_close ? "waits" : tcp ? "reset" : "broken pipe";
-    } else if (meanwhile != doing::nothing) {
+    } else if (meanwhile != doing::nothing && !silent) {
         expected.pending = aborted ? "reset" : "end";
     }
     // Told once: over TCP to whoever comes first, over a Unix domain socket to a read.
-    const bool told = meanwhile != doing::nothing && (tcp || !writing);
+    const bool told = silent ? tcp : meanwhile != doing::nothing && (tcp || !writing);
     expected.first_read = aborted && !told ? "reset" : "end";
     expected.second_read = "end";
     if (can_write || (writing && !half_close)) {
         const bool unanswered = tcp && how == ending::close; // yet: a reset comes back
-        expected.first_write = half_close || unanswered ? "ok" : "broken pipe";
+        expected.first_write = half_close || unanswered   ? "ok"
+                               : silent && aborted && tcp ? "reset"
+                                                          : "broken pipe";
     }
     if (can_write) {
         expected.second_write = half_close ? "ok" : "broken pipe";
@@ -266,8 +280,8 @@ std::vector<parameter> all_cases() {
     for (const transport over : {transport::tcp, transport::local}) {
         for (const ending how :
              {ending::half_close, ending::close, ending::unread_close, ending::reset}) {
-            for (const doing meanwhile :
-                 {doing::reading, doing::writing, doing::nothing, doing::half_closed}) {
+            for (const doing meanwhile : {doing::reading, doing::writing, doing::nothing,
+                                          doing::silent, doing::half_closed}) {
                 // Whose room is used up has bytes that it has not read.
                 if (how == ending::close && meanwhile == doing::writing) continue;
                 for (const backend on : {backend::epoll, backend::io_uring})
@@ -281,7 +295,8 @@ std::vector<parameter> all_cases() {
 std::string case_name(const ::testing::TestParamInfo<parameter>& tested) {
     constexpr std::array<std::string_view, 4> endings{"half_close", "close", "unread_close",
                                                       "reset"};
-    constexpr std::array<std::string_view, 4> doings{"reading", "writing", "idle", "half_closed"};
+    constexpr std::array<std::string_view, 5> doings{"reading", "writing", "idle", "silent",
+                                                     "half_closed"};
     const auto [over, how, meanwhile, on] = tested.param;
     std::string name = over == transport::tcp ? "tcp_" : "local_";
     name += endings[static_cast<std::size_t>(how)];
