@@ -7,20 +7,23 @@ source "$root/scripts/lib/toolchain.sh"
 
 usage() {
     cat <<END
-Usage: scripts/crowd.sh [--build DIRECTORY] [OPTIONS]
+Usage: scripts/crowd.sh [--refusals] [--build DIRECTORY] [OPTIONS]
 
 Builds the examples and the idioms of the pages, optimised, in build/crowd, and lets a thousand raw clients of
-every bad manner loose on each of them, on both backends.
+every bad manner loose on each of them, on both backends. With --refusals each system call of the library is
+refused instead, one after the other, to every example.
 
   --build DIRECTORY  with what is built there instead, by a CMake build with tests and examples
-  OPTIONS            go to tests/crowd/crowd.py : --only TARGET, --manner NAME, --clients N,
+  OPTIONS            go to tests/crowd/crowd.py (or refusals.py): --only TARGET, --manner NAME, --clients N,
                      --seconds S, --backend NAME, --jobs N, --list, --help
 END
 }
 
+driver=crowd.py
 directory=
 while (($# > 0)); do
     case $1 in
+    --refusals) driver=refusals.py ;;
     --build)
         directory=$(cd "${2:?--build needs a directory}" && pwd)
         shift
@@ -48,5 +51,10 @@ if [[ -z $directory ]]; then
         { cat "$log" >&2; die "the examples and idioms do not build."; }
 fi
 
-exec python3 -B "$root/tests/crowd/crowd.py" --examples "$directory/examples" \
-    --idioms "$directory/tests/crowd/crowd_idioms" "$@"
+programs=(--examples "$directory/examples")
+if [[ $driver == crowd.py ]]; then
+    programs+=(--idioms "$directory/tests/crowd/crowd_idioms")
+else
+    programs+=(--refuse "$directory/tests/crowd/libcrowd_refuse.so")
+fi
+exec python3 -B "$root/tests/crowd/$driver" "${programs[@]}" "$@"

@@ -257,6 +257,9 @@ class Victim(Connection):
         if not data or (self.pauses_at is not None and self.count >= self.pauses_at):
             self.want(self._wants & ~IN)
 
+    def gone(self):
+        return self.closed or self.finished
+
     def on_tick(self, now):
         if self.keep_alive and not self._to_send:
             self.ask(self.keep_alive)

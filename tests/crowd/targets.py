@@ -182,7 +182,8 @@ def examples():
         _echo("file_send", arguments=("FILE",), protocol=Downloaded(), opening=Downloaded.request,
               budget=64 * KIB),
         # Each has a connection on the other side, and a pipe for each direction.
-        _echo("port_forward", arguments=("--to", "FAR"), proxy=True, descriptors=6, memory=160 * KIB),
+        _echo("port_forward", arguments=("--to", "FAR"), proxy=True, descriptors=6, memory=160 * KIB,
+              budget=4 * MIB),
         _echo("graceful_shutdown", grace=2.0),
         _echo("task_dump", protocol=Replied(b"what?", b"dump or block?\n"), flood=b"what?" * 1000,
               budget=64 * KIB),
@@ -203,7 +204,7 @@ class Idiom(Target):
 def idioms():
     line = b"y" * 900 + b"\n"
     lines = {"protocol": Answered(after=b"\n"), "flood": line}
-    proxy = {"proxy": True, "descriptors": 6, "memory": 160 * KIB}
+    proxy = {"proxy": True, "descriptors": 6, "memory": 160 * KIB, "budget": 4 * MIB}
     asks = {"proxy": True, "descriptors": 3}
     small_pool = ("--receive-pool", str(64 * KIB))
     known = [
