@@ -38,9 +38,8 @@ public:
 };
 
 std::error_code backend_error(int value) noexcept {
-    // Never destroyed: threads may still make loops while the process ends.
-    static const auto* const category = new backend_errors;
-    return {value, *category};
+    static const backend_errors category;
+    return {value, category};
 }
 
 /// What SIMPLENET_BACKEND says, read once per process.
