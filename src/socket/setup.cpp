@@ -80,11 +80,11 @@ result<> set_send_timeout(int fd, std::chrono::nanoseconds limit) noexcept {
 
 } // namespace
 
-std::optional<clock::time_point>
+std::optional<std::chrono::steady_clock::time_point>
 deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept {
     if (!timeout) return std::nullopt;
-    const auto now = clock::now();
-    if (*timeout > clock::time_point::max() - now) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    if (*timeout > std::chrono::steady_clock::time_point::max() - now) return std::nullopt;
     return now + std::max(*timeout, std::chrono::nanoseconds::zero());
 }
 
@@ -152,14 +152,15 @@ result<> connect_outcome(int fd) noexcept {
 }
 
 result<> finish_connect(int fd) noexcept {
-    const int ready = sys::poll(fd, POLLOUT, clock::time_point{});
+    const int ready = sys::poll(fd, POLLOUT, std::chrono::steady_clock::time_point{});
     if (ready < 0) return sys::to_result(ready);
     if (ready == 0) return fail(std::errc::operation_would_block);
     return connect_outcome(fd);
 }
 
-result<unique_fd> connect_local(const local_endpoint& peer, sys::mode waiting,
-                                std::optional<clock::time_point> deadline) noexcept {
+result<unique_fd>
+connect_local(const local_endpoint& peer, sys::mode waiting,
+              std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
     auto fd = open_socket(AF_UNIX, SOCK_STREAM, waiting);
     if (!fd) return fd;
 
@@ -167,14 +168,15 @@ result<unique_fd> connect_local(const local_endpoint& peer, sys::mode waiting,
     const bool limited = deadline && waiting == sys::mode::blocking;
     for (;;) {
         if (limited) {
-            const auto left = std::max(*deadline - clock::now(), clock::duration{1});
+            const auto left = std::max(*deadline - std::chrono::steady_clock::now(),
+                                       std::chrono::steady_clock::duration{1});
             if (auto set = set_send_timeout(fd->get(), left); !set) return fail(set);
         }
         const int outcome = sys::connect(fd->get(), to.data(), to.size);
         if (outcome == 0) break;
         if (outcome == -EINTR) continue;
         if (outcome != -EAGAIN || !limited) return fail(sys::error_from(outcome));
-        if (clock::now() >= *deadline) return fail(errc::deadline_exceeded);
+        if (std::chrono::steady_clock::now() >= *deadline) return fail(errc::deadline_exceeded);
     }
 
     if (limited) {

@@ -17,10 +17,8 @@
 
 namespace simplenet::inline v0::detail {
 
-using clock = std::chrono::steady_clock;
-
 /// When `timeout` from now is over; none if that is further away than the clock can tell.
-[[nodiscard]] std::optional<clock::time_point>
+[[nodiscard]] std::optional<std::chrono::steady_clock::time_point>
 deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept;
 
 /// A `Socket` around a descriptor that is known to suit it.
@@ -68,8 +66,9 @@ enum class socket_kind {
 /// A Unix domain stream connected to `peer`. There is no connecting in the background: as long as
 /// the listener's backlog is full, a blocking socket waits until the deadline, and a nonblocking
 /// one fails with `std::errc::operation_would_block`.
-[[nodiscard]] result<unique_fd> connect_local(const local_endpoint& peer, sys::mode waiting,
-                                              std::optional<clock::time_point> deadline) noexcept;
+[[nodiscard]] result<unique_fd>
+connect_local(const local_endpoint& peer, sys::mode waiting,
+              std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
 /// Removes the path of `at`.
 ///
