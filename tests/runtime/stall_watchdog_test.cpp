@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 std::mutex guard;
-std::vector<stall_report> reports;
+std::vector<stall_report> stall_reports;
 std::atomic<int> reported = 0;
 
 class stall_watchdog_test : public backend_test {
@@ -39,7 +39,7 @@ protected:
     void SetUp() override {
         backend_test::SetUp();
         const std::lock_guard lock{guard};
-        reports.clear();
+        stall_reports.clear();
         reported = 0;
     }
     [[nodiscard]] static loop_options watched(std::chrono::nanoseconds threshold = 20ms) {
@@ -47,7 +47,7 @@ protected:
         options.stall_threshold = threshold;
         options.on_stall = [](const stall_report& report) {
             const std::lock_guard lock{guard};
-            reports.push_back(report);
+            stall_reports.push_back(report);
             ++reported;
         };
         return options;
@@ -76,12 +76,12 @@ TEST_P(stall_watchdog_test, reports_the_task_that_blocks_its_loop) {
     });
 
     const std::lock_guard lock{guard};
-    ASSERT_EQ(reports.size(), 1U);
-    EXPECT_GE(reports[0].blocked, 20ms);
-    EXPECT_EQ(reports[0].name, "blocks");
-    EXPECT_EQ(reports[0].task, 1U);
-    EXPECT_THAT(reports[0].site.file_name(), HasSubstr("backend_test.hpp")); // its guarded()
-    EXPECT_FALSE(reports[0].stack.empty());
+    ASSERT_EQ(stall_reports.size(), 1U);
+    EXPECT_GE(stall_reports[0].blocked, 20ms);
+    EXPECT_EQ(stall_reports[0].name, "blocks");
+    EXPECT_EQ(stall_reports[0].task, 1U);
+    EXPECT_THAT(stall_reports[0].site.file_name(), HasSubstr("backend_test.hpp")); // its guarded()
+    EXPECT_FALSE(stall_reports[0].stack.empty());
 }
 
 TEST_P(stall_watchdog_test, reports_a_turn_once_and_the_next_one_again) {
@@ -134,9 +134,9 @@ TEST_P(stall_watchdog_test, reports_posted_functions_without_a_task) {
     run([]() -> task<> { co_return; });
 
     const std::lock_guard lock{guard};
-    ASSERT_EQ(reports.size(), 1U);
-    EXPECT_EQ(reports[0].task, 0U);
-    EXPECT_EQ(reports[0].name, "");
+    ASSERT_EQ(stall_reports.size(), 1U);
+    EXPECT_EQ(stall_reports[0].task, 0U);
+    EXPECT_EQ(stall_reports[0].name, "");
 }
 
 static_assert(loop_options{}.stall_signal == SIGURG, "its number differs between machines");
@@ -154,8 +154,8 @@ TEST_P(stall_watchdog_test, works_without_a_signal_that_can_be_handled) {
         });
 
         const std::lock_guard lock{guard};
-        EXPECT_EQ(reports.back().task, 0U) << signal;
-        EXPECT_TRUE(reports.back().stack.empty()) << signal;
+        EXPECT_EQ(stall_reports.back().task, 0U) << signal;
+        EXPECT_TRUE(stall_reports.back().stack.empty()) << signal;
     }
 }
 
