@@ -430,8 +430,8 @@ TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_n
 TEST(task_group_test, an_exception_at_the_end_of_the_loop_destroys_children_that_cannot_begin) {
     std::vector<int> log;
     {
+        gate door; // what waits at it goes first
         manual_queue queue;
-        gate door;
         queue.spawn([&]() -> task<> {
             (void)co_await door.wait();
             try {

@@ -12,7 +12,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,8 +88,9 @@ TEST_P(outlived_loop_test, a_socket_that_is_being_released_is_released_or_closed
 
         if (outcome) {
             EXPECT_TRUE(testing::is_open(outcome->socket.native_handle()));
-            std::string text(outcome->unread.size(), '\0');
-            std::memcpy(text.data(), outcome->unread.data(), text.size());
+            std::string text;
+            for (const std::byte each : outcome->unread)
+                text += static_cast<char>(each);
             EXPECT_EQ(text + testing::read_text(outcome->socket, 5 - text.size()), "early");
             outcome = fail(errc::queue_full);
         } else {

@@ -138,8 +138,8 @@ TEST_P(run_on_test, forwards_a_stop_and_joins) {
 
 // It used to be operation_canceled, whatever the stop was.
 TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_deadline) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     other->post([&] { release.wait(); });
     auto calls = []() -> result<> { return {}; };
     auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
@@ -159,8 +159,8 @@ TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_dead
 
 // It used to throw, since an int holds no error: with_timeout() promises a result.
 TEST_P(run_on_test, a_limit_reports_a_call_without_errors_that_never_began) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     other->post([&] { release.wait(); });
     auto number = [] { return 7; };
     auto nothing = [] {};
@@ -218,8 +218,8 @@ TEST_P(run_on_test, returns_what_succeeded_in_spite_of_a_stop) {
 
 // They used to wait for the other loop's answer, which came late or never.
 TEST_P(run_on_test, a_limit_holds_while_the_other_loop_is_busy) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     other->post([&] { release.wait(); });
     auto call = [] { return 7; };
     auto work = []() -> task<int> { co_return 7; };
@@ -249,8 +249,8 @@ TEST_P(run_on_test, a_limit_holds_where_nobody_runs_the_other_loop_any_more) {
 }
 
 TEST_P(run_on_test, what_is_withdrawn_is_destroyed_here_before_the_await_returns) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     other->post([&] { release.wait(); });
     std::vector<std::thread::id> destroyed;
     auto argument = [&] {
@@ -322,8 +322,8 @@ TEST_P(run_on_test, at_a_random_limit_a_call_has_run_and_returned_or_never_runs)
 }
 
 TEST_P(run_on_test, does_not_begin_a_call_that_was_stopped_before) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     other->post([&] { release.wait(); });
     bool called = false;
     auto calls = [&]() -> result<> {
@@ -402,8 +402,8 @@ TEST_P(run_on_test, fails_when_the_other_loop_ends_before_the_call_began) {
 }
 
 TEST_P(run_on_test, this_loop_may_end_while_the_call_runs) {
-    background_loop other{options()};
     std::latch release{1};
+    background_loop other{options()};
     std::latch ended{2};
     struct counts_down {
         std::latch* at;
