@@ -110,7 +110,7 @@ void idle_state::expired() noexcept {
     if (!record.waits()) return; // armed again by the next operation that waits
     loop& home = *record.home;
     // A peer that reads slowly is not idle: the kernel wakes a writer only when a good part of its
-    // buffer is free (tcp(7)), but counts every byte that the peer takes.
+    // buffer is free (tcp(7)), but counts what the peer acknowledges.
     if (!touched() && record.writer != nullptr && last + limit <= home.now()) {
         const int left = sys::unsent_bytes(record.fd);
         if (left != std::exchange(unsent, left)) last = home.now();

@@ -107,12 +107,10 @@ void uring_backend::submit_send(operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     // One buffer even of a vectored write: the entry then points to nothing but the bytes.
     const const_buffer rest = next_bytes(op);
-    // With MSG_WAITALL the kernel says nothing until all is sent, which an idle timeout would
-    // take for silence.
-    const bool at_once = op.kind == request::write_all && !op.record->idle;
-    const int flags = MSG_NOSIGNAL | (at_once ? MSG_WAITALL : 0);
+    // Not with MSG_WAITALL: until all is sent the kernel would say nothing, which an idle timeout
+    // takes for silence, also one that is set later.
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
-                       std::min<std::size_t>(rest.size(), INT_MAX), flags);
+                       std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL);
     entry.user_data = tagged(&op, subject::operation);
 }
 
@@ -124,7 +122,15 @@ void uring_backend::submit_connect(operation& op) noexcept {
 }
 
 void uring_backend::submit_receive(operation& op) noexcept {
-    if (op.kind == request::receive && !kernel_has_buffers()) return submit_poll(op, POLLIN);
+    if (op.kind == request::receive && !kernel_has_buffers()) {
+        // Who watches edges waits for the next one, and what is there has perhaps had its own.
+        std::byte next{};
+        const int fd = op.record->fd;
+        if (op.record->watches_edges && sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
+            return loop_.attempt_later(op);
+        }
+        return submit_poll(op, POLLIN);
+    }
     io_uring_sqe& entry = entry_for(op);
     if (op.kind == request::receive) {
         io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);

@@ -328,6 +328,32 @@ TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idl
     });
 }
 
+// On io_uring the kernel said nothing of such a write until all of it was sent, and kept its buffer
+// full meanwhile.
+TEST_P(idle_timeout_test, a_write_that_moves_goes_on_when_it_is_set_later) {
+    testing::manual_clock time;
+    time.set_automatic(false);
+    remake_loop({.clock = &time});
+    auto [ours, theirs] = testing::connect_raw_local({.ours = 4096, .theirs = 4096});
+    const std::string much = noise(200'000);
+    run([&]() -> task<> {
+        auto send = [&]() -> task<transfer_result> {
+            co_return co_await async_write_all(ours, much);
+        };
+        auto sending = spawn(send);
+        co_await turns(200);
+        ours.set_idle_timeout(50ms);
+        while (!sending.done()) {
+            time.advance(30ms);
+            std::array<char, 4096> some;
+            while (::recv(theirs.fd(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
+            }
+            co_await turns(200);
+        }
+        EXPECT_TRUE(co_await sending);
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, idle_timeout_test, all_backends, backend_name);
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 #include "support/small_pool_test.hpp"
+#include "sys/seam.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/runtime/deadline.hpp>
@@ -456,6 +457,45 @@ TEST_P(used_up_pool_test, many_streams_share_two_buffers_and_lose_nothing) {
         EXPECT_TRUE(got == sent);
     });
 }
+
+#if SIMPLENET_SEAMS
+
+/// The first poll of an operation that is over says that there is an error, and nothing else.
+class error_of_a_poll final : public detail::sys::interceptor {
+    detail::sys::verdict on_completion(detail::sys::reaped_completion& seen) noexcept override {
+        if (seen.res == POLLIN && seen.flags == 0 && !done_) {
+            seen.res = POLLERR;
+            done_ = true;
+        }
+        return {};
+    }
+    bool done_ = false;
+};
+
+// Changes of the socket were watched from then on, and the receive waited for the next one, though
+// bytes of the last one were left.
+TEST_P(used_up_pool_test, what_one_receive_leaves_after_an_error_is_for_the_next) {
+    auto [local, local_peer] = testing::connect_raw_local();
+    run([&]() -> task<> {
+        const auto held = co_await hold_everything();
+        error_of_a_poll failing;
+        const detail::sys::intercepting now{failing};
+        auto waiting = spawn(receive_text(local));
+        co_await turns(5);
+        local_peer.send("x");
+        EXPECT_EQ(co_await waiting, "x");
+
+        const std::string much(50'000, 'm');
+        local_peer.send(much);
+        local_peer.shutdown_write();
+        std::string got;
+        while (auto lease = co_await local.receive())
+            got += text_of(*lease);
+        EXPECT_TRUE(got == much) << got.size();
+    });
+}
+
+#endif
 
 INSTANTIATE_TEST_SUITE_P(backends, used_up_pool_test, all_backends, backend_name);
 

@@ -164,8 +164,9 @@ public:
 
     /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited so long and
     /// nothing moved in either direction meanwhile. Zero or less: no limit. Part of a long read or
-    /// write is movement too, and so is every byte that the peer takes from what a waiting write
-    /// has given to the kernel: a slow reader is not idle.
+    /// write is movement too, and so is what the peer acknowledges of what a waiting write has
+    /// given to the kernel: a slow reader is not idle. Of TCP a peer that reads less than its own
+    /// kernel waits for before it tells us, some segments, is taken for one that does not read.
     ///
     /// @par Errors
     /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.
