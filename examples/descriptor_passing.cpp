@@ -37,9 +37,13 @@ task<> hand_out(local_stream peer, int directory) {
     buffered_reader reader{peer};
     while (const auto name = co_await reader.read_line(255)) {
         const unique_fd file = open_in(directory, std::string{*name});
-        const auto sent = file ? co_await peer.send_descriptors("here it is\n", file.get())
-                               : co_await async_write_all(peer, "no such file\n");
-        if (!sent) co_return;
+        if (file) {
+            const auto sent = co_await peer.send_descriptors("here it is\n", file.get());
+            if (!sent) co_return;
+        } else {
+            const auto sent = co_await async_write_all(peer, "no such file\n");
+            if (!sent) co_return;
+        }
     } // the file is closed here; the client has its own descriptor
 }
 //! [send]

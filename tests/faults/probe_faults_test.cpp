@@ -46,8 +46,9 @@ bool is_fine(result<event_loop> made, auto may_be) {
     made->spawn([&]() -> task<> {
         auto ends = co_await make_connection();
         std::array<std::byte, 1> byte{};
-        spoke = ends && co_await async_write_all(ends->client, "x") &&
-                co_await async_read_exact(ends->server, byte);
+        if (!ends) co_return;
+        if (!co_await async_write_all(ends->client, "x")) co_return;
+        if (co_await async_read_exact(ends->server, byte)) spoke = true;
     });
     made->run();
     if (!spoke) std::fprintf(stderr, "a loop that does not work\n");

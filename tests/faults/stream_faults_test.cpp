@@ -263,7 +263,8 @@ TEST_P(stream_faults_test, a_release_without_memory_resets_and_leaves_nothing_to
         co_return failed;
     };
     auto body = [&]() -> task<> {
-        for (std::size_t at = 0; at < 50 && co_await go(at); ++at) {
+        for (std::size_t at = 0; at < 50; ++at) {
+            if (!co_await go(at)) co_return;
         }
     };
     loop.spawn(body());

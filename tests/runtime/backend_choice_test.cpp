@@ -55,8 +55,10 @@ bool echoes(event_loop& loop) {
         std::string got(4, '\0');
         for (int left = testing::short_or_full(1, 5000); left != 0; --left) {
             theirs.send("ping");
-            same = co_await async_read_exact(ours, got) && co_await async_write_all(ours, got) &&
-                   theirs.receive(4) == "ping";
+            same = false;
+            if (!co_await async_read_exact(ours, got)) co_return;
+            if (!co_await async_write_all(ours, got)) co_return;
+            same = theirs.receive(4) == "ping";
             if (!same) co_return;
         }
     });

@@ -394,8 +394,10 @@ TEST_P(duplex_test, a_refused_operation_passes_through_the_loop) {
         int refusals = 0;
         auto stubborn = spawn([&]() -> task<> {
             std::array<char, 4> buffer;
-            while (refusals < 5 && !co_await right.read_some(buffer))
+            while (refusals < 5) {
+                if (co_await right.read_some(buffer)) co_return;
                 ++refusals;
+            }
         });
         stubborn.request_stop();
         co_await turns(3);
