@@ -16,6 +16,10 @@ install(TARGETS simplenet EXPORT libsimplenet-targets
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/share/gdb/libsimplenet-gdb.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/libsimplenet/gdb)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/lint_coroutines
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/libsimplenet)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/coroutine_lint
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/libsimplenet FILES_MATCHING PATTERN *.py)
 
 # --- find_package(libsimplenet) and find_package(simplenet) --------------------------------------
 
@@ -33,7 +37,8 @@ endif()
 
 install(EXPORT libsimplenet-targets NAMESPACE simplenet:: DESTINATION ${package_dir})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/libsimplenet-config.cmake.in
-  ${generated}/libsimplenet-config.cmake INSTALL_DESTINATION ${package_dir})
+  ${generated}/libsimplenet-config.cmake INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(${generated}/libsimplenet-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES

@@ -1,0 +1,457 @@
+"""What scripts/lint_coroutines finds, what it leaves alone, and how it reads C++.
+
+Every shape here was compiled by g++ 12.2 and clang++-19 and run: what is found differed, what is left alone
+did not.
+"""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pathlib
+import tempfile
+import textwrap
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LOADER = importlib.machinery.SourceFileLoader("lint_coroutines", str(ROOT / "scripts" / "lint_coroutines"))
+SPEC = importlib.util.spec_from_loader("lint_coroutines", LOADER)
+tool = importlib.util.module_from_spec(SPEC)
+LOADER.exec_module(tool)
+
+TYPES = """
+struct point { int x; int y; std::optional<std::chrono::nanoseconds> when; };
+struct reply { std::string text; int code = 0; };
+struct outer { reply inner; };
+class stored { public: stored(std::string text); private: std::string text_; };
+struct made { made(int); std::string text; };
+enum class kind { a, b };
+using answer = reply;
+"""
+FUNCTIONS = """
+reply named(int x = 3) { return {}; }
+struct holder {
+    static std::optional<int> where(int);
+    const reply& view(bool) const;
+    [[nodiscard]] static constexpr auto count_of(int x) noexcept -> std::size_t;
+    reply *pointed();
+    task<> take(reply x, int n = 3);
+    task<> place(point x, const std::string& text = "x");
+    template <class T> task<> with(T x, reply y = {});
+    task<> calling(std::function<int()> f = [all = std::string{"x"}] { return 1; });
+};
+"""
+
+
+def found(code, name="x.cpp"):
+    """[(line, column, message)], of a file."""
+    source = tool.Source(pathlib.Path(name), textwrap.dedent(code))
+    types = tool.Source(pathlib.Path("types.hpp"), TYPES)
+    return [hit[1:] for hit in tool.lint([source], [types])]
+
+
+class Case(unittest.TestCase):
+    def assert_found(self, word, *bodies, before=""):
+        for body in bodies:
+            with self.subTest(body):
+                hits = found(f"{before}\ntask<> f(bool b, int n) {{\n{body}\n}}\n")
+                self.assertTrue(hits, "not found")
+                self.assertTrue(any(word in message for _, _, message in hits), hits)
+
+    def assert_right(self, *bodies, before=""):
+        for body in bodies:
+            with self.subTest(body):
+                self.assertEqual(found(f"{before}\ntask<> f(bool b, int n) {{\n{body}\n}}\n"), [])
+
+
+class ConditionTest(Case):
+    def test_the_outcome_is_lost_where_nothing_is_declared(self):
+        self.assert_found("declares nothing",
+                          "while (co_await more()) use();",
+                          "while (!co_await more()) { use(); }",
+                          "do use(); while (co_await more());",
+                          "for (; co_await more();) use();",
+                          "if (co_await more()) use(); else stop();",
+                          "if (b) use(); else if (co_await more()) stop();",
+                          "for (;;) { co_await step(); if (co_await more()) co_return; }",
+                          "switch (co_await number()) { case 1: use(); }",
+                          "static_assert(true); if (co_await more()) use();",
+                          "try { while (co_await more()) use(); } catch (...) { stop(); }",
+                          "if (co_await more()) [[likely]] use();",
+                          "use(); again: if (co_await more()) goto again;",
+                          "{ { if (co_await more() == 3) use(); } }")
+
+    def test_a_declaration_anywhere_saves_it(self):
+        self.assert_right("int left = 3; while (co_await more()) --left;",
+                          "while (co_await more()) { const auto x = read(); use(x); }",
+                          "if (co_await more()) use(); { std::string text; }",
+                          "std::map<int, std::string>::iterator at; if (co_await more()) use();",
+                          "for (auto& each : list) use(each); if (co_await more()) use();",
+                          "for (int i = 0; co_await more(); ++i) use();",
+                          "using type = int; if (co_await more()) use();",
+                          "struct local { int x; }; if (co_await more()) use();",
+                          "try { while (co_await more()) use(); } catch (const error&) { stop(); }",
+                          "if (auto x = co_await more()) use(x); else stop();",
+                          "while (auto x = co_await more()) use(*x);",
+                          "if (auto x = co_await more(); !x) co_return;",
+                          "switch (const int x = co_await number()) { case 1: use(); }",
+                          "if (b) co_await step();",
+                          "auto [x, y] = pair(); if (co_await more()) use();")
+
+    def test_closures_and_other_functions_are_judged_on_their_own(self):
+        self.assert_right("spawn([&]() -> task<> { while (co_await more()) use(); });")
+        hits = found("""\
+            task<> first() { int x = 0; }
+            struct holder {
+                task<> second() const { while (co_await more()) use(); }
+                template <class T> static task<T> third(T x) noexcept { if (co_await more()) use(); }
+            };
+            auto fourth() -> task<std::vector<int>> { if (co_await more()) use(); }
+            TEST_P(suite, name) { if (co_await more()) use(); }
+            task<> caught() try { if (co_await more()) use(); } catch (...) {}
+            holder::holder() : a_{1}, b_(2) { if (co_await more()) use(); }
+            """)
+        self.assertEqual([line for line, _, _ in hits], [3, 4, 6, 7, 8, 9])
+
+    def test_continue_skips_the_condition_of_a_do_loop(self):
+        self.assert_found("continue skips", "int i = 0; do { if (b) continue; use(); } while (co_await more());",
+                          "int i = 0; do { switch (n) { case 1: continue; } } while (co_await more());")
+        self.assert_right("int i = 0; do { for (;;) continue; } while (co_await more());",
+                          "int i = 0; do { if (b) continue; } while (more()); co_await step();",
+                          "int i = 0; while (co_await more()) { if (b) continue; use(); }")
+
+
+class OperatorTest(Case):
+    def test_an_arm_of_a_conditional(self):
+        self.assert_found("arm of ?:",
+                          "co_return b ? co_await one() : co_await two();",
+                          "const int x = b ? 1 : co_await two();",
+                          "use(b ? co_await one() : 3);",
+                          "x = (b ? n : n > 2 ? 3 : co_await one());",
+                          "int x = b\n    ? co_await one()\n    : 2;",
+                          "auto f = [x = b ? co_await one() : 2] { return x; };")
+
+    def test_a_conditional_without_an_await_in_its_arms(self):
+        self.assert_right("int x = co_await more() ? 1 : 2;",
+                          "co_await step(b ? 1 : n);",
+                          "co_await step(b ? std::move(x) : std::move(y));",
+                          "co_await step(b ? \"one\" : \"other\");",
+                          "co_await step(b ? number() : 4);",
+                          "auto t = b ? one() : two(); co_await std::move(t);")
+
+    def test_a_temporary_in_an_arm(self):
+        self.assert_found("temporary in its arms",
+                          "co_await (b ? one() : two());",
+                          "co_await step(b ? std::string{\"x\"} : text);",
+                          "co_await step(b ? text : \"none\");",
+                          "auto x = co_await more() ? reply{} : other;",
+                          "co_return co_await more() ? size_of(std::string(text)) : 0;")
+
+    def test_an_await_behind_a_logical_operator(self):
+        self.assert_found("co_await behind &&",
+                          "co_return b && co_await more();",
+                          "int i = 0; while (b && co_await more()) use();",
+                          "int i = 0; do use(); while (i < 3 && co_await more());",
+                          "for (int i = 0; i < 3 && co_await more(); ++i) use();",
+                          "use(b && co_await more());",
+                          "EXPECT_TRUE(b && co_await more());",
+                          "int x = b && co_await more();",
+                          "auto x = co_await step(b && co_await more());",
+                          "if (b && co_await more() && n) use(n); int x = 0;",
+                          "if ((b && co_await more()) || n) use(n); int x = 0;",
+                          "std::string s; s = b && co_await more();",
+                          "bool x{f(b and co_await more())};")
+        self.assert_found("co_await behind ||", "co_return co_await more() || co_await more();",
+                          "if (b || co_await more() || n) use(); int x = 0;")
+
+    def test_where_a_logical_operator_is_right(self):
+        self.assert_right("int x = 0; if (b && co_await more()) use();",
+                          "int x = 0; if (b && n > 2 && !co_await more()) use();",
+                          "int x = 0; if (!(b || (n && co_await more()))) use();",
+                          "bool x = b && co_await more();",
+                          "const auto x = b || co_await more();",
+                          "bool x{b && co_await more()};",
+                          "bool x = true; x = x && co_await more();",
+                          "int x = 0; b && co_await more();",
+                          "int x = 0; (void)(b && co_await more());",
+                          "if (bool x = b && co_await more()) use();",
+                          "int x = 0; while (co_await more() && b) use();",
+                          "co_return co_await more() && n > 3;",
+                          "if (auto x = co_await more(); x && use()) stop();",
+                          "auto&& x = co_await more();", "std::vector<int>&& x = co_await more();",
+                          "co_await step(same<int&&, long>, [](auto&& a, int&& b) { return a && b; });",
+                          "const bool x = b && n; co_await step();")
+
+    def test_a_temporary_behind_a_logical_operator(self):
+        self.assert_found("the temporary behind",
+                          "int x = 0; if (co_await more() && name().empty()) use();",
+                          "int x = 0; if (!co_await more() || reply{\"x\"}.code) use();",
+                          "bool x = co_await more() && check(make());",
+                          "co_await step(p && p->name().empty());")
+        self.assert_found("the temporary behind",
+                          "int x = 0; if (co_await more() && named()) use();",
+                          "int x = 0; if (co_await more() && where(n) == 3) use();",
+                          "int x = 0; if (co_await more() && stored(n)) use();", before=FUNCTIONS)
+        self.assert_right("int x = 0; if (co_await more() && check()) use();",
+                          "int x = 0; if (co_await more() && list.size() > 3) use();",
+                          "int x = 0; if (co_await more() && std::move(y).code) use();",
+                          "int x = 0; if (co_await more() && check(count_of(y))) use();",
+                          "int x = 0; if (co_await more() && view(b).is_open()) use();",
+                          "int x = 0; if (co_await more() && pointed()->code) use();",
+                          "co_await step(b ? count_of(n) : count_of(n + 1));", before=FUNCTIONS)
+
+
+class TemporaryTest(Case):
+    def test_closures_with_destructors(self):
+        self.assert_found("captures of this closure",
+                          "co_await [text]() -> task<> { co_await step(); }();",
+                          "co_await spawn([text] { return text.size(); });",
+                          "co_await with_timeout([text = std::move(text)]() -> task<> { co_return; }(), 2s);",
+                          "co_await spawn([=] { use(text); });",
+                          "co_await spawn([&, p = std::make_unique<int>(3)] { use(p); });",
+                          "co_await spawn([*this] { use(); });",
+                          "co_await spawn([...all = std::move(all)] { use(all...); });",
+                          "const std::string& s = text; co_await spawn([s] { use(s); });",
+                          "std::string s; co_await spawn([x = s] { use(x); });",
+                          "std::string s; co_await spawn([b, s]() mutable { use(s); });",
+                          "auto x = use([text] { return 1; }) + co_await number();",
+                          "auto f = [text = co_await read()] { return text; };",
+                          "co_await with_group([text](task_group& g) -> task<> {\n    co_await step();\n});")
+
+    def test_closures_without(self):
+        self.assert_right("co_await spawn([&] { use(text); });",
+                          "co_await spawn([] { use(); });",
+                          "co_await spawn([this, &text, &other = text] { use(text); });",
+                          "co_await spawn([b, n] { use(b, n); });",
+                          "const std::size_t size = 3; co_await spawn([size] { use(size); });",
+                          "point p{}; kind k = kind::a; co_await spawn([p, k, left = 3, s = \"x\"] { use(p); });",
+                          "co_await spawn([n = text.size(), at = &text] { use(n); });",
+                          "auto f = [text] { use(text); }; co_await spawn(f);",
+                          "auto h = spawn([text]() -> task<> { co_await step(); }); co_await h;",
+                          "co_await step(list[n], std::string(text));")
+
+    def test_an_await_in_a_closure_is_the_closures(self):
+        self.assert_right("auto f = [text]() -> task<bool> { auto x = co_await step(); co_return x; };",
+                          "use([text]() -> task<> { co_await step(); }, reply{\"x\"}, b ? text : \"x\");")
+        hits = found("""\
+            void f() {
+                auto outer = [&] {
+                    return [&]() -> task<int> {
+                        co_return b ? co_await one() : 2;
+                    };
+                };
+            }
+            """)
+        self.assertEqual([line for line, _, _ in hits], [4])
+
+    def test_aggregates_with_destructors(self):
+        self.assert_found("members of this aggregate",
+                          "co_await send(reply{\"x\", 3});",
+                          "co_await send(reply{.text = \"x\"});",
+                          "co_await send({.text = \"x\", .code = 1});",
+                          "co_await send(reply(\"x\", 3));",
+                          "co_await send(some::answer{text});",
+                          "co_await send(outer{});",
+                          "co_await send(unknown{.name = x});",
+                          "co_await send({std::move(text), 3});",
+                          "use(reply{text}, co_await number());",
+                          "co_return reply{co_await read(), 3};",
+                          "co_yield reply{text};",
+                          "list.push_back({co_await read(), 3});",
+                          "co_await send(std::array<std::string, 2>{a, c});",
+                          "co_await send(local{text});", before="struct local { std::vector<int> v; };")
+
+    def test_aggregates_that_only_the_called_function_names(self):
+        self.assert_found("members of this aggregate", "co_await x.take({text});", "co_await x.take({});",
+                          before=FUNCTIONS)
+        self.assert_found("default argument", "co_await x.with(3);", "co_await calling();", before=FUNCTIONS)
+        self.assert_right("co_await x.place({3, 4});", "co_await x.place({std::move(n), 4});", "co_await x.with(3, r);",
+                          before=FUNCTIONS)
+
+    def test_other_braces(self):
+        self.assert_right("co_await send(point{1, 2});",
+                          "co_await send({.x = 1, .y = 2});",
+                          "co_await async_connect(to, {.timeout = 2s});",
+                          "co_await with_group({.limit = 3}, body);",
+                          "co_await send(std::string{text}, std::pair{text, 3});",
+                          "co_await send(stored{text}, made{3}, unknown{text});",
+                          "co_await send(std::array<char, 20>{});",
+                          "co_await send(reply(other));",
+                          "reply r{text, 3}; co_await send(r); co_await send(std::move(r));",
+                          "co_return reply{text, 3};",
+                          "co_await send(endpoint{ip_address::any_v4(), 80}, make_reply(text));")
+
+    def test_an_await_in_the_braces_of_a_declaration(self):
+        self.assert_found("inside the braces",
+                          "reply r{co_await read(), 3};",
+                          "reply r = {.text = text, .code = co_await number()};",
+                          "unknown r{.a = co_await number()};",
+                          "std::string all[] = {co_await read(), text};",
+                          "std::array<std::string, 2> all{co_await read(), text};")
+        self.assert_right("point p{co_await number(), 2};",
+                          "int all[] = {co_await number(), 2};",
+                          "std::pair<std::string, int> p{co_await read(), 2};",
+                          "std::optional<std::string> s{co_await read()};",
+                          "int x{co_await number()}; unknown y{co_await read()};")
+
+
+class ReadingTest(Case):
+    def test_comments_and_text_are_not_code(self):
+        self.assert_right("// co_return b ? co_await one() : 2;\n/* b && co_await\n one() */ co_await step();",
+                          'log("b ? co_await one() : 2"); log(\'?\', u8"\\"", LR"x(b && co_await )" )x");',
+                          "const int x = 1'000'000; use(0x1'f, '\\'', x ? 1 : 2);",
+                          "// a long comment \\\n co_return b ? co_await one() : 2;\nco_await step();")
+
+    def test_places(self):
+        self.assertEqual([(line, column) for line, column, _ in found(
+            'auto s = R"(\n\n)"; task<> f() {\n\tco_return /*\n*/ b ?\n co_await one() : 2;\n}\n')], [(5, 6)])
+
+    def test_preprocessor(self):
+        self.assertEqual([line for line, _, _ in found("""\
+            #include <x>
+            #define TRY(x) (b && \\
+                            co_await (x))
+            #define ONE(x) if (co_await x) use()
+            task<> f() {
+            #if ONE // else
+                if (b) {
+            #else
+                if (c) {
+            #endif
+                    co_return b ? co_await one() : 2;
+                }
+            #if 0
+                co_return b ? co_await one() : 2;
+            #elif TWO
+                co_return b ? co_await one() : 3;
+            #  else
+                co_return b ? co_await one() : 4;
+            #endif
+            }
+            """)], [2, 11, 16, 18])
+
+    def test_templates_are_not_comparisons(self):
+        self.assert_right("co_await step<a, c>(std::is_same_v<T&&, U>, map<int, list<int>>{}, b);",
+                          "int x = n < 3 ? 1 : 2; co_await step(n < 3, n > 2);")
+        self.assert_found("arm of ?:", "co_return n < 3 && n > 1 ? co_await one() : 2;",
+                          "co_return std::max<int>(n, 3) ? co_await step<int>() : 2;",
+                          "co_return a < n ? co_await one() : c > 2;")
+
+    def test_bodies_inside_of_anything(self):
+        hits = found("""\
+            namespace a::inline b { extern "C" {
+            template <class T> requires (sizeof(T) > 2)
+            struct s : base<T> {
+                s() : base<T>{1}, f_([] { return 1; }) {}
+                ~s() { stop(); }
+                std::function<task<>()> f_ = [this]() -> task<> { co_return b ? co_await one() : 2; };
+                friend auto operator<=>(const s&, const s&) = default;
+                task<> operator()(int = 3) && { co_return b ? co_await one() : 2; }
+            private:
+                enum class e { a, b } e_{};
+                task<> g() try { co_return b ? co_await one() : 2; } catch (...) { co_return; }
+            };
+            } }
+            void h() { struct in { task<> k() { co_return b ? co_await one() : 2; } }; }
+            """)
+        self.assertEqual([line for line, _, _ in hits], [6, 8, 11, 14])
+
+    def test_other_spellings(self):
+        self.assert_found("co_await behind &&", "use(b and not co_await more()); <% %>")
+
+    def test_a_page(self):
+        self.assertEqual([line for line, _, _ in found("""\
+            # b ? co_await one() : 2
+            ```cpp
+            const auto x = b ? co_await one() : 2;
+            ```
+            ```sh
+            b ? co_await one() : 2
+            ```
+            ```cpp
+            task<> f() { use(b && co_await one());
+            ```
+            """, name="page.md")], [3, 9])
+
+    def test_what_is_no_cpp_at_all_is_survived(self):
+        for text in ("}}}}", "{{{{(", "co_await", "if (", "for (;;", "do co_await x while", "'\"", "#define x co_await",
+                     "[[[", "a < b < c <", "case co_await ?:", "struct {", "/*", 'R"x(', "else else", "switch", "?:",
+                     "template", "f() -> {", "co_await x ? : ;", "[", "x{,}", "task<> f() { x{.} co_await", "catch ("):
+            with self.subTest(text):
+                found(text)
+                found(f"task<> f() {{ {text}\nco_await x; }}")
+                found(f"task<> f() {{ co_await x({text}")
+
+
+class AllowTest(Case):
+    def test_a_reason_allows_one_line(self):
+        self.assertEqual([line for line, _, _ in found("""\
+            task<> f(unknown n) {
+                co_await spawn([n] {}); // lint_coroutines: allow, n is a number
+                // lint_coroutines: allow: n is a number
+                co_await spawn([n] {});
+                co_await spawn([n] {});
+            }
+            """)], [5])
+
+    def test_without_a_reason_it_is_a_hit(self):
+        hits = found("int x; // lint_coroutines: allow\n/* lint_coroutines: allow */\n")
+        self.assertEqual([line for line, _, _ in hits], [1, 2])
+        self.assertIn("reason", hits[0][2])
+
+
+class CommandTest(unittest.TestCase):
+    def run_tool(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = tool.main([str(each) for each in arguments])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), err.getvalue()
+
+    def test_a_tree(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            wrong = "task<> f() { co_return b ? co_await one() : 2; }\n"
+            for name in ("a.cpp", "b.txt", "in/c.hpp", ".git/d.cpp", "build/e.cpp", "in/g.ixx"):
+                (tree / name).parent.mkdir(exist_ok=True)
+                (tree / name).write_text(wrong)
+            (tree / "build" / "CMakeCache.txt").touch()
+            (tree / "right.cpp").write_text("task<> f() { co_await one(); }\n")
+
+            status, out, err = self.run_tool(tree)
+            self.assertEqual(status, 1)
+            self.assertEqual([line.split(": ")[0] for line in out.splitlines()],
+                             [f"{tree}/{each}:1:26" for each in ("a.cpp", "in/c.hpp", "in/g.ixx")])
+            self.assertIn("4 files, 3 found", err)
+
+            status, out, err = self.run_tool(tree / "right.cpp")
+            self.assertEqual((status, out), (0, ""))
+
+            # By its name, whatever that is.
+            self.assertEqual(self.run_tool(tree / "b.txt")[0], 1)
+
+    def test_types_of_another_file_are_known(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "z.hpp").write_text("struct message { std::string text; };\n")
+            (tree / "a.cpp").write_text("task<> f() { co_await send(message{text}); }\n")
+            self.assertEqual(self.run_tool(tree)[0], 1)
+            self.assertEqual(self.run_tool(tree / "a.cpp")[0], 0)
+
+    def test_wrong_use(self):
+        self.assertEqual(self.run_tool()[0], 2)
+        self.assertEqual(self.run_tool("--no-such-option")[0], 2)
+        status, _, err = self.run_tool("/no/such/file.cpp")
+        self.assertEqual(status, 2)
+        self.assertIn("/no/such/file.cpp", err)
+        self.assertEqual(self.run_tool("--help")[0], 0)
+
+    def test_it_is_a_program(self):
+        self.assertTrue(os.access(ROOT / "scripts" / "lint_coroutines", os.X_OK))
+
+
+if __name__ == "__main__":
+    unittest.main()
