@@ -93,6 +93,8 @@ class Connection:
         if small_buffers:  # before connecting: the window is agreed on there
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32768)
+            if self.socket.family == socket.AF_INET:
+                use_small_segments(self.socket)
         if self.connected:
             engine.add(self, self._wants)
             return
@@ -207,6 +209,20 @@ class Connection:
         pass
 
 
+def use_small_segments(stream):
+    """As over Ethernet. The kernel makes a send buffer of 20 segments, and with the 64 KiB of the loopback
+    interface a thousand connections use up all that it has for TCP (net.ipv4.tcp_mem)."""
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
+
+
+def tcp_memory_is_short():
+    """Whether connections of everybody are in trouble, which is no fault of the server under test."""
+    with open("/proc/net/sockstat", encoding="ascii") as file:
+        used = int(file.read().partition("TCP:")[2].partition("mem ")[2].split()[0])
+    with open("/proc/sys/net/ipv4/tcp_mem", encoding="ascii") as file:
+        return used > int(file.read().split()[1])
+
+
 def family_of(address):
     return socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
 
@@ -260,6 +276,10 @@ class Victim(Connection):
     def gone(self):
         return self.closed or self.finished
 
+    def __str__(self):
+        state = "broken" if self.ended else "at the end" if self.finished else "open" if self.connected else "connecting"
+        return f"{state} after {self.count} bytes"
+
     def on_tick(self, now):
         if self.keep_alive and not self._to_send:
             self.ask(self.keep_alive)
@@ -273,6 +293,7 @@ class Listener:
         self._kind = kind
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.socket.setblocking(False)
+        use_small_segments(self.socket)  # and those that it accepts
         self.address = self.socket.getsockname()
         engine.add(self, IN)
 

@@ -114,7 +114,7 @@ class _Breaks(Manner):
     again = 3
 
     def __init__(self, *arguments):
-        self._enough = random.randrange(1, 1 << 20)
+        self._enough = random.randrange(1, random.choice([1 << 16, 1 << 20]))
         self._read = 0
         self._patience = random.randrange(1, 6)
         super().__init__(*arguments)
@@ -123,7 +123,7 @@ class _Breaks(Manner):
         self.want(IN | OUT)
 
     def on_writable(self):
-        if self.flood(up_to=min(self.target.budget, 1 << 20)):
+        if self.flood(up_to=min(self.target.budget, 1 << 18)):
             self.want(IN)
 
     def on_readable(self):

@@ -181,8 +181,8 @@ def examples():
               memory=400 * KIB, drops=True),
         _echo("file_send", arguments=("FILE",), protocol=Downloaded(), opening=Downloaded.request,
               budget=64 * KIB),
-        # Each has a connection on the other side, and a pipe for each direction.
-        _echo("port_forward", arguments=("--to", "FAR"), proxy=True, descriptors=6, memory=160 * KIB,
+        # Each has a connection on the other side, and a pipe or a block of 128 KiB for each direction.
+        _echo("port_forward", arguments=("--to", "FAR"), proxy=True, descriptors=6, memory=300 * KIB,
               budget=4 * MIB),
         _echo("graceful_shutdown", grace=2.0),
         _echo("task_dump", protocol=Replied(b"what?", b"dump or block?\n"), flood=b"what?" * 1000,
@@ -204,7 +204,7 @@ class Idiom(Target):
 def idioms():
     line = b"y" * 900 + b"\n"
     lines = {"protocol": Answered(after=b"\n"), "flood": line}
-    proxy = {"proxy": True, "descriptors": 6, "memory": 160 * KIB, "budget": 4 * MIB}
+    proxy = {"proxy": True, "descriptors": 6, "memory": 300 * KIB, "budget": 4 * MIB}
     asks = {"proxy": True, "descriptors": 3}
     small_pool = ("--receive-pool", str(64 * KIB))
     known = [
@@ -234,7 +234,7 @@ def idioms():
         ("frames", {"protocol": Greeted(MIB), "memory": 400 * KIB}),
         ("queued", {}),
         ("goodbye", {"protocol": Greeted(8), "grace": 5.0}),
-        ("copy", {"descriptors": 3, "memory": 160 * KIB}),
+        ("copy", {"descriptors": 3, "memory": 160 * KIB, "budget": 4 * MIB}),
         ("copy-to-local", {"descriptors": 5, "protocol": Swallowed(), "crowd_budget": 64 * MIB}),
         ("proxy", proxy),
         ("send-file", {"protocol": Greeted(200_000), "descriptors": 2}),
