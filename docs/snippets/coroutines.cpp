@@ -139,11 +139,12 @@ task<long> sum_of_squares(long count) {
 //! [yield]
 
 //! [run_on]
-std::string report_of(int month); // takes its time
+result<std::string> report_of(int month); // takes its time
 
 task<> answer_with_a_report(event_loop& other, tcp_stream stream, int month) {
-    const std::string text = co_await run_on(other, report_of, month); // on the other thread
-    (void)co_await async_write_all(stream, text);                      // and here again
+    const auto text = co_await run_on(other, report_of, month); // on the other thread
+    if (!text) co_return;                                       // stopped, say
+    (void)co_await async_write_all(stream, *text);              // and here again
 }
 //! [run_on]
 

@@ -62,7 +62,7 @@ void poll_once() {}
 task<int> measure() {
     co_return 1;
 }
-std::string report_of(int month) {
+result<std::string> report_of(int month) {
     return "report of month " + std::to_string(month) + '\n';
 }
 } // namespace page::coroutines
