@@ -294,6 +294,8 @@ class Listener:
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.socket.setblocking(False)
         use_small_segments(self.socket)  # and those that it accepts
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHUNK)
         self.address = self.socket.getsockname()
         engine.add(self, IN)
 

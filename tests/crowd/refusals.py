@@ -146,7 +146,7 @@ CLIENTS = [
     Example("connect_with_timeout", ["127.0.0.1", "ECHO"], None, "connected to"),
     Example("backend_switch", [], None, "automatic: works", [None]),
     Example("producer_consumer", ["100"], None, "25 primes", [None]),
-    Example("watch_files", ["WATCHED", "--events", "1"], None, "appeared"),
+    Example("watch_files", ["WATCHED", "--events", "1"], None, " new"),
 ]
 
 
@@ -250,6 +250,8 @@ class Run:
                     return talk(stream, self.example.ask, self.example.answer)
             if self.example.name == "port_forward":
                 return self._asked_at_length()
+            if "chat" in self.example.name:
+                return self._asked_in_company()
             return exchange(self.port, self.example.ask, self.example.answer)
         except ConnectionError:
             return False
@@ -276,6 +278,15 @@ class Run:
         if self.process.exit_code() is not None or self.call == "sendmmsg":
             return False
         raise Failed("hangs: a datagram is never answered")
+
+    def _asked_in_company(self):
+        """A chat notices that it cannot write to a member when somebody else has said something."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as first:
+            first.sendall(self.example.ask)
+            time.sleep(0.05)
+            with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as second:
+                second.sendall(self.example.ask)
+                return talk(first, b"", self.example.answer)
 
     def _asked_at_length(self):
         """Writes and reads at the same time, or the echo would fill both directions."""
