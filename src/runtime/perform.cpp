@@ -74,8 +74,8 @@ bool receive_nothing(operation& op, ssize_t count) noexcept {
 
 namespace {
 
-/// How much memory a receive() from the heap takes: as much as there is to receive. Not less than
-/// this, as nothing may be there to count: an end, an error, or a byte of urgent data.
+/// The least memory that a receive() takes from the heap. SIOCINQ counts nothing for an end, an
+/// error, or a byte of urgent data.
 constexpr std::size_t least_overflow = 64;
 
 std::size_t size_of_overflow(int fd) noexcept {

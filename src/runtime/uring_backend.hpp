@@ -324,8 +324,8 @@ private:
         if (posted_ == 0) post_buffers(more_buffers);
         return posted_ != 0;
     }
-    /// The kernel lacked a buffer for somebody. Many may be refused at once: it gets one for each
-    /// of them, beside some to spare.
+    /// The kernel had no buffer for a receive. Many receives may be refused at once: post one
+    /// buffer for each of them, and some to spare.
     void grow() noexcept {
         if (kernel_has_buffers()) post_buffers(1);
     }

@@ -123,7 +123,8 @@ void uring_backend::submit_connect(operation& op) noexcept {
 
 void uring_backend::submit_receive(operation& op) noexcept {
     if (op.kind == request::receive && !kernel_has_buffers()) {
-        // Who watches edges waits for the next one, and what is there has perhaps had its own.
+        // A multishot poll reports changes only. Bytes that an earlier read left in the socket have
+        // been reported already: look for them first.
         std::byte next{};
         const int fd = op.record->fd;
         if (op.record->watches_edges && sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
