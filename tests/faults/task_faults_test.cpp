@@ -206,6 +206,26 @@ TEST_P(task_faults_test, another_loop) {
     fail_everywhere<asking_another_loop>();
 }
 
+/// Where the walk also fails what the loop allocates that runs the task.
+class asking_the_same_loop : public fault_scenario {
+    static task<int> answer(int number) {
+        co_await yield();
+        co_return 2 * number;
+    }
+    task<result<std::string>> play() override {
+        event_loop& here = *event_loop::current();
+        auto asked = here.spawn_remote(answer(21));
+        const int number = co_await std::move(asked);
+        const int more = co_await run_on(here, answer, number);
+        auto twice = [](int value) { return 2 * value; };
+        const int most = co_await run_on(here, twice, more);
+        co_return std::to_string(most);
+    }
+};
+TEST_P(task_faults_test, posts_to_the_same_loop) {
+    fail_everywhere<asking_the_same_loop>();
+}
+
 class sending_across : public fault_scenario {
     task<result<std::string>> play() override {
         auto through = std::make_shared<cross_channel<int>>(2);

@@ -187,8 +187,17 @@ public:
         return made;
     }
     /// On the loop's thread.
-    void begin() {
-        spawn_on(run_queue::require_current(), *std::move(root_));
+    void begin() noexcept {
+        run_queue& queue = run_queue::require_current();
+        try {
+            // Not spawn_on(): without memory it destroys the frame, which completes us, before the
+            // exception is here.
+            auto* const child = new root<void>{queue, *std::move(root_)};
+            spawn_access::start(queue, *child);
+        } catch (...) {
+            this->slot.unhandled_exception();
+            this->has_slot = true;
+        }
         root_.reset();
     }
     void discard() noexcept override { root_.reset(); } // its remote_completion completes us
