@@ -245,6 +245,17 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
     });
 }
 
+TEST(copy_block_test, a_thread_keeps_one_to_spare_and_frees_the_others) {
+    const std::size_t before = live_bytes;
+    detail::copy_block first;
+    detail::copy_block second;
+    EXPECT_GE(live_bytes - before,
+              detail::copy_block::capacity); // the other may have been to spare
+    first.give_back();
+    second.give_back();
+    EXPECT_LE(live_bytes, before + detail::copy_block::capacity * 3 / 2); // malloc's own besides
+}
+
 // After a large amount a copy waits at another place, where it used to keep its block.
 TEST_P(memory_test, copies_that_are_idle_after_a_large_amount_hold_no_buffers) {
     constexpr std::size_t pairs = 10;
