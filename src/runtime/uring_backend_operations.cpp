@@ -108,9 +108,11 @@ void uring_backend::submit_send(operation& op) noexcept {
     // One buffer even of a vectored write: the entry then points to nothing but the bytes.
     const const_buffer rest = next_bytes(op);
     // Not with MSG_WAITALL: until all is sent the kernel would say nothing, which an idle timeout
-    // takes for silence, also one that is set later.
+    // takes for silence, also one that is set later. An attempt has just found no room: a poll
+    // comes first, and it waits until a third of the buffer is free, so that each entry moves much.
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
                        std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL);
+    entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     entry.user_data = tagged(&op, subject::operation);
 }
 
@@ -254,6 +256,9 @@ void uring_backend::finish(operation& op) noexcept {
         const bool done = advance_write(op, static_cast<std::size_t>(outcome));
         if (done || op.kind == request::write_some) return loop_.complete(op, 0);
         loop_.touch(*op.record);
+        // An attempt would find what little room has come since; but of many buffers it can send
+        // more than the one that an entry points to.
+        if (wanted && op.buffers == nullptr) return submit_send(op);
         break;
     }
     case request::read_some:
