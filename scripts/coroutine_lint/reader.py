@@ -146,7 +146,7 @@ class Reader:
         while code.word(start) == "template" and start + 1 in code.ends:
             start = code.ends[start + 1] + 1
         declared = code.declared(start, stop, follows=("(",))
-        if declared:
+        if declared and code.word(declared.name + 1) == "(":
             result, opening = declared.words, declared.name + 1
             behind = code.words[code.ends[opening]:stop]
             if "->" in behind:
@@ -178,7 +178,7 @@ class Reader:
         function = Function()
         end = code.ends[opening]
         self.statements(opening + 1, end, function, [])
-        while code.word(end + 1) == "catch":
+        while code.word(end + 1) == "catch" and code.word(end + 2) == "(":
             end = self.handler(end + 1, function, [])
         if not is_closure and not function.declares:
             for index, keyword in function.conditions:
@@ -266,9 +266,7 @@ class Reader:
         if code.word(opening) == "(":
             closing = code.ends[opening]
             parts = list(code.split(opening + 1, closing, ";"))
-            if word == "for" and len(parts) < 2 and code.words[opening + 1:closing].count(";") == 0:
-                self.range_for(opening + 1, closing, function)
-            elif word == "for":
+            if word == "for":
                 self.for_(opening + 1, closing, function)
             else:
                 for part in parts[:-1]:
@@ -289,11 +287,15 @@ class Reader:
     def for_(self, begin, end, function):
         code = self.code
         stops = [index for index in code.level(begin, end) if code.words[index] == ";"]
+        if len(stops) < 2:  # for (T x : y), or for (T x = y; U z : x)
+            if stops:
+                self.simple(begin, stops[0], function)
+            self.range_for(stops[0] + 1 if stops else begin, end, function)
+            return
         self.simple(begin, stops[0], function)
-        stop = stops[1] if len(stops) > 1 else end
-        if stops[0] + 1 < stop:
-            self.condition("for", stops[0] + 1, stop, function)
-        self.expression("loop", stop + 1, end)
+        if stops[0] + 1 < stops[1]:
+            self.condition("for", stops[0] + 1, stops[1], function)
+        self.expression("loop", stops[1] + 1, end)
 
     def range_for(self, begin, end, function):
         code = self.code

@@ -179,7 +179,7 @@ class Shapes:
 
     def is_risky_capture(self, begin, end):
         code, words = self.code, self.code.words[begin:end]
-        if words[0] == "&" or words == ["this"]:
+        if not words or words[0] == "&" or words[-1] == "=" != words[0] or words == ["this"]:
             return False
         if words[1:2] == ["="]:  # [x = 5], [x = y], [x = &y], [n = text.size()]
             value = begin + 2
@@ -263,7 +263,10 @@ class Shapes:
                     if index < opening < end and code.words[index] in "([{"), default=None)
         if call is None or code.words[call] != "(" or not code.is_name(call - 1):
             return None
-        at = [begin for begin, _ in code.split(call + 1, code.ends[call])].index(opening)
+        arguments = [begin for begin, _ in code.split(call + 1, code.ends[call])]
+        if opening not in arguments:  # f(x = {...})
+            return None
+        at = arguments.index(opening)
         types = [each.parameters[at][0] for each in self.types.functions.get(code.words[call - 1], ())
                  if at < len(each.parameters)]
         return types[0] if len(types) == 1 else None

@@ -86,4 +86,6 @@ class Source:
         elif word == "endif" and branches:
             branches.pop()
         elif word == "define" and "co_" in rest and not is_left_out:
-            self.macros.append(self.tokens(MACRO.match(self.text, match.start(2)).end(), match.end()))
+            named = MACRO.match(self.text, match.start(2))
+            if named:
+                self.macros.append(self.tokens(named.end(), match.end()))

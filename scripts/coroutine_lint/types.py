@@ -71,7 +71,7 @@ class Types:
         words = [word for word in words if word not in SPECIFIERS and word not in CLASS_KEYS]
         if not words or "auto" in words or "decltype" in words:
             return None
-        name = head(words)[-1]
+        name = head(words)[-1] if head(words) else ""
         if words[-1] in ("*", "&", "&&") or set(head(words)) & NUMBERS or name in self.enums:
             return False
         if name in self.aliases and self.aliases[name] != words:
@@ -88,7 +88,7 @@ class Types:
             return None
         if words[-1] in ("*", "&", "&&"):
             return True
-        name = head(words)[-1]
+        name = head(words)[-1] if head(words) else ""
         if name in self.known and name not in inside:
             return all_of(self.is_trivial(member, (*inside, name)) for member in self.known[name][1])
         if name in self.aliases and name not in inside:
@@ -102,7 +102,7 @@ class Types:
 
     def is_dangerous(self, words):
         """Whether T{...} is an aggregate with destructors to run; None if T is not known."""
-        name = head(words)[-1]
+        name = head(words)[-1] if head(words) else ""
         if name == "array":
             return self.is_trivial(words) is False
         if name in self.known:

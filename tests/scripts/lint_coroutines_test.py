@@ -13,6 +13,7 @@ import pathlib
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOADER = importlib.machinery.SourceFileLoader("lint_coroutines", str(ROOT / "scripts" / "lint_coroutines"))
@@ -377,6 +378,11 @@ class ReadingTest(Case):
     def test_what_is_no_cpp_at_all_is_survived(self):
         for text in ("}}}}", "{{{{(", "co_await", "if (", "for (;;", "do co_await x while", "'\"", "#define x co_await",
                      "[[[", "a < b < c <", "case co_await ?:", "struct {", "/*", 'R"x(', "else else", "switch", "?:",
+                     "for (int x : [] { int a{}; return v; }()) use(x);", "use(co_await y, o = {.retries = 3});", "for (;) use();",
+                     "for (int i = 0; int x : v) use();", "using a = b; using b = a;", "typedef a a;", "#define (co_await",
+                     "#define co_await", "#else", "#endif", "#elif x", "for (x; y) z;", "x{.co_await}",
+                     "use([,x] {}, co_await y);", "use([x=] {}, co_await y);", "task<> g(<a b); use(co_await g({}));",
+                     "} catch x {}", "auto [] {} catch x", "auto [x]() {}",
                      "template", "f() -> {", "co_await x ? : ;", "[", "x{,}", "task<> f() { x{.} co_await", "catch ("):
             with self.subTest(text):
                 found(text)
@@ -448,6 +454,27 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("/no/such/file.cpp", err)
         self.assertEqual(self.run_tool("--help")[0], 0)
+
+    def test_a_file_that_is_not_understood_does_not_hide_the_others(self):
+        wrong = "task<> f() { co_return b ? co_await one() : 2; }\n"
+
+        def fail_at(source, types, before=tool.lint_source):
+            if source.path.name == "b.cpp":
+                raise IndexError("list index out of range")
+            return before(source, types)
+
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            for name in ("a.cpp", "b.cpp", "c.cpp"):
+                (tree / name).write_text(wrong)
+            with unittest.mock.patch.object(tool, "lint_source", fail_at):
+                status, out, err = self.run_tool(tree, tree / "gone.cpp")
+            self.assertEqual(status, 2)
+            self.assertEqual([line.split(":")[0] for line in out.splitlines()],
+                             [f"{tree}/{each}" for each in ("a.cpp", "c.cpp")])
+            self.assertRegex(err, r"lint_coroutines: .*/b\.cpp: not understood \(IndexError in ")
+            self.assertRegex(err, r"lint_coroutines: .*/gone\.cpp: No such file")
+            self.assertIn("2 found", err)
 
     def test_it_is_a_program(self):
         self.assertTrue(os.access(ROOT / "scripts" / "lint_coroutines", os.X_OK))
