@@ -6,7 +6,8 @@ from .tokens import PAIRS
 from .types import BUILT_IN, CLASS_KEYS, SPECIFIERS
 
 Closure = collections.namedtuple("Closure", "begin captures_end opening closing")
-Declared = collections.namedtuple("Declared", "words name")  # the tokens of the type; the index of the name
+# The tokens of the type; the index of the name, and of what stands behind the name and its parameters.
+Declared = collections.namedtuple("Declared", "words name end")
 
 KEYWORDS = set("""return co_return co_await co_yield throw new delete goto break continue if else while do for switch
     case default try catch sizeof alignof noexcept operator this true false nullptr static_cast const_cast
@@ -22,9 +23,10 @@ class Code:
     def __init__(self, tokens):
         self.tokens = tokens
         self.words = [token.text for token in tokens]
-        self.ends = {}      # index of a bracket, or of the < of template arguments -> that of its end
-        self.closures = {}  # index of [ -> Closure
-        self.captured = {}  # index of the ] of a closure -> the same
+        self.ends = {}       # index of a bracket, or of the < of template arguments -> that of its end
+        self.parents = [None] * len(tokens)  # the index of the bracket around each
+        self.closures = {}   # index of [ -> Closure
+        self.captured = {}   # index of the ] of a closure -> the same
         self.templates = {}  # index of the > of template arguments -> that of the <
         self.match_brackets()
         for index, word in enumerate(self.words):
@@ -49,6 +51,7 @@ class Code:
     def match_brackets(self):
         openings = []
         for index, token in enumerate(self.tokens):
+            self.parents[index] = openings[-1] if openings else None
             if token.kind != "sign":
                 continue
             if token.text in PAIRS:
@@ -119,7 +122,17 @@ class Code:
         return [index for index in self.own(begin, end) if self.is_wait(index)]
 
     def is_wait(self, index):
-        return self.words[index] in WAITS and self.word(index - 1) != "operator" and self.word(index - 2) != "for"
+        return self.words[index] in WAITS and self.word(index - 1) not in ("operator", "for")
+
+    def is_call(self, index):
+        """Whether a ( begins arguments."""
+        return self.words[index] == "(" and (self.ends_operand(index - 1) or index - 1 in self.templates)
+
+    def scope_end(self, index):
+        """Where the braces end that are around a token."""
+        while index is not None and self.words[index] != "{":
+            index = self.parents[index]
+        return len(self.words) if index is None else self.ends[index]
 
     def split(self, begin, end, separator=","):
         """The ranges between the separators that are in no bracket."""
@@ -138,6 +151,8 @@ class Code:
             word = self.words[index]
             if word == "[" and self.word(index + 1) == "[":
                 index = self.ends[index] + 1
+            elif word == "alignas" and self.word(index + 1) == "(":
+                index = self.ends[index + 1] + 1
             elif word in SPECIFIERS:
                 words.append(word)
                 index += 1
@@ -148,21 +163,51 @@ class Code:
             typed = self.words[index] not in CLASS_KEYS
             words.append(self.words[index])
             index += 1
-            if self.word(index) == "(":  # decltype(x), or int(x), which declares nothing
-                if words[-1] != "decltype":
-                    return None
+            if self.word(index) == "(" and words[-1] == "decltype":
                 index = self.ends[index] + 1
+            elif self.word(index) == "(":  # int(x) declares nothing.
+                return self.declared_pointer(words, index, end)
         while not typed and index < end and (self.is_name(index) or self.words[index] == "::"):
             stop = self.ends[index + 1] if self.word(index + 1) == "<" and index + 1 in self.ends else index
             words += self.words[index:stop + 1]
             index = stop + 1
             typed = self.words[stop] != "::" and self.word(index) != "::"
-        while index < end and self.words[index] in ("const", "*", "&", "&&", "volatile", "..."):
+        while index < end and self.words[index] in ("const", "*", "&", "&&", "volatile", "...", "auto"):
             words.append(self.words[index])
             index += 1
         if not typed or index >= end:
             return None
         if self.words[index] == "[" and "auto" in words:
-            return Declared(words, index)
+            return Declared(words, index, self.ends[index] + 1)
+        if self.words[index] == "(":
+            return self.declared_pointer(words, index, end)
         behind = self.word(index + 1) if index + 1 < end else ";"
-        return Declared(words, index) if self.is_name(index) and behind in follows else None
+        return Declared(words, index, index + 1) if self.is_name(index) and behind in follows else None
+
+    def declared_pointer(self, words, opening, end):
+        """The name in void (*name)(int), int (&name)[3] and int (type::*name)()."""
+        name, behind = self.ends[opening] - 1, self.ends[opening] + 1
+        if self.is_name(name) and self.words[name - 1] in ("*", "&") and behind < end and self.words[behind] in "([":
+            return Declared([*words, self.words[name - 1]], name, self.ends[behind] + 1)
+        return None
+
+    def declarators(self, begin, end, **how):
+        """(Declared, where its initialiser ends) for each variable that a statement declares."""
+        first = self.declared(begin, end, **how)
+        if not first:
+            return
+        base = list(first.words)
+        while base[-1] in ("*", "&", "&&"):
+            base.pop()
+        for start, stop in self.split(first.end, end):
+            if start == first.end:
+                yield first, stop
+                continue
+            words = list(base)
+            while start < stop and self.words[start] in ("const", "*", "&", "&&"):
+                words.append(self.words[start])
+                start += 1
+            if self.is_name(start):
+                yield Declared(words, start, start + 1), stop
+        if first.end >= end:
+            yield first, end

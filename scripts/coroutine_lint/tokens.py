@@ -4,7 +4,8 @@ import bisect
 import collections
 import re
 
-Token = collections.namedtuple("Token", "kind text at")  # kind: name, number, text or sign
+# kind: name, number, text or sign; branches: [(Conditional, number of the branch)], the outer ones first.
+Token = collections.namedtuple("Token", "kind text at branches", defaults=[()])
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -22,6 +23,41 @@ DIRECTIVE = re.compile(r"#[ \t]*(\w*)((?:/\*[\s\S]*?\*/|\\\r?\n|(?!//)[^\n])*)")
 MACRO = re.compile(r"\s*\w+(?:\([^)]*\))?")
 BLOCK = re.compile(r"^[ \t]*```(?:cpp|c\+\+|cxx)\b[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 ALLOW = re.compile(r"lint_coroutines:\s*allow\b[\s:,;-]*(.*)")
+
+
+class Conditional:
+    """An #if, with the branches behind it. Every branch is read that some build may have, but for one that follows
+    a branch with brackets that do not close."""
+
+    def __init__(self, first, is_left_out, truth):
+        self.first = first              # index of the first token of the branch
+        self.all_left_out = is_left_out
+        self.branch, self.has_else = 0, False
+        self.is_certain = truth is True  # whether the branch is in every build
+        self.is_left_out = is_left_out or truth is False
+        self.read = [] if self.is_left_out else [0]
+
+    def next(self, first, is_even, is_else, truth):
+        self.all_left_out = self.all_left_out or not is_even or self.is_certain
+        self.is_left_out = self.all_left_out or truth is False
+        self.is_certain = not self.read and (is_else or truth is True)
+        self.first, self.branch, self.has_else = first, self.branch + 1, self.has_else or is_else
+        if not self.is_left_out:
+            self.read.append(self.branch)
+
+
+def covers(found, branches):
+    """Whether each build that has the code in `branches` has one of those in `found`."""
+    if any(branches[:len(each)] == each for each in found):
+        return True
+    entered = [conditional for conditional, _ in branches]
+    for depth in range(len(branches) + 1):
+        outer = branches[:depth]
+        for conditional in {each[depth][0] for each in found if len(each) > depth and each[:depth] == outer}:
+            if conditional not in entered and conditional.has_else and all(covers(found, (*outer, (conditional, branch)))
+                                            for branch in conditional.read):
+                return True
+    return False
 
 
 class Source:
@@ -44,7 +80,7 @@ class Source:
         return line, at - self.lines[line - 1] + 1
 
     def tokens(self, at, end):
-        tokens, branches = [], []
+        tokens, branches, within = [], [], ()
         while at < end:
             match = LEXEME.match(self.text, at)
             kind = "text" if match.lastgroup == "mark" else match.lastgroup
@@ -54,10 +90,11 @@ class Source:
             elif text == "#" and self.is_first_of_line(at):
                 match = DIRECTIVE.match(self.text, at)
                 self.directive(match, tokens, branches)
-            elif kind != "space" and not (branches and branches[-1][1]):
+                within = tuple((each, each.branch) for each in branches if not each.is_certain)
+            elif kind != "space" and not (branches and branches[-1].is_left_out):
                 if text in OTHER_SPELLING:
                     kind, text = "sign", OTHER_SPELLING[text]
-                tokens.append(Token(kind, text, at))
+                tokens.append(Token(kind, text, at, within))
             at = match.end()
         return tokens
 
@@ -74,15 +111,15 @@ class Source:
             self.without_reason.append(match.start())
 
     def directive(self, match, tokens, branches):
-        """Of #if and its #else both are read, unless the first opens brackets that it does not close."""
-        word, rest = match[1], match[2]
-        is_left_out = bool(branches and branches[-1][1])
+        word, rest = match[1], match[2].strip()
+        truth = {"0": False, "false": False, "1": True, "true": True}.get(rest) if word in ("if", "elif") else None
+        is_left_out = bool(branches and branches[-1].is_left_out)
         if word in ("if", "ifdef", "ifndef"):
-            branches.append([len(tokens), is_left_out or (word == "if" and rest.strip() == "0")])
+            branches.append(Conditional(len(tokens), is_left_out, truth))
         elif word.startswith("el") and branches:
-            texts = [token.text for token in tokens[branches[-1][0]:]]
+            texts = [token.text for token in tokens[branches[-1].first:]]
             is_even = all(texts.count(opening) == texts.count(PAIRS[opening]) for opening in PAIRS)
-            branches[-1][1] = not is_even or (len(branches) > 1 and branches[-2][1])
+            branches[-1].next(len(tokens), is_even, word == "else", truth)
         elif word == "endif" and branches:
             branches.pop()
         elif word == "define" and "co_" in rest and not is_left_out:
