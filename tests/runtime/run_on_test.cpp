@@ -83,6 +83,36 @@ TEST_P(run_on_test, returns_nothing_references_and_what_only_moves) {
     });
 }
 
+// GCC 12 destroys the captures of a closure twice that stands in the co_await. It is refused there,
+// and with it one that has a name and is moved, which looks the same to run_on.
+TEST_P(run_on_test, takes_state_that_only_moves_as_an_argument) {
+    background_loop other{options()};
+    auto value = [](std::unique_ptr<std::string> state) { return *state; };
+    auto value_later = [](std::unique_ptr<std::string> state) -> task<std::string> {
+        co_await yield();
+        co_return *state;
+    };
+    const std::string text(100, 'x');
+
+    run([&]() -> task<> {
+        auto one = std::make_unique<std::string>(text);
+        EXPECT_EQ(co_await run_on(*other, value, std::move(one)), text);
+        auto two = std::make_unique<std::string>(text);
+        EXPECT_EQ(co_await run_on(*other, value_later, std::move(two)), text);
+        auto three = std::make_unique<std::string>(text);
+        EXPECT_EQ(co_await run_on(
+                      *other, [](std::unique_ptr<std::string> state) { return *state; },
+                      std::move(three)),
+                  text);
+    });
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+    auto owns = [state = std::make_unique<int>()] { return *state; };
+    static_assert(!detail::safe_in_co_await<decltype(owns)>);
+    static_assert(detail::safe_in_co_await<decltype((owns))>);
+    static_assert(detail::safe_in_co_await<decltype(value)>);
+#endif
+}
+
 TEST_P(run_on_test, brings_exceptions_back) {
     background_loop other{options()};
     auto throws = []() -> int { throw std::runtime_error{"plain"}; };

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -63,6 +65,8 @@ TEST_F(async_condition_variable_test, a_predicate_may_own_what_it_looks_at) {
         auto held = or_throw(co_await mutex.lock());
         auto is_ready = [ready] { return *ready; };
         EXPECT_TRUE(co_await condition->wait(held, is_ready));
+        auto only_moves = [own = std::make_unique<bool>(true)] { return *own; };
+        EXPECT_TRUE(co_await condition->wait(held, std::ref(only_moves)));
     });
     queue.turn_until_idle();
     EXPECT_EQ(ready.use_count(), 1);

@@ -118,8 +118,9 @@ template <executor Executor, class Function, class... Args>
 [[nodiscard]] auto run_on(Executor& where, Function&& function, Args&&... arguments) {
     static_assert(detail::safe_in_co_await<Function>,
                   "GCC 12 destroys the captures of this closure twice inside a co_await "
-                  "expression: name it, and pass the name (auto call = [...] {...}; co_await "
-                  "run_on(loop, call))");
+                  "expression: name it, and pass the name without std::move (auto call = [...] "
+                  "{...}; co_await run_on(loop, call)); what only moves goes in as an argument "
+                  "(co_await run_on(loop, call, std::move(state)))");
     constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
     static_assert(callable, "run_on() cannot call this with these arguments: as for std::thread, "
                             "callable and arguments are copied or moved and passed as rvalues, so "

@@ -108,8 +108,9 @@ public:
                                                                Predicate&& predicate) {
         static_assert(detail::safe_in_co_await<Predicate>,
                       "GCC 12 destroys the captures of this closure twice inside a co_await "
-                      "expression: name it, and pass the name (auto ready = [...] {...}; co_await "
-                      "condition.wait(held, ready))");
+                      "expression: name it, and pass the name without std::move (auto ready = "
+                      "[...] {...}; co_await condition.wait(held, ready), or std::ref(ready) if it "
+                      "cannot be copied)");
         return wait_operation<std::decay_t<Predicate>>{*this, held,
                                                        std::forward<Predicate>(predicate)};
     }
