@@ -1,0 +1,71 @@
+// What a large write that waits asks of the kernel: system calls and entries, counted.
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/raw_peer.hpp"
+#include "sys/seam.hpp"
+
+#include <simplenet/stream/transfer.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <linux/io_uring.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using testing::backend_name;
+using testing::connect_raw;
+
+/// Counts what the loop asks of the kernel to send.
+class send_counter final : public detail::sys::interceptor {
+public:
+    std::size_t calls = 0;   // of send(2)
+    std::size_t entries = 0; // of io_uring that send
+
+private:
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        calls += call.which() == detail::sys::call::send;
+        return call.make();
+    }
+    int on_entry(detail::sys::pending_entry& entry) noexcept override {
+        entries += entry.opcode == IORING_OP_SEND;
+        return 0;
+    }
+};
+
+class large_writes_cost_test : public testing::backend_test {};
+
+// An attempt after each part used to find what little room had come meanwhile: ten times as many
+// calls on io_uring.
+TEST_P(large_writes_cost_test, a_write_that_waits_asks_once_for_each_part) {
+    constexpr std::size_t size = std::size_t{8} << 20U;
+    constexpr std::size_t step = std::size_t{64} * 1024;
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        const std::string much(size, 'x');
+        auto write = [&]() -> task<> { EXPECT_TRUE(co_await async_write_all(ours, much)); };
+        auto writing = loop().spawn(write);
+        co_await testing::turns(3); // the socket is full
+
+        send_counter asked;
+        const detail::sys::intercepting now{asked};
+        for (std::size_t got = 0; got < size; got += step) {
+            EXPECT_EQ(theirs.receive(step).size(), step);
+            co_await testing::turns(2);
+        }
+        co_await std::move(writing);
+        if (GetParam() == backend::io_uring) {
+            EXPECT_EQ(asked.calls, 0U);
+            EXPECT_GT(asked.entries, 0U);
+        }
+        EXPECT_LE(asked.calls + asked.entries, size / step);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, large_writes_cost_test, testing::real_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0
