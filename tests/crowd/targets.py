@@ -222,7 +222,8 @@ def idioms():
         ("idle-1s", {"keep_alive": b".", "shows_out": True}),
         ("idle-1s/small-pool", {"arguments": small_pool, "keep_alive": b".", "shows_out": True}),
         ("polite", {"grace": 1.0}),
-        ("loop", {**proxy, "protocol": Swallowed(FarEnd.SWALLOW), "opening": FarEnd.SWALLOW}),
+        # What its far end swallows comes to this process: 4 MiB of each took longer than anybody's patience.
+        ("loop", {**proxy, "budget": 256 * KIB, "protocol": Swallowed(FarEnd.SWALLOW), "opening": FarEnd.SWALLOW}),
         ("patiently", {}),
         ("lines", lines),
         # The reader's buffer of 1 MiB, a copy of 900 000 bytes, and what malloc keeps of the buffer as it grew.
