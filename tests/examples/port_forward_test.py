@@ -126,16 +126,13 @@ class port_forward_test(support.TestCase):
 
     @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
     def test_nc_talks_to_socat_through_it(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         # Sorts what it was told, so it answers only when the client has ended.
         server = subprocess.Popen(
-            ["socat", "-d", "-d", f"TCP-LISTEN:{port},bind=127.0.0.1,reuseaddr", "EXEC:sort"],
+            ["socat", "-d", "-d", "TCP-LISTEN:0,bind=127.0.0.1", "EXEC:sort"],
             stderr=subprocess.PIPE, universal_newlines=True)
         try:
-            while "listening on" not in server.stderr.readline():
-                pass
+            said = next(line for line in server.stderr if "listening on" in line)
+            port = int(said.rpartition(":")[2])
             with forwarding_to(port) as forward:
                 answer = subprocess.run(
                     ["nc.openbsd", "-N", "127.0.0.1", str(forward.port)], input=b"b\nc\na\n",
