@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>
+#include <sys/socket.h>
 
 namespace simplenet::inline v0 {
 namespace {
@@ -52,8 +53,10 @@ TEST_P(large_writes_cost_test, a_write_that_waits_asks_once_for_each_part) {
 
         send_counter asked;
         const detail::sys::intercepting now{asked};
-        for (std::size_t got = 0; got < size; got += step) {
-            EXPECT_EQ(theirs.receive(step).size(), step);
+        std::string scratch(step, '\0');
+        for (std::size_t got = 0; got < size;) {
+            const ssize_t count = ::recv(theirs.fd(), scratch.data(), step, MSG_DONTWAIT);
+            if (count > 0) got += static_cast<std::size_t>(count);
             co_await testing::turns(2);
         }
         co_await std::move(writing);
