@@ -108,8 +108,8 @@ void uring_backend::submit_send(operation& op) noexcept {
     // One buffer even of a vectored write: the entry then points to nothing but the bytes.
     const const_buffer rest = next_bytes(op);
     // Not with MSG_WAITALL: until all is sent the kernel would say nothing, which an idle timeout
-    // takes for silence, also one that is set later. An attempt has just found no room: a poll
-    // comes first, and it waits until a third of the buffer is free, so that each entry moves much.
+    // takes for silence, also one that is set later. An attempt has just found no room: the kernel
+    // polls first, until a good part of the buffer is free, so that each entry moves much.
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
                        std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL);
     entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
