@@ -2,6 +2,8 @@
 // backend_driver: what an interpreter of operations provides; epoll_backend and uring_backend
 // implement it. Layer runtime, private. Loop thread only, except wake().
 
+#include "runtime/posting_queue.hpp"
+
 #include <simplenet/core/error.hpp>
 #include <simplenet/runtime/loop_options.hpp>
 #include <simplenet/runtime/operation.hpp>
@@ -14,7 +16,7 @@
 
 namespace simplenet::inline v0::detail {
 
-class loop;
+class io_queue;
 class receive_pool;
 
 /// As a time to wait: until something happens.
@@ -26,7 +28,7 @@ inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::ma
 inline constexpr backend simulated_backend{255};
 #endif
 
-class backend_driver {
+class backend_driver : public waker {
 public:
     virtual ~backend_driver() = default;
 
@@ -34,7 +36,8 @@ public:
     /// there; if `op` is to wait, submit() is next.
     virtual bool attempt_read(operation& op) noexcept = 0;
     virtual bool attempt_write(operation& op) noexcept = 0;
-    /// Takes `op`, waiting, until loop::complete() or loop::attempt_later() is called with it.
+    /// Takes `op`, waiting, until io_queue::complete() or io_queue::attempt_later() is called with
+    /// it.
     virtual void submit(operation& op) noexcept = 0;
     /// Asks for an early end of a waiting `op`, which comes like every other one.
     virtual void cancel(operation& op, stop_reason reason) noexcept = 0;
@@ -42,14 +45,14 @@ public:
     /// by then counts: so that poll has to take all of it.
     virtual void limit_passed() noexcept {}
 
-    /// Takes `op`, waiting, with a descriptor number that is not negative, until loop::complete()
-    /// or loop::give_up() is called with it.
+    /// Takes `op`, waiting, with a descriptor number that is not negative, until
+    /// io_queue::complete() or io_queue::give_up() is called with it.
     virtual void watch(readiness_operation& op) noexcept = 0;
     /// Asks for the end of an `op` that was stopped.
     virtual void unwatch(readiness_operation& op) noexcept = 0;
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
-    /// down to 0 over the next polls, and each of them calls loop::settle().
+    /// down to 0 over the next polls, and each of them calls io_queue::settle().
     virtual void retire(io_record& record) noexcept = 0;
     /// The descriptor of this listener is closed next: after that nothing is to keep it listening.
     virtual void let_go(const io_record& record) noexcept { static_cast<void>(record); }
@@ -62,8 +65,6 @@ public:
     /// Hands over what finished meanwhile, before operations whose deadline has passed are
     /// attempted for the last time. No system call unless there is something.
     virtual std::size_t catch_up() noexcept = 0;
-    /// Any thread. Ends the poll() in progress, or the next one.
-    virtual void wake() noexcept = 0;
 
     /// See event_loop::native_handle().
     virtual int native_handle() noexcept = 0;
@@ -77,9 +78,9 @@ public:
 };
 
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
-make_epoll_backend(loop& owner, const loop_options& options);
+make_epoll_backend(io_queue& owner, const loop_options& options);
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
-make_uring_backend(loop& owner, const loop_options& options);
+make_uring_backend(io_queue& owner, const loop_options& options);
 /// Whether io_uring works here, by a real round trip; the reason if not. Found out once per
 /// process.
 [[nodiscard]] result<> probe_uring() noexcept;

@@ -1,6 +1,6 @@
 #include <simplenet/runtime/datagram_operations.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "runtime/perform.hpp"
 #include "socket/datagrams.hpp"
 #include "sys/calls.hpp"
@@ -61,7 +61,8 @@ bool send_all(operation& op, std::size_t whole, Attempt attempt, Failed failed) 
 /// send_failed(), where a full queue of the receiver looks like a full send buffer.
 bool send_message_failed(operation& op, ssize_t outcome, send_retry& retry) noexcept {
     const bool own_buffer_has_room =
-        outcome == -EAGAIN && sys::poll(op.record->fd, POLLOUT, loop::clock::time_point{}) > 0;
+        outcome == -EAGAIN &&
+        sys::poll(op.record->fd, POLLOUT, std::chrono::steady_clock::time_point{}) > 0;
     if (!own_buffer_has_room) return send_failed(op, outcome);
     retry.arm(op);
     return false;

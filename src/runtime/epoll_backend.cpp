@@ -3,7 +3,7 @@
 
 #include "runtime/backend_driver.hpp"
 #include "runtime/epoll_backend_waits.hpp"
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
 #include "socket/setup.hpp"
@@ -28,8 +28,8 @@ namespace {
 
 class epoll_backend final : public backend_driver {
 public:
-    epoll_backend(loop& owner, backend kind)
-        : loop_{owner}
+    epoll_backend(io_queue& owner, backend kind)
+        : queue_{owner}
         , waits_{owner}
         , kind_{kind} {}
     ~epoll_backend() override {
@@ -92,18 +92,18 @@ public:
         // registration reports what is there already.
         if (record.registered) return;
         // No watch left (epoll_create(2), max_user_watches), or no memory for one.
-        if (const int added = add(record); added < 0) return loop_.complete(op, -added);
+        if (const int added = add(record); added < 0) return queue_.complete(op, -added);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
         // The last attempt before a deadline counts: bytes may be there and their event may not.
-        if (reason == stop_reason::deadline) return loop_.attempt_later(op);
-        loop_.complete(op, ECANCELED);
+        if (reason == stop_reason::deadline) return queue_.attempt_later(op);
+        queue_.complete(op, ECANCELED);
     }
 
     void watch(readiness_operation& op) noexcept override {
         if (!waits_.is_open()) {
-            if (const int opened = open_waits(); opened < 0) return loop_.complete(op, -opened);
+            if (const int opened = open_waits(); opened < 0) return queue_.complete(op, -opened);
         }
         waits_.watch(op);
     }
@@ -319,13 +319,13 @@ private:
     void notify_reader(io_record& record) noexcept {
         operation* const reader = record.reader;
         if (reader != nullptr && reader->phase == operation::state::waiting) {
-            loop_.attempt_later(*reader);
+            queue_.attempt_later(*reader);
         }
     }
     void notify_writer(io_record& record) noexcept {
         operation* const writer = record.writer;
         if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
-            loop_.attempt_later(*writer);
+            queue_.attempt_later(*writer);
         }
     }
 
@@ -363,7 +363,7 @@ private:
         return true;
     }
 
-    loop& loop_;
+    io_queue& queue_;
     epoll_waits waits_;
     const backend kind_; // what the loop was asked for
     unique_fd epoll_;
@@ -377,7 +377,7 @@ private:
 
 } // namespace
 
-result<std::unique_ptr<backend_driver>> make_epoll_backend(loop& owner,
+result<std::unique_ptr<backend_driver>> make_epoll_backend(io_queue& owner,
                                                            const loop_options& options) {
 #if SIMPLENET_SEAMS
     const bool simulated = options.backend == simulated_backend;

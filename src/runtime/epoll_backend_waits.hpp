@@ -2,7 +2,7 @@
 // epoll_waits: the waits of an epoll backend for descriptors that belong to somebody else.
 // Layer runtime, private.
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "sys/calls.hpp"
 #include "sys/epoll_calls.hpp"
 
@@ -25,8 +25,8 @@ namespace simplenet::inline v0::detail {
 /// once. The kernel drops a registration when the last duplicate of the descriptor is closed.
 class epoll_waits {
 public:
-    explicit epoll_waits(loop& owner) // a deque allocates
-        : loop_{owner} {}
+    explicit epoll_waits(io_queue& owner) // a deque allocates
+        : queue_{owner} {}
 
     /// To be watched for EPOLLIN, level-triggered; or a negated errno.
     [[nodiscard]] int open() noexcept {
@@ -42,12 +42,12 @@ public:
         if (number >= entries_.size()) {
             // Asked first, as a number that nobody has may be huge.
             if (const int asked = sys::get_descriptor_flags(op.fd); asked < 0) {
-                return loop_.complete(op, -asked);
+                return queue_.complete(op, -asked);
             }
             try {
                 entries_.resize(number + 1);
             } catch (const std::bad_alloc&) {
-                return loop_.complete(op, ENOMEM);
+                return queue_.complete(op, ENOMEM);
             }
         }
         entry& at = entries_[number];
@@ -57,7 +57,7 @@ public:
         if (!at.registered) {
             const int added = control(EPOLL_CTL_ADD, op.fd, at, interest_in(op.waits_to));
             // EPERM: no file to wait for, a regular one say. Always ready, as poll(2) has it.
-            if (added < 0) return loop_.complete(op, added == -EPERM ? 0 : -added);
+            if (added < 0) return queue_.complete(op, added == -EPERM ? 0 : -added);
             at.registered = true;
         }
         list_of(at, op.waits_to).push_back(op);
@@ -65,7 +65,7 @@ public:
 
     void unwatch(readiness_operation& op) noexcept {
         op.unlink();
-        loop_.give_up(op);
+        queue_.give_up(op);
     }
 
     /// Something is ready. Resumes nothing.
@@ -121,7 +121,7 @@ private:
 
     void end_all(list& waiting, int error) noexcept {
         while (!waiting.empty())
-            loop_.complete(waiting.pop_front(), error);
+            queue_.complete(waiting.pop_front(), error);
     }
 
     void dispatch(const epoll_event& event) noexcept {
@@ -135,7 +135,7 @@ private:
         if (rest != 0 && !wake(static_cast<int>(number), at, rest)) forget(at);
     }
 
-    loop& loop_;
+    io_queue& queue_;
     unique_fd epoll_;
     std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
 };

@@ -108,9 +108,7 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
     auto made = std::make_unique<loop>(options);
     auto driver = make_driver(*made, options);
     if (!driver) return fail(driver);
-    made->driver_ = *std::move(driver);
-    made->pool_ = &made->driver_->pool();
-    made->reads_directly_ = made->driver_->kind() != backend::io_uring;
+    made->use(*std::move(driver));
     if (options.dump_signal != 0) {
         if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) {
             made->driver_.reset(); // so there is nothing to tear down, perhaps inside another loop

@@ -1,6 +1,6 @@
 #include "runtime/forks.hpp"
 
-#include "runtime/loop.hpp"
+#include "runtime/posting_queue.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -44,7 +44,7 @@ std::atomic<unsigned>& place() noexcept {
 
 void in_child() noexcept {
     place() = ++latest;
-    if (auto* const running = static_cast<loop*>(run_queue::current())) running->forked();
+    if (run_queue* const running = run_queue::current()) posting_queue::of(*running).forked();
 }
 
 } // namespace

@@ -1,12 +1,12 @@
 #include <simplenet/runtime/io_object.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "sys/calls.hpp"
 
 namespace simplenet::inline v0::detail {
 
 io_object::io_object(unique_fd socket)
-    : record_{&loop::new_record(socket.get())} {
+    : record_{&io_queue::new_record(socket.get())} {
     static_cast<void>(socket.release());
 }
 
@@ -48,7 +48,7 @@ void io_object::drop() noexcept {
     if (record_ == nullptr) return;
     io_record& gone = *std::exchange(record_, nullptr);
     if (gone.home != nullptr) return gone.home->drop(gone);
-    loop::discard(gone);
+    io_queue::discard(gone);
 }
 
 bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
@@ -67,7 +67,7 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->push(*this);
         return true;
     }
-    if (record_->home == nullptr) current_loop().bind(*record_);
+    if (record_->home == nullptr) io_queue::current().bind(*record_);
     suspend(caller, within);
     record_->closed_waiters.push_back(*this);
     return true;
@@ -108,7 +108,7 @@ void io_record::reset(int descriptor) noexcept {
 
 void idle_state::expired() noexcept {
     if (!record.waits()) return; // armed again by the next operation that waits
-    loop& home = *record.home;
+    io_queue& home = *record.home;
     // A peer that reads slowly is not idle: the kernel wakes a writer only when a good part of its
     // buffer is free (tcp(7)), but counts what the peer acknowledges.
     if (!touched() && record.writer != nullptr && last + limit <= home.now()) {

@@ -8,6 +8,7 @@
 #include <simplenet/runtime/timer_wheel.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,7 @@
 namespace simplenet::inline v0::detail {
 
 class backend_driver;
-class loop;
+class io_queue;
 
 struct paused_tag;  // listeners that wait for a descriptor
 struct touched_tag; // sockets on which something moved in this turn
@@ -72,8 +73,8 @@ struct io_record final : list_hook<>, list_hook<paused_tag> {
     explicit io_record(int descriptor) noexcept
         : fd{descriptor} {}
 
-    loop* home = nullptr;
-    loop* open_on = nullptr;          // home, until close(): one comparison says that all is well
+    io_queue* home = nullptr;
+    io_queue* open_on = nullptr;      // home, until close(): one comparison says that all is well
     backend_driver* driver = nullptr; // of home
     int fd;                           // -1 once closed
     operation* reader = nullptr;
@@ -133,6 +134,11 @@ struct io_record final : list_hook<>, list_hook<paused_tag> {
         return is_read(op.kind) ? reader : writer;
     }
 };
+
+/// `error` of an operation that was stopped.
+[[nodiscard]] inline int error_number(stop_reason reason) noexcept {
+    return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
+}
 
 /// `error` of an operation at the end of the stream.
 inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);

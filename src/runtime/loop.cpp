@@ -1,6 +1,5 @@
 #include "runtime/loop.hpp"
 
-#include "runtime/receive_pool.hpp"
 #include "sys/calls.hpp"
 
 #include <algorithm>
@@ -9,16 +8,12 @@
 #include <string>
 #include <utility>
 
-#include <sys/socket.h>
-
 namespace simplenet::inline v0::detail {
 
 namespace {
 
 constexpr std::chrono::nanoseconds no_wait{0};
 constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the timer wheel
-constexpr std::chrono::milliseconds shortest_pause{10};
-constexpr std::chrono::milliseconds longest_pause{500};
 constexpr std::chrono::milliseconds noticed_absence{10};
 constexpr std::uint8_t most_turns_to_catch_up = 64; // a flood must not hold up the timers for ever
 
@@ -33,14 +28,6 @@ void relax_processor() noexcept {
 }
 
 } // namespace
-
-loop::~loop() {
-    tear_down();
-    for (auto* list : {&resting_, &spare_}) {
-        while (!list->empty())
-            delete &list->pop_front();
-    }
-}
 
 // --- running -------------------------------------------------------------------------------------
 
@@ -242,14 +229,6 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
     return events;
 }
 
-bool loop::waits_for_io() const noexcept {
-    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
-    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
-        waits = waits || record.reader != nullptr || record.writer != nullptr;
-    });
-    return waits;
-}
-
 std::size_t loop::take_posted() noexcept {
     std::size_t count = 0;
     for (posted* item = inbox_.take(); item != nullptr; ++count) {
@@ -257,18 +236,6 @@ std::size_t loop::take_posted() noexcept {
         inbox::pop(item).run();
     }
     return count;
-}
-
-void loop::settle_touched(clock::time_point now) noexcept {
-    while (!touched_.empty()) {
-        idle_state& idle = touched_.pop_front();
-        idle.last = now;
-        const io_record& record = idle.record;
-        if (record.writer != nullptr) idle.unsent = sys::unsent_bytes(record.fd);
-        if (idle.limit > no_wait && !idle.armed() && record.waits()) {
-            timers.insert_after(idle, idle.limit);
-        }
-    }
 }
 
 bool loop::has_work() const noexcept {
@@ -362,24 +329,7 @@ void loop::announce_work() noexcept {
 void loop::stop() noexcept {
     const caller inside{callers_};
     stop_requested_.store(true, std::memory_order_seq_cst);
-    if (inbox_.claim_wake_up()) driver_->wake();
-}
-
-void loop::post(posted& item) noexcept {
-    if (post_asleep(item)) wake_for_post();
-}
-
-bool loop::post_asleep(posted& item) noexcept {
-    callers_.fetch_add(1, std::memory_order_relaxed);
-    if (inbox_.push(item)) return true;
-    callers_.fetch_sub(1, std::memory_order_release);
-    return false;
-}
-
-void loop::wake_for_post() noexcept {
-    wake_ups_.fetch_add(1, std::memory_order_relaxed);
-    driver_->wake();
-    callers_.fetch_sub(1, std::memory_order_release);
+    if (inbox_.claim_wake_up()) waker_->wake();
 }
 
 int loop::native_handle() noexcept {
@@ -404,19 +354,11 @@ loop_metrics loop::metrics() const {
     now.turns = pulse.turns.load(std::memory_order_relaxed);
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = completions_;
-    now.accept_pauses = accept_pauses_;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
     now.live_tasks = live_chains();
     now.live_frames = simplenet::detail::live_frames();
     now.timers = timers.size();
-    now.live_operations = live_waits_ + live_lookups_;
-    now.receive_pool_leased = pool().leases();
-    now.receive_pool_overflow = pool().overflow();
-    // Asked for rarely, so counted and not kept.
-    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
-        now.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
-        now.open_descriptors += record.fd >= 0;
-    });
+    count(now);
     return now;
 }
 
@@ -429,160 +371,6 @@ void loop::describe(std::string& text) {
     text += std::to_string(state.live_operations) + " operations, ";
     text += std::to_string(state.timers) + " timers\n";
     describe_tasks(text);
-}
-
-// --- sockets -------------------------------------------------------------------------------------
-
-io_record& loop::new_record(int descriptor) {
-    auto* const home = static_cast<loop*>(run_queue::current());
-    if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
-    io_record& reused = home->spare_.pop_front(); // the last one: it is warm
-    reused.reset(descriptor);
-    return reused;
-}
-
-void loop::bind(io_record& record) noexcept {
-    record.home = record.open_on = this;
-    record.driver = driver_.get();
-    if (reads_directly_ && record.end == 0) record.reads = reading::directly;
-    records_.push_back(record);
-}
-
-namespace {
-
-/// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
-/// then, for which it would send a reset (RFC 1122, 4.2.2.13).
-bool loses_bytes(const io_record& record) noexcept {
-    if (record.ahead_buffers != 0) return true;
-    std::byte next{};
-    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
-} // namespace
-
-void loop::close(io_record& record) noexcept {
-    debug_check_thread();
-    if (record.closing) return;
-    record.closing = true;
-    record.open_on = nullptr;
-    record.reads = reading::by_driver;
-    if (is_inherited()) [[unlikely]] {
-        // The parent goes on with the connection: its peer is told nothing.
-        close_descriptor(std::exchange(record.fd, -1));
-        return;
-    }
-    ++closing_;
-    // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
-    // nothing until then.
-    const bool in_flight =
-        record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
-    // every process that shares it.
-    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
-        static_cast<void>(record.aborts || loses_bytes(record)
-                              ? sys::disconnect(record.fd)
-                              : sys::shutdown(record.fd, SHUT_RDWR));
-    }
-    driver_->retire(record);
-    for (operation* op : {record.reader, record.writer}) {
-        if (op != nullptr) op->on_stop(stop_reason::canceled);
-    }
-    if (record.listening && record.fd >= 0) { // an accept is in flight
-        // Nobody is to connect any more once close() has returned, and the address is free.
-        driver_->let_go(record);
-        close_number(record);
-    }
-    settle(record);
-}
-
-void loop::close_number(io_record& record) noexcept {
-    if (record.accepting) {
-        record.accepting->cancel();
-        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
-    }
-    close_descriptor(std::exchange(record.fd, -1));
-    if (!paused_.empty()) resume_accepting(paused_.front());
-}
-
-void loop::finish_close(io_record& record) noexcept {
-    if (record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0 ||
-        record.finished || is_inherited()) {
-        return;
-    }
-    record.finished = true;
-    --closing_;
-    if (record.idle) record.idle->cancel();
-    if (!record.keep_descriptor && record.fd >= 0) close_number(record);
-    while (!record.closed_waiters.empty())
-        push(record.closed_waiters.pop_front());
-    free_if_unused(record);
-}
-
-void loop::drop(io_record& record) noexcept {
-    debug_check_thread();
-    record.held = false;
-    if (record.closing) {
-        free_if_unused(record);
-    } else {
-        close(record);
-    }
-}
-
-void loop::free_if_unused(io_record& record) noexcept {
-    if (record.held || !record.finished || !record.closed_waiters.empty()) return;
-    // A release() whose coroutine was destroyed before it took the descriptor.
-    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-    if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
-    record.unlink_all();
-    rest(record);
-}
-
-void loop::rest(io_record& record) noexcept {
-    resting_.push_back(record);
-    if (resting_count_ == records_at_rest) {
-        spare_.push_front(resting_.pop_front());
-    } else {
-        ++resting_count_;
-    }
-}
-
-void loop::discard(io_record& record) noexcept {
-    auto* const here = static_cast<loop*>(run_queue::current());
-    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-    if (here == nullptr) {
-        delete &record;
-        return;
-    }
-    record.closing = record.finished = true;
-    record.held = false;
-    here->rest(record);
-}
-
-void loop::note_touched(idle_state& idle) noexcept {
-    timers.attend();
-    touched_.push_back(idle);
-}
-
-void loop::pause_accepting(io_record& listener) noexcept {
-    ++accept_pauses_;
-    accept_state& accepting = *listener.accepting;
-    accepting.pause = std::clamp<nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
-    accepting.pausing = true;
-    static_cast<list_hook<paused_tag>&>(listener).unlink();
-    paused_.push_back(listener);
-    accepting.cancel();
-    timers.insert_after(accepting, accepting.pause);
-}
-
-void loop::resume_accepting(io_record& listener) noexcept {
-    accept_state& accepting = *listener.accepting;
-    accepting.pausing = false;
-    accepting.cancel();
-    static_cast<list_hook<paused_tag>&>(listener).unlink();
-    listener.readable = true;
-    if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
-        attempt_later(*listener.reader);
-    }
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -605,11 +393,7 @@ void loop::tear_down() noexcept {
         drain_kernel();
         // Operations leave their sockets before frames die: a stream that is destroyed with its
         // frame must not complete an operation of a frame that is half destroyed.
-        records_.for_each([](io_record& record) {
-            for (operation** slot : {&record.reader, &record.writer}) {
-                if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
-            }
-        });
+        abandon_operations();
         destroy_chains();
         // What is dropped may, in its destructor, post and spawn again.
         while (posted* list = inbox_.take()) {
@@ -625,37 +409,6 @@ void loop::tear_down() noexcept {
         std::this_thread::yield();
     driver_.reset();
     if (std::exchange(watched_, false)) unwatch(*this);
-}
-
-// Popped and not walked: whatever is retired may lead to the end of another one, which is a spare
-// one then, and no more in the list.
-void loop::retire_records() noexcept {
-    intrusive_list<io_record> records;
-    records.splice_back(records_);
-    while (!records.empty()) {
-        io_record& record = records.pop_front();
-        records_.push_back(record);
-        driver_->retire(record);
-    }
-}
-
-void loop::drain_kernel() noexcept {
-    retire_records();
-    while (driver_->busy())
-        driver_->poll(forever);
-}
-
-void loop::orphan_records() noexcept {
-    while (!records_.empty()) {
-        io_record& record = records_.pop_front();
-        record.unlink_all();
-        if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-        record.closing = true;
-        record.home = record.open_on = nullptr;
-        record.idle.reset();
-        record.accepting.reset();
-        if (!record.held) delete &record;
-    }
 }
 
 } // namespace simplenet::inline v0::detail

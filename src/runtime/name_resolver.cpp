@@ -140,7 +140,7 @@ void name_resolver::finish(lookup& answered) noexcept {
     while (!answered.waiters.empty()) {
         lookup_operation& waiter = answered.waiters.pop_front();
         // Under the mutex: forget() keeps the waiter's loop alive until we are through with it.
-        waiter.loop_->post(waiter);
+        waiter.home_->post(waiter);
     }
     table_.erase(table_.find(*answered.question));
 }
@@ -148,7 +148,7 @@ void name_resolver::finish(lookup& answered) noexcept {
 lookup_operation::~lookup_operation() {
     if (!waiting_) return;
     static_cast<void>(resolver_->forget(*this));
-    loop_->lookup_ended();
+    home_->lookup_ended();
 }
 
 bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
@@ -158,7 +158,7 @@ bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
         within.queue->refuse(*this, within);
         return true;
     }
-    loop_ = static_cast<loop*>(within.queue);
+    home_ = &posting_queue::of(*within.queue);
     try {
         resolver_ = &name_resolver::of_process();
         waiting_ = resolver_->ask(std::move(question_), *this);
@@ -167,7 +167,7 @@ bool lookup_operation::start(std::coroutine_handle<> caller, scope& within) {
         throw;
     }
     if (waiting_) {
-        loop_->lookup_began();
+        home_->lookup_began();
     } else {
         within.current = nullptr;
     }
@@ -182,14 +182,14 @@ result<std::shared_ptr<const sys::name_answer>> lookup_operation::await_resume()
 }
 
 void lookup_operation::run() noexcept {
-    if (std::exchange(waiting_, false)) loop_->lookup_ended();
+    if (std::exchange(waiting_, false)) home_->lookup_ended();
     resume();
 }
 
 void lookup_operation::on_stop(stop_reason reason) noexcept {
     if (!waiting_ || !resolver_->forget(*this)) return; // it has its answer
     waiting_ = false;
-    loop_->lookup_ended();
+    home_->lookup_ended();
     stopped_ = reason;
     within_->queue->push(*this);
 }

@@ -2,8 +2,8 @@
 // name_resolver: the threads that ask the system's resolver, and how a coroutine waits for one.
 // Layer runtime, private. One serves the whole process; loops come and go.
 
-#include "runtime/loop.hpp"
 #include "runtime/one_for_process.hpp"
+#include "runtime/posting_queue.hpp"
 #include "sys/names.hpp"
 
 #include <simplenet/coro/task.hpp>
@@ -144,7 +144,7 @@ private:
 
     sys::name_question question_;
     name_resolver* resolver_ = nullptr; // borrowed while waiting
-    loop* loop_ = nullptr;              // told by the resolver's thread
+    posting_queue* home_ = nullptr;     // told by the resolver's thread
     std::shared_ptr<lookup> lookup_;
     bool waiting_ = false;
     stop_reason stopped_ = stop_reason::none;

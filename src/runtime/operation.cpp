@@ -1,6 +1,6 @@
 #include <simplenet/runtime/operation.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
 
@@ -18,14 +18,6 @@ std::error_code operation::code() const noexcept {
     if (error == ECANCELED) return error_of(stop_reason::canceled);
     return {error, std::system_category()};
 }
-
-namespace {
-
-int error_number(stop_reason reason) noexcept {
-    return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
-}
-
-} // namespace
 
 /// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
 /// all there was.
@@ -300,7 +292,7 @@ bool operation::cannot_start(scope& within) noexcept {
     } else {
         if (of.home != nullptr) [[unlikely]]
             return misused_at_start();
-        static_cast<loop*>(within.queue)->bind(of);
+        io_queue::of(*within.queue).bind(of);
         return false;
     }
     // Refused, but never inline: a task that ignores its stop must not spin on this thread.
@@ -420,21 +412,6 @@ void operation::on_stop(stop_reason reason) noexcept {
     stopped = reason;
     if (reason == stop_reason::deadline) record->driver->limit_passed();
     if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides
-}
-
-void loop::complete(operation& op, int error) noexcept {
-    io_record& of = *op.record;
-    if (error == ECANCELED && op.stopped != stop_reason::none) {
-        error = error_number(op.stopped);
-    }
-    // Whatever ends an operation on a socket that we close, it is our close.
-    if (error != 0 && of.closing) error = ECANCELED;
-    op.error = error;
-    of.slot_of(op) = nullptr;
-    op.phase = operation::state::finished;
-    if (error == 0) touch(of);
-    push(op);
-    settle(of);
 }
 
 } // namespace simplenet::inline v0::detail

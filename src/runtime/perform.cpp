@@ -1,6 +1,6 @@
 #include "runtime/perform.hpp"
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 
 #include <simplenet/runtime/local_stream.hpp>
 #include <simplenet/socket/descriptor_transfers.hpp>
@@ -152,7 +152,7 @@ bool attempt_send_file(send_file_operation& op) noexcept {
     if (count < 0) return send_failed(op, count);
     if (count == 0) return true; // the file is shorter
     op.moved += static_cast<std::size_t>(count);
-    loop& home = *op.record->home;
+    io_queue& home = *op.record->home;
     home.touch(*op.record);
     home.worked_long();
     return op.moved == op.size;
@@ -163,7 +163,7 @@ bool attempt_send_pipe(send_pipe_operation& op) noexcept {
     const ssize_t count = sys::splice_from_pipe(op.pipe, op.record->fd, op.size - op.moved);
     if (count < 0) return send_failed(op, count);
     op.moved += static_cast<std::size_t>(count);
-    loop& home = *op.record->home;
+    io_queue& home = *op.record->home;
     home.touch(*op.record);
     home.worked_long();
     return op.moved == op.size;

@@ -1,6 +1,6 @@
 #include <simplenet/runtime/readiness.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "sys/calls.hpp"
 
 #include <cerrno>
@@ -9,14 +9,6 @@
 #include <poll.h>
 
 namespace simplenet::inline v0::detail {
-
-namespace {
-
-loop& loop_of(scope& within) noexcept {
-    return static_cast<loop&>(*within.queue);
-}
-
-} // namespace
 
 void readiness_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
     suspend(caller, within);
@@ -28,7 +20,7 @@ void readiness_operation::start(std::coroutine_handle<> caller, scope& within) n
         return;
     }
     phase = state::waiting;
-    loop& home = loop_of(within);
+    io_queue& home = io_queue::of(*within.queue);
     home.started(*this);
     if (fd < 0) return home.complete(*this, EBADF);
     home.driver().watch(*this);
@@ -54,7 +46,7 @@ void readiness_operation::on_stop(stop_reason reason) noexcept {
         return;
     case state::waiting:
         stopped = reason;
-        loop_of(*within_).driver().unwatch(*this);
+        io_queue::of(*within_->queue).driver().unwatch(*this);
         return;
     }
 }
@@ -71,24 +63,6 @@ result<> readiness_operation::await_resume() const noexcept {
         return fail(error_of(stopped == stop_reason::none ? stop_reason::canceled : stopped));
     }
     return fail(std::error_code{error, std::system_category()});
-}
-
-void loop::started(readiness_operation&) noexcept {
-    ++live_waits_;
-}
-
-void loop::complete(readiness_operation& op, int error) noexcept {
-    --live_waits_;
-    op.error = error;
-    op.phase = readiness_operation::state::finished;
-    push(op);
-}
-
-void loop::give_up(readiness_operation& op) noexcept {
-    if (op.stopped != stop_reason::deadline) return complete(op, ECANCELED);
-    --live_waits_;
-    op.phase = readiness_operation::state::looking;
-    push(op);
 }
 
 } // namespace simplenet::inline v0::detail

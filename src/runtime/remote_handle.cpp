@@ -1,4 +1,4 @@
-#include "runtime/loop.hpp"
+#include "runtime/posting_queue.hpp"
 
 #include <simplenet/runtime/remote_handle.hpp>
 
@@ -8,7 +8,9 @@ void remote_state_base::complete() noexcept {
     const std::lock_guard lock{guard_};
     done_ = true;
     // Under the lock: forget_waiter() keeps the waiting loop alive until we are through with it.
-    if (waiter_ != nullptr) static_cast<loop*>(waiting_)->post(*std::exchange(waiter_, nullptr));
+    if (waiter_ != nullptr) {
+        posting_queue::of(*waiting_).post(*std::exchange(waiter_, nullptr));
+    }
     ended_.notify_all();
 }
 

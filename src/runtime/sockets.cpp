@@ -1,6 +1,6 @@
 // The sockets of the runtime, as far as they are more than their bases. Layer runtime.
 
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "runtime/receive_pool.hpp"
 #include "socket/setup.hpp"
 
@@ -17,7 +17,7 @@ namespace simplenet::inline v0 {
 namespace detail {
 
 receive_pool& lend(run_queue& queue) noexcept {
-    receive_pool& pool = static_cast<loop&>(queue).pool();
+    receive_pool& pool = io_queue::of(queue).pool();
     pool.lend();
     return pool;
 }

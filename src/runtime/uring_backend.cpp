@@ -257,7 +257,7 @@ int uring_backend::native_handle() noexcept {
     return embed_.get();
 }
 
-result<std::unique_ptr<backend_driver>> make_uring_backend(loop& owner,
+result<std::unique_ptr<backend_driver>> make_uring_backend(io_queue& owner,
                                                            const loop_options& options) {
     auto made = std::make_unique<uring_backend>(owner);
     if (auto opened = made->open(options); !opened) return fail(opened);

@@ -7,7 +7,7 @@
 // Only the files uring_backend* know liburing.
 
 #include "runtime/backend_driver.hpp"
-#include "runtime/loop.hpp"
+#include "runtime/io_queue.hpp"
 #include "runtime/receive_pool.hpp"
 #include "runtime/uring_backend_ring.hpp"
 #include "sys/calls.hpp"
@@ -42,8 +42,8 @@ inline std::uint64_t tagged(const void* pointer, subject about) noexcept {
 
 class uring_backend final : public backend_driver, private receive_pool::listener {
 public:
-    explicit uring_backend(loop& owner) noexcept
-        : loop_{owner} {}
+    explicit uring_backend(io_queue& owner) noexcept
+        : queue_{owner} {}
     ~uring_backend() override {
         if (pool_ != nullptr) pool_->abandon();
     }
@@ -111,7 +111,7 @@ private:
     void released(io_record& record) noexcept {
         --record.kernel_references;
         --references_;
-        loop_.settle(record);
+        queue_.settle(record);
     }
 
     // --- operations that the kernel works on ---
@@ -222,7 +222,7 @@ private:
             return false;
         }
         reader.moved = length;
-        loop_.read_ended(reader);
+        queue_.read_ended(reader);
         return true;
     }
     [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
@@ -237,11 +237,11 @@ private:
                op->kernel_references == 0;
     }
     void notify(io_record& record) noexcept {
-        if (is_waiting(record.reader)) loop_.attempt_later(*record.reader);
+        if (is_waiting(record.reader)) queue_.attempt_later(*record.reader);
     }
     void notify_writer(io_record& record) noexcept {
         if (is_waiting(record.writer) && !record.writer->sleeps()) {
-            loop_.attempt_later(*record.writer);
+            queue_.attempt_later(*record.writer);
         }
     }
 
@@ -338,7 +338,7 @@ private:
     bool accept_one(operation& op) noexcept;
     static void drop_connections(io_record& record) noexcept;
 
-    loop& loop_;
+    io_queue& queue_;
     uring::buffer_ring buffers_; // outlives the ring, which uses it
     uring::ring ring_;
     receive_pool* pool_ = nullptr;

@@ -17,7 +17,7 @@ namespace simplenet::inline v0::detail {
 void uring_backend::submit_accept(operation& op) noexcept {
     io_record& record = *op.record;
     accept_state& accepting = *record.accepting;
-    if (record.armed || accepting.pausing || record.closing || loop_.dying) return;
+    if (record.armed || accepting.pausing || record.closing || queue_.dying) return;
     const int limit = sys::descriptor_limit();
     accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);
     if (accepting.newest >= accepting.scarce) return submit_poll(op, POLLIN);
@@ -37,7 +37,7 @@ void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
     } catch (const std::bad_alloc&) {
         // Taken off the queue already, and there is no place for it: its client hears of it.
         close_descriptor(connection);
-        return loop_.pause_accepting(record);
+        return queue_.pause_accepting(record);
     }
     accepting.ahead.push_back(int{connection});
     if (connection >= accepting.scarce ||
@@ -52,13 +52,13 @@ void uring_backend::accept_completed(io_record& record, uring::completion seen) 
     if (!more) record.armed = record.receiving = record.disarming = false;
     if (seen.res >= 0) {
         accepting.pause = {};
-        if (record.closing || loop_.dying) {
+        if (record.closing || queue_.dying) {
             close_descriptor(seen.res);
         } else {
             accept_ahead(record, seen.res);
         }
     } else if (is_shortage(-seen.res)) {
-        if (!record.closing) loop_.pause_accepting(record);
+        if (!record.closing) queue_.pause_accepting(record);
     } else if (seen.res != -ECANCELED && seen.res != -EAGAIN && seen.res != -EINTR &&
                !sys::is_error_of_the_connection(seen.res)) {
         record.end = -seen.res;

@@ -74,9 +74,9 @@ void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
         submit_cancel(op);
     } else if (reason == stop_reason::deadline) {
         // Attempted after the next poll: what has arrived by then counts.
-        loop_.attempt_later(op);
+        queue_.attempt_later(op);
     } else {
-        loop_.complete(op, ECANCELED);
+        queue_.complete(op, ECANCELED);
     }
 }
 
@@ -98,9 +98,9 @@ void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcep
     if (outcome != 0 && !unheard) op.outcome = outcome;
     --references_;
     if (--op.kernel_references != 0) return;
-    if (op.outcome > 0) return loop_.complete(op, 0);
-    if (op.outcome == -ECANCELED) return loop_.give_up(op);
-    loop_.complete(op, -op.outcome);
+    if (op.outcome > 0) return queue_.complete(op, 0);
+    if (op.outcome == -ECANCELED) return queue_.give_up(op);
+    queue_.complete(op, -op.outcome);
 }
 
 void uring_backend::submit_send(operation& op) noexcept {
@@ -130,7 +130,7 @@ void uring_backend::submit_receive(operation& op) noexcept {
         std::byte next{};
         const int fd = op.record->fd;
         if (op.record->watches_edges && sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
-            return loop_.attempt_later(op);
+            return queue_.attempt_later(op);
         }
         return submit_poll(op, POLLIN);
     }
@@ -149,7 +149,7 @@ void uring_backend::submit_receive(operation& op) noexcept {
 void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
     io_record& record = *op.record;
     if (record.watches_edges) return; // the next one is for us
-    if (record.polls_in_error && !record.closing && !loop_.dying) return watch_edges(record);
+    if (record.polls_in_error && !record.closing && !queue_.dying) return watch_edges(record);
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_poll_add(&entry, op.record->fd, events);
     entry.user_data = tagged(&op, subject::operation);
@@ -237,25 +237,25 @@ void uring_backend::finish(operation& op) noexcept {
         op.stopped == stop_reason::deadline) {
         // The last attempt counts: there may have been room, or bytes, or the connection, before
         // the cancel was worked on.
-        return op.kind == request::connect ? connect_taken_back(op) : loop_.attempt_later(op);
+        return op.kind == request::connect ? connect_taken_back(op) : queue_.attempt_later(op);
     }
-    if (interrupted) return loop_.complete(op, ECANCELED);
+    if (interrupted) return queue_.complete(op, ECANCELED);
     if (lacks_buffer) {
-        if (!wanted) return loop_.complete(op, ECANCELED);
+        if (!wanted) return queue_.complete(op, ECANCELED);
         grow();
         return submit_receive(op);
     }
     if (outcome < 0) {
-        return loop_.complete(op, is_read(op.kind) ? -outcome : write_error(*op.record, -outcome));
+        return queue_.complete(op, is_read(op.kind) ? -outcome : write_error(*op.record, -outcome));
     }
     switch (op.kind) {
     case request::connect:
-        return loop_.complete(op, connected(*op.record));
+        return queue_.complete(op, connected(*op.record));
     case request::write_some:
     case request::write_all: {
         const bool done = advance_write(op, static_cast<std::size_t>(outcome));
-        if (done || op.kind == request::write_some) return loop_.complete(op, 0);
-        loop_.touch(*op.record);
+        if (done || op.kind == request::write_some) return queue_.complete(op, 0);
+        queue_.touch(*op.record);
         // An attempt would find what little room has come since; but of many buffers it can send
         // more than the one that an entry points to.
         if (wanted && op.buffers == nullptr) return submit_send(op);
@@ -264,44 +264,44 @@ void uring_backend::finish(operation& op) noexcept {
     case request::read_some:
     case request::read_exact:
         if (outcome == 0)
-            return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+            return queue_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
         op.moved += static_cast<std::size_t>(outcome);
-        if (op.moved == op.size || op.kind == request::read_some) return loop_.complete(op, 0);
-        loop_.touch(*op.record);
+        if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
+        queue_.touch(*op.record);
         break;
     case request::receive:
         if (outcome == 0)
-            return loop_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
-        if (polls(op)) return loop_.attempt_later(op);
+            return queue_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+        if (polls(op)) return queue_.attempt_later(op);
         op.moved = static_cast<std::size_t>(outcome);
-        return loop_.complete(op, 0);
+        return queue_.complete(op, 0);
     case request::receive_descriptors:
     case request::accept:
     case request::send_file:
     case request::send_pipe:
     case request::send_descriptors:
-        return loop_.attempt_later(op); // it is ready
-    default:                            // the others never have an entry of their own
-        return loop_.complete(op, 0);
+        return queue_.attempt_later(op); // it is ready
+    default:                             // the others never have an entry of their own
+        return queue_.complete(op, 0);
     }
     // Some of it moved, and there is more to do: before a limit ends it, what there is now.
-    if (!wanted && op.stopped != stop_reason::deadline) return loop_.complete(op, ECANCELED);
-    loop_.attempt_later(op);
+    if (!wanted && op.stopped != stop_reason::deadline) return queue_.complete(op, ECANCELED);
+    queue_.attempt_later(op);
 }
 
 void uring_backend::poll_finished(operation& op) noexcept {
     const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
-    if (canceled || op.record->closing) return loop_.complete(op, ECANCELED);
+    if (canceled || op.record->closing) return queue_.complete(op, ECANCELED);
     (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
-    loop_.attempt_later(op); // which decides: also about a stop that came meanwhile
+    queue_.attempt_later(op); // which decides: also about a stop that came meanwhile
 }
 
 /// Taken back for a limit, where it may have been made.
 void uring_backend::connect_taken_back(operation& op) noexcept {
     const auto made = finish_connect(op.record->fd);
-    if (made) return loop_.complete(op, 0);
+    if (made) return queue_.complete(op, 0);
     const bool goes_on = made.error() == std::errc::operation_would_block;
-    loop_.complete(op, goes_on ? ECANCELED : made.error().value());
+    queue_.complete(op, goes_on ? ECANCELED : made.error().value());
 }
 
 void uring_backend::submit_again(operation& op) noexcept {

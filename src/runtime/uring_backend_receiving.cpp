@@ -31,7 +31,7 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
 }
 
 void uring_backend::want_receive(io_record& record) noexcept {
-    if (record.closing || loop_.dying) return;
+    if (record.closing || queue_.dying) return;
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
                        (kind == request::read_some || kind == request::read_exact);
@@ -107,7 +107,7 @@ void uring_backend::disarm(io_record& record) noexcept {
         record.disarming = true;
         submit_record_cancel(record, record.listening ? subject::accept : subject::receive);
     }
-    if (record.watches_edges && (record.closing || loop_.dying) && !record.edges_canceled) {
+    if (record.watches_edges && (record.closing || queue_.dying) && !record.edges_canceled) {
         record.edges_canceled = true;
         submit_record_cancel(record, subject::edges);
     }
@@ -196,7 +196,7 @@ bool uring_backend::attempt_receive(operation& op) noexcept {
 /// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
 /// end of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
-    if (op.record->armed || loop_.dying) return false;
+    if (op.record->armed || queue_.dying) return false;
     return attempt_direct(op);
 }
 

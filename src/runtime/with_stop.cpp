@@ -1,4 +1,4 @@
-#include "runtime/loop.hpp"
+#include "runtime/posting_queue.hpp"
 
 #include <simplenet/runtime/with_stop.hpp>
 
@@ -30,7 +30,7 @@ void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why
     if (run_queue::current() == target->queue) return stop_now(*target, why);
     target->why = why;
     target->self = target;
-    static_cast<loop*>(target->queue)->post(*target);
+    posting_queue::of(*target->queue).post(*target);
 }
 
 } // namespace simplenet::inline v0::detail
