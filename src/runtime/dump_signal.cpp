@@ -1,6 +1,7 @@
 #include "runtime/dump_signal.hpp"
 
 #include "runtime/loop.hpp"
+#include "runtime/standard_error.hpp"
 
 #include <array>
 #include <cerrno>

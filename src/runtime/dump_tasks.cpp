@@ -1,6 +1,7 @@
 #include <simplenet/runtime/dump_tasks.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/assembled_loop.hpp"
+#include "runtime/standard_error.hpp"
 
 #include <ostream>
 #include <string>

@@ -1,6 +1,6 @@
 #include <simplenet/runtime/event_loop.hpp>
 
-#include "runtime/loop.hpp"
+#include "runtime/assembled_loop.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -80,7 +80,7 @@ result<decision> decide(backend wanted) noexcept {
     return decision{backend::epoll, false};
 }
 
-result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_options& options) {
+result<std::unique_ptr<backend_driver>> make_driver(io_queue& owner, const loop_options& options) {
     const auto decided = decide(options.backend);
     if (!decided) return fail(decided);
 #if SIMPLENET_SEAMS
@@ -104,17 +104,14 @@ result<std::unique_ptr<backend_driver>> make_driver(loop& owner, const loop_opti
 
 } // namespace
 
-result<std::unique_ptr<loop>> loop::create(const loop_options& options) {
-    auto made = std::make_unique<loop>(options);
+result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_options& options) {
+    auto made = std::make_unique<assembled_loop>(options);
+    if (options.dump_signal != 0) {
+        if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) return fail(armed);
+    }
     auto driver = make_driver(*made, options);
     if (!driver) return fail(driver);
     made->use(*std::move(driver));
-    if (options.dump_signal != 0) {
-        if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) {
-            made->driver_.reset(); // so there is nothing to tear down, perhaps inside another loop
-            return fail(armed);
-        }
-    }
     return made;
 }
 
@@ -147,12 +144,12 @@ result<> probe_backend(backend which) noexcept {
 }
 
 result<event_loop> event_loop::create(loop_options options) {
-    auto made = detail::loop::create(options);
+    auto made = detail::assembled_loop::create(options);
     if (!made) return fail(made);
     return event_loop{*std::move(made)};
 }
 
-event_loop::event_loop(std::unique_ptr<detail::loop> inner) noexcept
+event_loop::event_loop(std::unique_ptr<detail::assembled_loop> inner) noexcept
     : inner_{std::move(inner)} {}
 
 event_loop::event_loop(event_loop&& other) noexcept = default;
@@ -181,17 +178,17 @@ backend event_loop::selected_backend() const noexcept {
 }
 
 void event_loop::run() {
-    inner_->facade = this;
+    inner_->enter(*this);
     inner_->run();
 }
 
 bool event_loop::run_for_ns(std::chrono::nanoseconds limit) {
-    inner_->facade = this;
+    inner_->enter(*this);
     return inner_->run_for(limit);
 }
 
 std::size_t event_loop::poll() {
-    inner_->facade = this;
+    inner_->enter(*this);
     return inner_->poll();
 }
 

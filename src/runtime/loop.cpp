@@ -261,18 +261,8 @@ void loop::claim_thread() noexcept {
                       "an event loop is run, and destroyed, by one thread");
 }
 
-void loop::enter_thread() {
-    claim_thread();
-    if (options_.stall_threshold > no_wait && !watched_) begin_watch();
-}
-
-void loop::begin_watch() {
-    watch(*this);
-    watched_ = true;
-}
-
 void loop::run() {
-    enter_thread();
+    claim_thread();
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
@@ -289,7 +279,7 @@ void loop::run() {
 }
 
 bool loop::run_for(nanoseconds limit) {
-    enter_thread();
+    claim_thread();
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
@@ -307,7 +297,7 @@ bool loop::run_for(nanoseconds limit) {
 }
 
 std::size_t loop::poll() {
-    enter_thread();
+    claim_thread();
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     const std::size_t count = turn(no_wait);
@@ -377,7 +367,6 @@ void loop::describe(std::string& text) {
 
 void loop::tear_down() noexcept {
     if (!driver_) return;
-    dump_signal_.disarm();
     claim_thread();
     {
         const active here_now{*this};
@@ -408,7 +397,6 @@ void loop::tear_down() noexcept {
     while (callers_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();
     driver_.reset();
-    if (std::exchange(watched_, false)) unwatch(*this);
 }
 
 } // namespace simplenet::inline v0::detail

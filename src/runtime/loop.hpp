@@ -1,9 +1,7 @@
 #pragma once
 // loop: the event loop behind event_loop, written once for both backends. Layer runtime, private.
 
-#include "runtime/dump_signal.hpp"
 #include "runtime/io_queue.hpp"
-#include "runtime/watchdog.hpp"
 
 #include <simplenet/runtime/event_loop.hpp>
 
@@ -11,17 +9,24 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <thread>
 
 namespace simplenet::inline v0::detail {
 
-class loop final : public io_queue {
+/// What a loop shows of itself to other threads: relaxed stores on its own path, and nothing that
+/// waits.
+struct loop_pulse {
+    std::atomic<std::uint64_t> turns = 0;
+    std::atomic<bool> active = false; // inside of run() and its like, and not waiting
+    std::atomic<std::uint64_t> stalls = 0;
+};
+
+class loop : public io_queue {
 public:
     using clock = std::chrono::steady_clock;
     using nanoseconds = std::chrono::nanoseconds;
 
-    [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& options);
     explicit loop(const loop_options& options) noexcept
         : io_queue{options.clock}
         , options_{options} {
@@ -29,6 +34,8 @@ public:
         note_clock(now());
     }
     ~loop() { tear_down(); }
+
+    using io_queue::use;
 
     // --- event_loop ---
 
@@ -48,7 +55,7 @@ public:
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
     event_loop* facade = nullptr; // the owner, while it runs
-    loop_pulse pulse;             // for the watchdog
+    loop_pulse pulse;
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;
 
@@ -81,11 +88,9 @@ private:
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void claim_thread() noexcept;
-    void enter_thread();
     [[noreturn]] static void complain_of_fork() noexcept;
-    void begin_watch();
 
-    /// For the watchdog: the loop turns, or should.
+    /// The loop turns, or should.
     class active {
     public:
         explicit active(loop& of) noexcept
@@ -107,8 +112,6 @@ private:
     std::thread::id thread_;       // of the first run
     std::uint8_t catching_up_ = 0; // turns in which timers may still wait for what came in a pause
     bool embedded_ = false;        // native_handle() was asked for
-    bool watched_ = false;         // by the watchdog
-    dump_signal dump_signal_{*this};
 
     static constexpr std::size_t busy_turns_polled = 64;
 
@@ -118,8 +121,6 @@ private:
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
 };
-
-void print_to_standard_error(std::string_view text) noexcept;
 
 /// The loop of this thread. @pre there is one.
 [[nodiscard]] inline loop& current_loop() noexcept {

@@ -3,6 +3,7 @@
 #include "runtime/loop.hpp"
 #include "runtime/one_for_process.hpp"
 #include "runtime/signals_blocked.hpp"
+#include "runtime/standard_error.hpp"
 #include "sys/threads.hpp"
 
 #include <simplenet/coro/task.hpp>

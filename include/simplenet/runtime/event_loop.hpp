@@ -18,7 +18,7 @@
 
 namespace simplenet::inline v0::detail {
 // The library's own: not exported, since it is first named here.
-class loop;
+class assembled_loop;
 } // namespace simplenet::inline v0::detail
 
 #pragma GCC visibility push(default)
@@ -179,16 +179,15 @@ public:
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:
-    friend class detail::loop;
     friend class detail::main_signals;
-    explicit event_loop(std::unique_ptr<detail::loop> inner) noexcept;
+    explicit event_loop(std::unique_ptr<detail::assembled_loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
     [[nodiscard]] detail::run_queue& own_queue() noexcept; // to spawn on
     void post_item(detail::posted& item) noexcept;
     bool run_for_ns(std::chrono::nanoseconds limit);
 
-    std::unique_ptr<detail::loop> inner_; // null only after a move
+    std::unique_ptr<detail::assembled_loop> inner_; // null only after a move
 };
 
 } // namespace runtime

@@ -14,7 +14,6 @@
 
 namespace simplenet::inline v0::detail {
 // The library's own: not exported, since it is first named here.
-class loop;
 struct io_record;
 } // namespace simplenet::inline v0::detail
 
@@ -59,7 +58,6 @@ public:
     void describe(std::string& text) override { text += "the end of a close"; }
 
 private:
-    friend class loop;
     bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 
     io_record* record_;

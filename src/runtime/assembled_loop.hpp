@@ -1,0 +1,44 @@
+#pragma once
+// assembled_loop: a loop with its backend, and with what looks at it from outside. Layer runtime,
+// private.
+
+#include "runtime/dump_signal.hpp"
+#include "runtime/loop.hpp"
+#include "runtime/watchdog.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+
+/// What an event_loop owns.
+class assembled_loop final : public loop {
+public:
+    [[nodiscard]] static result<std::unique_ptr<assembled_loop>>
+    create(const loop_options& options);
+    explicit assembled_loop(const loop_options& options) noexcept
+        : loop{options} {}
+    ~assembled_loop() { tear_down(); }
+
+    /// `owner` is about to run it, on this thread.
+    void enter(event_loop& owner) {
+        facade = &owner;
+        if (options().stall_threshold > nanoseconds::zero() && !watched_ && !is_inherited()) {
+            watch(*this);
+            watched_ = true;
+        }
+    }
+
+    /// See loop::tear_down(). `owner` is whole meanwhile.
+    void tear_down() noexcept {
+        dump_signal_.disarm();
+        loop::tear_down();
+        if (std::exchange(watched_, false)) unwatch(*this);
+    }
+
+private:
+    dump_signal dump_signal_{*this};
+    bool watched_ = false;
+};
+
+} // namespace simplenet::inline v0::detail
