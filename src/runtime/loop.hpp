@@ -3,7 +3,7 @@
 
 #include "runtime/io_queue.hpp"
 
-#include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/loop_options.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -11,6 +11,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+
+namespace simplenet::inline v0 {
+inline namespace runtime {
+class event_loop;
+} // namespace runtime
+} // namespace simplenet::inline v0
 
 namespace simplenet::inline v0::detail {
 

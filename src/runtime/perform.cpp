@@ -2,7 +2,7 @@
 
 #include "runtime/io_queue.hpp"
 
-#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/runtime/descriptor_operations.hpp>
 #include <simplenet/socket/descriptor_transfers.hpp>
 
 #include <algorithm>
