@@ -1,6 +1,6 @@
 #include <simplenet/runtime/dump_tasks.hpp>
 
-#include "runtime/assembled_loop.hpp"
+#include "runtime/loop.hpp"
 #include "runtime/standard_error.hpp"
 
 #include <ostream>
@@ -14,12 +14,6 @@ inline namespace runtime {
 void dump_tasks(std::ostream& to) {
     std::string text;
     detail::current_loop().describe(text);
-    to << text;
-}
-
-void event_loop::dump_tasks(std::ostream& to) {
-    std::string text;
-    inner_->describe(text);
     to << text;
 }
 

@@ -1,115 +1,21 @@
 #include <simplenet/runtime/event_loop.hpp>
 
 #include "runtime/assembled_loop.hpp"
+#include "runtime/choose_backend.hpp"
 
-#include <cstdlib>
-#include <cstring>
+#include <ostream>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace simplenet::inline v0 {
 namespace detail {
-
-namespace {
-
-/// Why a loop cannot have the backend that was asked for. Its values are errnos, and these.
-class backend_errors final : public std::error_category {
-public:
-    static constexpr int not_in_this_build = -1;
-    static constexpr int no_such_name = -2;
-
-    const char* name() const noexcept override { return "simplenet backend"; }
-    std::string message(int value) const override {
-        switch (value) {
-        case no_such_name:
-            return "SIMPLENET_BACKEND names no backend: epoll, io_uring or automatic";
-        case not_in_this_build:
-            return "io_uring is unavailable: the library was built without it";
-        default:
-            return "io_uring is unavailable: " + std::system_category().message(value);
-        }
-    }
-    std::error_condition default_error_condition(int value) const noexcept override {
-        if (value == no_such_name) return std::errc::invalid_argument;
-        return {static_cast<int>(errc::backend_unavailable), simplenet::error_category()};
-    }
-};
-
-std::error_code backend_error(int value) noexcept {
-    static const backend_errors category;
-    return {value, category};
-}
-
-/// What SIMPLENET_BACKEND says, read once per process.
-result<backend> chosen_by_environment() noexcept {
-    static const result<backend> choice = []() -> result<backend> {
-        const char* const text = std::getenv("SIMPLENET_BACKEND");
-        if (text == nullptr || *text == '\0') return backend::automatic;
-        for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
-            if (std::string_view{text} == to_string(each)) return each;
-        }
-        return fail(backend_error(backend_errors::no_such_name));
-    }();
-    return choice;
-}
-
-/// Which epoll would suffer from as well: no reason to do without io_uring from now on.
-[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
-    return error == std::errc::too_many_files_open ||
-           error == std::errc::too_many_files_open_in_system;
-}
-
-/// The backend to use, and whether epoll will do instead.
-struct decision {
-    backend which;
-    bool may_fall_back;
-};
-
-result<decision> decide(backend wanted) noexcept {
-    if (wanted != backend::automatic) return decision{wanted, false};
-    const auto environment = chosen_by_environment();
-    if (!environment) return fail(environment);
-    if (*environment != backend::automatic) return decision{*environment, false};
-#if SIMPLENET_HAS_IO_URING
-    const auto works = probe_uring();
-    if (works) return decision{backend::io_uring, true};
-    if (is_shortage_of_descriptors(works.error())) return fail(works);
-#endif
-    return decision{backend::epoll, false};
-}
-
-result<std::unique_ptr<backend_driver>> make_driver(io_queue& owner, const loop_options& options) {
-    const auto decided = decide(options.backend);
-    if (!decided) return fail(decided);
-#if SIMPLENET_SEAMS
-    if (decided->which == simulated_backend) return make_epoll_backend(owner, options);
-#endif
-    if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
-#if SIMPLENET_HAS_IO_URING
-    if (auto works = probe_uring(); !works) {
-        if (is_shortage_of_descriptors(works.error())) return fail(works);
-        return fail(backend_error(works.error().value()));
-    }
-    auto made = make_uring_backend(owner, options);
-    if (made || is_shortage_of_descriptors(made.error())) return made;
-    // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
-    if (decided->may_fall_back) return make_epoll_backend(owner, options);
-    return fail(backend_error(made.error().value()));
-#else
-    return fail(backend_error(backend_errors::not_in_this_build));
-#endif
-}
-
-} // namespace
 
 result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_options& options) {
     auto made = std::make_unique<assembled_loop>(options);
     if (options.dump_signal != 0) {
         if (auto armed = made->dump_signal_.arm(options.dump_signal); !armed) return fail(armed);
     }
-    auto driver = make_driver(*made, options);
+    auto driver = make_backend(*made, options);
     if (!driver) return fail(driver);
     made->use(*std::move(driver));
     return made;
@@ -118,30 +24,6 @@ result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_option
 } // namespace detail
 
 inline namespace runtime {
-
-const char* to_string(backend which) noexcept {
-#if SIMPLENET_SEAMS
-    if (which == detail::simulated_backend) return "simulated";
-#endif
-    switch (which) {
-    case backend::automatic:
-        return "automatic";
-    case backend::epoll:
-        return "epoll";
-    case backend::io_uring:
-        return "io_uring";
-    }
-    return "unknown";
-}
-
-result<> probe_backend(backend which) noexcept {
-    if (which != backend::io_uring) return {};
-#if SIMPLENET_HAS_IO_URING
-    return detail::probe_uring();
-#else
-    return fail(errc::backend_unavailable);
-#endif
-}
 
 result<event_loop> event_loop::create(loop_options options) {
     auto made = detail::assembled_loop::create(options);
@@ -210,6 +92,12 @@ void event_loop::stop() noexcept {
 
 loop_metrics event_loop::metrics() const {
     return inner_->metrics();
+}
+
+void event_loop::dump_tasks(std::ostream& to) {
+    std::string text;
+    inner_->describe(text);
+    to << text;
 }
 
 event_loop* event_loop::current() noexcept {
