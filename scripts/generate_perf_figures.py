@@ -6,7 +6,7 @@
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
     python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
 
-Takes the latest complete run in docs/development/perf-data; --data DIR takes that one. Needs matplotlib
+Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
 (Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
 """
 
@@ -167,7 +167,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", help="a directory that the suite wrote (default: the latest complete one)")
+    parser.add_argument("--data", metavar="FILE", help="a run that the suite saved (default: the latest complete one)")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
@@ -175,13 +175,13 @@ def main():
     parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
     given = parser.parse_args()
 
-    directory = given.data or newest(DATA)
-    if not directory:
+    file = given.data or newest(DATA)
+    if not file:
         sys.exit("no complete run yet: run scripts/run_perf_suite.sh (--data takes another one)")
     try:
-        data = Data(os.path.abspath(directory))
-    except (OSError, ValueError, KeyError) as wrong:
-        sys.exit(f"{directory} was not written by the suite: {wrong}")
+        data = Data(os.path.abspath(file))
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        sys.exit(f"{file} was not written by the suite: {wrong}")
     if given.counts:
         print(tables.counts(data), end="")
         return

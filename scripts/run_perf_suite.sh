@@ -13,9 +13,11 @@ Usage: scripts/run_perf_suite.sh [--quick | --full] [OPTIONS]
   --full            the default; about three quarters of an hour
   --scenario REGEX  only scenarios whose whole name matches
   --list            names the scenarios and their cases
-  --save DIR        writes CSV and JSON there. Full mode with all scenarios and subjects does so in
-                    docs/development/perf-data/DATE-COMMIT-N by itself; --no-save writes nothing.
-                    A run that is stopped leaves what it has in a directory beside, with -partial
+  --save FILE       writes the run there, as JSON. Full mode with all scenarios and subjects writes
+                    docs/development/perf-data/DATE-COMMIT-N.json by itself; --no-save does not.
+                    A run that is stopped leaves what it has in a file beside, with -partial
+  --raw FILE        writes every line there as well; a run that is saved by itself has its lines in
+                    runs/ of the build directory
   --build DIR       where to build (default: build/perf)
   --no-build        take what is built there
   --install         install with apt what is missing to measure against; otherwise nothing is

@@ -1,43 +1,42 @@
-"""What a run of the suite wrote, for figures and tables."""
+"""What a run of the suite saved, for figures and tables."""
 
-import csv
 import json
 import os
 
 from . import paired
+from .scenarios import MORE_IS_BETTER
 
 BASE = "asio_epoll"
 
 
 class Data:
-    """Paired figures come from runs.csv, so that programs that are not ours have them too."""
+    """A file of saved.py; what it does not say itself is computed from the rounds."""
 
-    def __init__(self, directory):
-        self.directory = directory
-        with open(os.path.join(directory, "summary.json")) as file:
-            summary = json.load(file)
-        self.meta = summary["meta"]
-        self.settings = summary["settings"]
-        self.goals = summary["goals"]
-        self.noise = {}
-        for each in summary["noise"]:
-            key = each["scenario"], each["case"], each["measure"]
-            self.noise[key] = max(self.noise.get(key, 0.0), each["noise"])
-        # {(scenario, case, measure): {subject: value}}, whoever did not fail
+    def __init__(self, file):
+        self.file = file
+        with open(file) as opened:
+            run = json.load(opened)
+        self.meta = run["meta"]
+        self.settings = run["settings"]
+        self.goals = run["goals"]
+        self.noise = {}  # {(scenario, case, measure): of the worse control}
+        self.noise_of = {}  # {((scenario, case, measure), subject): of its backend's control}
+        self.rounds = {}  # {(scenario, case, measure): {subject: {round: value}}}, whatever did not fail
         self.medians = {}
-        for each in summary["medians"]:
-            key = each["scenario"], each["case"], each["measure"]
-            self.medians.setdefault(key, {})[each["subject"]] = each["value"]
-        self.verdicts = {
-            (each["scenario"], each["case"], each["measure"], each["ours"], each["other"]): each["verdict"]
-            for each in summary["pairs"]
-        }
-        self.rounds = {}
-        with open(os.path.join(directory, "runs.csv"), newline="") as file:
-            for row in csv.DictReader(file):
-                key = row["scenario"], row["case"], row["measure"]
-                values = self.rounds.setdefault(key, {}).setdefault(row["subject"], {})
-                values[int(row["round"])] = float(row["value"])
+        for case in run["cases"]:
+            keys = [(case["scenario"], case["case"], measure) for measure in case["measures"]]
+            for subject, row in case["noise"].items():
+                for key, noise in zip(keys, row):
+                    self.noise_of[key, subject] = noise
+                    if noise is not None:
+                        self.noise[key] = max(self.noise.get(key, 0.0), noise)
+            for subject, row in case["figures"].items():
+                for key, figure in zip(keys, row):
+                    if figure is None:
+                        continue
+                    rounds = figure if isinstance(figure, list) else [figure]
+                    self.rounds.setdefault(key, {})[subject] = dict(enumerate(rounds))
+                    self.medians.setdefault(key, {})[subject] = paired.median(rounds)
 
     def cost(self, key, subject, base=BASE):
         """(median, low, high) of the ratio of `subject` to `base` within a round; None without both."""
@@ -64,24 +63,25 @@ class Data:
                 found[subject] = value, min(rounds), max(rounds)
         return found
 
+    def verdict(self, key, subject, other):
+        """As the suite says it; of two programs that are not ours by the worse control."""
+        rounds = self.rounds.get(key, {})
+        ratios = paired.paired_ratios(rounds.get(subject, {}), rounds.get(other, {}), key[2] in MORE_IS_BETTER)
+        return paired.verdict(ratios, self.noise_of.get((key, subject), self.noise.get(key)))
+
     def unclear(self, key, subject, base=BASE):
         """Whether nothing may be said about a program against `base`."""
-        known = self.verdicts.get((*key, subject, base))
-        if known is None and subject != base:
-            # Two programs that are not ours: the suite compares only ours, so by the worse control.
-            ratios = paired.paired_ratios(self.rounds[key].get(base, {}), self.rounds[key].get(subject, {}))
-            known = paired.verdict(ratios, self.noise.get(key))
-        return known in ("tie", "unknown")
+        return subject != base and self.verdict(key, subject, base) in ("tie", "unknown")
 
 
 def newest(parent):
-    """The directory of the latest complete run below `parent`; None when there is none."""
+    """The file of the latest complete run in `parent`; None when there is none."""
     found = []
     for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else []:
         try:
-            with open(os.path.join(parent, name, "summary.json")) as file:
+            with open(os.path.join(parent, name)) as file:
                 meta = json.load(file)["meta"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             continue
         if meta.get("complete"):
             found.append((meta["began"], name))

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from . import goals, lines, machine, paired, programs, report, scenarios
+from . import goals, lines, machine, paired, programs, report, saved, scenarios
 from .programs import Failed
 from .progress import Progress, show_seconds
 from .settings import Settings, Wrong, describe, pattern
@@ -36,23 +36,24 @@ def stop_on_signals():
 
 
 class Suite:
-    """`save` is called with everything after each case; `look` tells how busy others are."""
+    """`save` is called after each case, `raw` gets every line; `look` tells how busy others are."""
 
-    def __init__(self, tools, settings, out=sys.stdout, save=None, look=machine.busy):
+    def __init__(self, tools, settings, out=sys.stdout, save=None, raw=None, look=machine.busy):
         self.tools = tools
         self.settings = settings
         self.out = out
         self.save = save
         self.look = look
-        self.text = []
+        self.raw = raw
         self.runs = report.Runs()
         self.results = {"medians": [], "pairs": [], "noise": [], "skips": [], "goals": []}
         self.disturbed = []  # cases before which others were busy
 
     def say(self, kind, **fields):
         line = lines.format_line(kind, **fields)
-        self.text.append(line)
         print(line, file=self.out, flush=True)
+        if self.raw:
+            print(line, file=self.raw, flush=True)
 
     def skip(self, reason, **where):
         self.results["skips"].append({**where, "reason": reason})
@@ -232,10 +233,13 @@ def arguments(given):
                         metavar="REGEX", help="only scenarios whose whole name matches")
     parser.add_argument("--list", action="store_true", help="names the scenarios and their cases")
     saving = parser.add_mutually_exclusive_group()
-    saving.add_argument("--save", metavar="DIR",
-                        help="writes CSV and JSON there; what is complete, all scenarios of full mode, goes "
-                        "to docs/development/perf-data/DATE-COMMIT-N without being asked")
-    saving.add_argument("--no-save", action="store_true", help="writes nothing, in full mode either")
+    saving.add_argument("--save", metavar="FILE",
+                        help="writes the run there; what is complete, all scenarios of full mode, goes to "
+                        "docs/development/perf-data/DATE-COMMIT-N.json without being asked")
+    saving.add_argument("--no-save", action="store_true", help="writes no such file, in full mode either")
+    parser.add_argument("--raw", metavar="FILE",
+                        help="writes every line there as well; a run that is saved without being asked does so "
+                        "in the folder runs of the build")
     parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
@@ -264,8 +268,8 @@ def main(given=None):
         wanted = settings.scenarios if options.scenario is None else options.scenario
         if wanted and not any(re.fullmatch(wanted, name) for name in scenarios.SCENARIOS):
             raise Wrong(f"no scenario is called {wanted}; --list shows them")
-        if options.save:
-            report.check_place(options.save)
+        for place in filter(None, (options.save, options.raw)):
+            saved.check_place(place)
         if options.check:
             return 0
         return run(options, settings, wanted)
@@ -274,22 +278,18 @@ def main(given=None):
         return 2
 
 
-def place_to_save(options, settings, wanted, meta):
-    """None where nothing is kept; by itself only what has everything is."""
-    if options.no_save:
-        return None
-    if options.save:
-        return options.save
-    if options.mode != "full" or wanted or settings.subjects or settings.micro:
-        return None
-    name = f"{meta['date']}-{meta['commit'].replace('+', '-')}"
-    return report.free_place(os.path.join(options.root, "docs", "development", "perf-data"), name)
+def places(options, settings, wanted, meta):
+    """(file of the run, file of its lines), None for what is not kept; by itself only what has everything is."""
+    if options.save or options.no_save or options.mode != "full" or wanted or settings.subjects or settings.micro:
+        return options.save, options.raw
+    parent = os.path.join(options.root, "docs", "development", "perf-data")
+    name = saved.free_name(parent, f"{meta['date']}-{meta['commit'].replace('+', '-')}")
+    return os.path.join(parent, f"{name}.json"), options.raw or os.path.join(options.build, "runs", f"{name}.txt")
 
 
 def run(options, settings, wanted):
     raise_descriptor_limit()
-    tools = Tools(options.build, options.root, settings)
-    suite = Suite(tools, settings)
+    suite = Suite(Tools(options.build, options.root, settings), settings)
     if options.list:
         list_cases(suite, wanted)
         return 0
@@ -297,6 +297,10 @@ def run(options, settings, wanted):
     machine.check_build(meta)
     meta["busy"] = round(machine.busy(2.0), 3)
     meta["complete"] = False
+    place, raw = places(options, settings, wanted, meta)
+    if raw:
+        os.makedirs(os.path.dirname(os.path.abspath(raw)), exist_ok=True)
+        suite.raw = open(raw, "w")
     began = time.monotonic()
     suite.say("PERF", suite="libsimplenet", mode=options.mode, repeats=settings.repeats,
               date=meta["date"], commit=meta["commit"])
@@ -314,13 +318,12 @@ def run(options, settings, wanted):
     if not cases:
         print("nothing of it can run here", file=sys.stderr)
         return 1
-    directory = place_to_save(options, settings, wanted, meta)
-    saved = report.Saved(directory) if directory else None
+    kept = saved.Saved(place) if place else None
 
     def save():
-        saved.write(meta, settings, suite.runs, suite.results, suite.text)
+        kept.write(meta, settings, suite.runs, suite.results)
 
-    if saved:
+    if kept:
         suite.save = save
         save()
     status = 0
@@ -333,13 +336,13 @@ def run(options, settings, wanted):
     suite.judge()
     suite.summary()
     print(f"took {show_seconds(time.monotonic() - began)}")
-    if not suite.runs.rows:
+    if not suite.runs.values:
         print("nothing was measured: see the PERF_SKIP lines", file=sys.stderr)
         status = status or 1
-    if saved:
+    if kept:
         meta["complete"] = status == 0
         save()
-        print(f"written to {saved.finish() if status == 0 else saved.partial}")
+        print(f"written to {kept.finish() if status == 0 else kept.partial}")
     return status
 
 

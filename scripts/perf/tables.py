@@ -162,8 +162,8 @@ def counts(data):
 
 def source(data, root):
     meta = data.meta
-    place = os.path.relpath(data.directory, root)
-    where = f"[{place}]({place})" if not place.startswith("..") else f"`{os.path.basename(data.directory)}`"
+    place = os.path.relpath(data.file, root)
+    where = f"[{place}]({place})" if not place.startswith("..") else f"`{os.path.basename(data.file)}`"
     noise = sorted(data.noise.get(key, 0.0) for _, key in ECHO if key in data.noise)
     lines = [
         f"Measured on {meta['date']} at commit {meta['commit']}: {meta['processor']}, "

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import math
 import os
 import random
@@ -14,7 +15,7 @@ import time
 import unittest
 from unittest import mock
 
-from perf import compare, data, goals, lines, machine, paired, programs, report, scenarios, tables
+from perf import compare, data, goals, lines, machine, paired, programs, report, saved, scenarios, tables
 from perf.progress import Progress, show_seconds
 from perf.scenarios import Case
 from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
@@ -317,8 +318,8 @@ class GoalsTest(unittest.TestCase):
             self.assertEqual(goals.judge(goal, [], [])["verdict"], "unmeasured")
 
 
-class PlacesTest(unittest.TestCase):
-    """Where a run is written."""
+class SavedTest(unittest.TestCase):
+    """Where a run is written, and what that file says."""
 
     def setUp(self):
         place = tempfile.TemporaryDirectory()
@@ -326,33 +327,48 @@ class PlacesTest(unittest.TestCase):
         self.place = place.name
         self.nothing = {"medians": [], "pairs": [], "noise": [], "skips": [], "goals": []}
 
-    def save(self, saved):
-        saved.write({}, Settings("quick", {}), report.Runs(), self.nothing, ["PERF a=1"])
+    def save(self, kept):
+        kept.write({}, Settings("quick", {}), report.Runs(), self.nothing)
 
     def test_has_its_name_only_when_it_is_complete(self):
-        saved = report.Saved(os.path.join(self.place, "run"))
-        self.save(saved)
-        self.assertEqual(os.listdir(self.place), ["run-partial"])
-        self.save(saved)
-        saved.finish()
-        self.assertEqual(os.listdir(self.place), ["run"])
-        self.assertEqual(sorted(os.listdir(saved.directory)), ["output.txt", "runs.csv", "summary.json"])
+        kept = saved.Saved(os.path.join(self.place, "run.json"))
+        self.save(kept)
+        self.assertEqual(os.listdir(self.place), ["run-partial.json"])
+        self.save(kept)
+        kept.finish()
+        self.assertEqual(os.listdir(self.place), ["run.json"])
 
     def test_nothing_is_overwritten(self):
         for _ in range(2):
-            report.Saved(os.path.join(self.place, "run"))
-        self.assertEqual(sorted(os.listdir(self.place)), ["run-partial", "run-partial-2"])
-        self.save(saved := report.Saved(os.path.join(self.place, "other")))
-        saved.finish()
+            saved.Saved(os.path.join(self.place, "run.json"))
+        self.assertEqual(sorted(os.listdir(self.place)), ["run-partial-2.json", "run-partial.json"])
+        self.save(kept := saved.Saved(os.path.join(self.place, "other.json")))
+        kept.finish()
         with self.assertRaises(Wrong):
-            report.Saved(saved.directory)
+            saved.Saved(kept.file)
 
     def test_a_second_run_of_a_day_has_the_next_number(self):
-        self.assertTrue(report.free_place(self.place, "day-abc").endswith("day-abc-1"))
-        os.makedirs(os.path.join(self.place, "day-abc-1"))
-        os.makedirs(os.path.join(self.place, "day-abc-2-partial"))
-        self.assertTrue(report.free_place(self.place, "day-abc").endswith("day-abc-3"))
-        self.assertTrue(report.free_place(self.place, "day-abd").endswith("day-abd-1"))
+        self.assertEqual(saved.free_name(self.place, "day-abc"), "day-abc-1")
+        for name in ("day-abc-1.json", "day-abc-2-partial.json", "day-abc-30.json"):
+            with open(os.path.join(self.place, name), "w"):
+                pass
+        self.assertEqual(saved.free_name(self.place, "day-abc"), "day-abc-3")
+        self.assertEqual(saved.free_name(self.place, "day-abd"), "day-abd-1")
+
+    def test_a_row_of_a_table_is_a_line_and_all_of_it_is_json(self):
+        value = {"meta": {"a": 1, "b": "x"}, "cases": [{"name": "c", "figures": {"ours": [[1.5, 2], 3]}}], "none": []}
+        text = saved.to_text(value)
+        self.assertEqual(json.loads(text), value)
+        self.assertIn('\n    "ours": [[1.5,2],3]\n', text)
+        self.assertIn('\n  "b": "x"\n', text)
+
+    def test_six_digits_are_kept(self):
+        self.assertEqual([saved.rounded(each) for each in (1234.5678, 5.0, None, 7)], [1234.57, 5, None, 7])
+
+    def test_a_published_run_is_small_and_says_what_it_depends_on(self):
+        newest = data.newest(os.path.join(ROOT, "docs", "development", "perf-data"))
+        self.assertLess(os.path.getsize(newest), 200_000)
+        self.assertLessEqual({"date", "commit", "processor", "kernel", "compiler"}, data.Data(newest).meta.keys())
 
 
 class CommandTest(unittest.TestCase):
@@ -377,6 +393,7 @@ class CommandTest(unittest.TestCase):
             (["--frobnicate"], {}),
             (["--save", "/tmp", "--no-save"], {}),
             (["--save", ROOT], {}),
+            (["--raw", ROOT], {}),
             ([], {"PERF_SIZES": "abc"}),
             ([], {"PERF_REPEAT": "2"}),
         ):
@@ -588,21 +605,37 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(self.suite.disturbed, ["s c"])
 
     def test_each_case_is_saved_when_it_is_over(self):
-        saved = []
-        self.suite.save = lambda: saved.append(len(self.suite.runs.rows))
+        runs = []
+        self.suite.save = lambda: runs.append(self.out.getvalue().count("PERF_RUN"))
         self.suite.run([self.case({"ours": 1.0}), self.case({"ours": 1.0})])
-        self.assertEqual(saved, [8, 16])
+        self.assertEqual(runs, [8, 16])
 
-    def test_files(self):
-        self.run_case(self.case({"ours": 1.0, "asio": 2.0}))
+    def test_what_is_saved_says_the_same(self):
+        case = self.case({"ours": 1.0, "asio": 2.0, "libuv": 1.0, "gone": programs.Failed("no such port")})
+        plain = case.measure
+        case.measure = lambda *of: (found := plain(*of)) | {"p50_ns": 2 * found["server_cpu_ns"]}
+        self.run_case(case)
         self.suite.judge()
         with tempfile.TemporaryDirectory() as place:
-            report.write(place, {}, self.settings, self.suite.runs, self.suite.results, self.suite.text)
-            self.assertEqual(
-                sorted(os.listdir(place)), ["medians.csv", "output.txt", "pairs.csv", "runs.csv", "summary.json"]
-            )
-            with open(os.path.join(place, "runs.csv")) as file:
-                self.assertEqual(len(file.readlines()), 1 + 12)
+            kept = saved.Saved(os.path.join(place, "run.json"))
+            kept.write({"commit": "abc"}, self.settings, self.suite.runs, self.suite.results)
+            run = data.Data(kept.finish())
+        key = "s", "c", "server_cpu_ns"
+        self.assertEqual(set(run.medians[key]), {"ours", "asio", "libuv", "control_ours"})
+        for each in self.suite.results["medians"]:
+            self.assertAlmostEqual(run.medians["s", "c", each["measure"]][each["subject"]], each["value"], places=4)
+        for each in self.suite.results["pairs"]:
+            self.assertEqual(run.verdict(key, each["ours"], each["other"]), each["verdict"])
+            self.assertAlmostEqual(run.cost(key, each["other"], each["ours"])[0], each["ratio"], places=4)
+        self.assertEqual(len(run.rounds[key]["ours"]), 4)
+        self.assertEqual(len(run.rounds["s", "c", "p50_ns"]["ours"]), 1)  # nobody is compared by it
+        self.assertEqual(run.meta, {"commit": "abc"})
+        self.assertEqual(run.settings["repeats"], 4)
+
+    def test_lines_are_kept_as_well_where_that_is_asked_for(self):
+        self.suite.raw = io.StringIO()
+        self.run_case(self.case({"ours": 1.0}))
+        self.assertEqual(self.suite.raw.getvalue(), self.out.getvalue())
 
     def test_a_program_that_is_not_there_has_a_reason(self):
         missing = {each.name: each.missing for each in self.tools.echo(4096)}
@@ -656,9 +689,9 @@ class TablesTest(unittest.TestCase):
 
         case = Case("async_tcp_echo", "64B_100", suite.tools.chosen(subjects), measure, ["server_cpu_ns"])
         suite.run_case(case, Progress(1, io.StringIO()))
-        where = os.path.join(self.place, name)
-        report.write(where, {**self.META, **meta}, settings, suite.runs, suite.results, suite.text)
-        return where
+        kept = saved.Saved(os.path.join(self.place, f"{name}.json"))
+        kept.write({**self.META, **meta}, settings, suite.runs, suite.results)
+        return kept.finish()
 
     def test_a_table_has_paired_figures_and_says_what_is_a_tie(self):
         text = tables.markdown(data.Data(self.write()), self.place)
@@ -671,7 +704,7 @@ class TablesTest(unittest.TestCase):
 
     def test_a_table_says_where_it_comes_from(self):
         text = tables.markdown(data.Data(self.write()), self.place)
-        for said in ("2026-01-02", "commit abc", "[run](run)", "generate_perf_figures.py"):
+        for said in ("2026-01-02", "commit abc", "[run.json](run.json)", "generate_perf_figures.py"):
             self.assertIn(said, text)
         with open(os.path.join(self.place, "echo_64.svg"), "w"):
             pass
@@ -695,7 +728,7 @@ class TablesTest(unittest.TestCase):
         self.write("a-late", began="2026-01-02T13:04:05+00:00")
         self.write("b-partial", began="2026-01-03T13:04:05+00:00", complete=False)
         os.makedirs(os.path.join(self.place, "empty"))
-        self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late"))
+        self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late.json"))
 
     def test_tables_replace_what_is_between_the_marks(self):
         before = f"# A\n\n{tables.BEGIN}\nold\n{tables.END}\n\nend\n"
