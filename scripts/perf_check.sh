@@ -66,7 +66,7 @@ compare() {
         say "Building ${names[each]} ..." >&2
         build_for_comparison "${sources[each]}" "$place/build-${names[each]}"
     done
-    PYTHONPATH=$root/scripts PYTHONDONTWRITEBYTECODE=1 python3 -m perf.compare \
+    PYTHONPATH=$root/benchmarks PYTHONDONTWRITEBYTECODE=1 python3 -m suite.compare \
         --old "$place/build-old" --new "$place/build-new" --root "$root"
 }
 if [[ $command == compare ]]; then

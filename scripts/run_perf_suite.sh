@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the library beside Boost.Asio, libuv, libevent, tokio, asyncio and bare system calls.
-# Builds what it needs in build/perf and leaves the rest to scripts/perf/.
+# Builds what it needs in build/perf and leaves the rest to benchmarks/suite/.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -50,7 +50,7 @@ while (($# > 0)); do
 done
 have python3 || die "python3 is missing"
 
-suite=(env PYTHONPATH="$root/scripts" PYTHONDONTWRITEBYTECODE=1 python3 -m perf.suite
+suite=(env PYTHONPATH="$root/benchmarks" PYTHONDONTWRITEBYTECODE=1 python3 -m suite.run
     --build "$build" --root "$root" ${rest[@]+"${rest[@]}"})
 # What is wrong with the command line is said before a build of minutes, and --help needs none.
 "${suite[@]}" --check

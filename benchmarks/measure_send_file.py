@@ -5,7 +5,7 @@ Every server sends the same file over loopback to the same client, which compare
 file. The servers take turns, so that what else the machine does hits all of them. Needs a Release
 build of the example file_send, nginx and socat (Debian, Ubuntu: nginx-light, socat).
 
-    python3 scripts/measure_send_file.py --example build/release/examples/file_send
+    python3 benchmarks/measure_send_file.py --example build/release/examples/file_send
 """
 
 import argparse

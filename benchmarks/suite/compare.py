@@ -11,7 +11,7 @@ import sys
 
 from . import programs, scenarios
 from .settings import Settings, Wrong
-from .suite import Stopped, Suite, raise_descriptor_limit, stop_on_signals
+from .run import Stopped, Suite, raise_descriptor_limit, stop_on_signals
 from .subjects import Tools
 
 MORE_INSTRUCTIONS = 1.01

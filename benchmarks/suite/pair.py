@@ -1,6 +1,6 @@
 """Servers of the suite's command line against each other, whatever their options: for the lab log.
 
-PYTHONPATH=scripts python3 -m perf.pair 'NAME=PROGRAM OPTIONS' 'NAME=PROGRAM OPTIONS' ...
+PYTHONPATH=benchmarks python3 -m suite.pair 'NAME=PROGRAM OPTIONS' 'NAME=PROGRAM OPTIONS' ...
     [--load 'OPTIONS of load_client'] [--build DIR]
 
 The first is set against the others, in turns and in pairs; environment as for run_perf_suite.sh.
@@ -14,7 +14,7 @@ import sys
 from . import scenarios
 from .settings import Settings
 from .subjects import Subject, Tools
-from .suite import Suite, raise_descriptor_limit
+from .run import Suite, raise_descriptor_limit
 
 
 def subject(text, first):
@@ -31,7 +31,7 @@ def load_options(text):
 
 
 def main(given=None):
-    parser = argparse.ArgumentParser(prog="perf.pair")
+    parser = argparse.ArgumentParser(prog="suite.pair")
     parser.add_argument("servers", nargs="+")
     parser.add_argument("--load", default="--size 64 --connections 100")
     parser.add_argument("--build", default="build/perf")

@@ -15,12 +15,12 @@ import time
 import unittest
 from unittest import mock
 
-from perf import compare, data, goals, lines, machine, paired, programs, report, saved, scenarios, tables
-from perf.progress import Progress, show_seconds
-from perf.scenarios import Case
-from perf.settings import PARAMETERS, Settings, Wrong, allowed_processors
-from perf.subjects import Subject, Tools
-from perf.suite import Suite, main
+from suite import compare, data, goals, lines, machine, paired, programs, report, saved, scenarios, tables
+from suite.progress import Progress, show_seconds
+from suite.scenarios import Case
+from suite.settings import PARAMETERS, Settings, Wrong, allowed_processors
+from suite.subjects import Subject, Tools
+from suite.run import Suite, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -746,7 +746,7 @@ class TablesTest(unittest.TestCase):
 class ProgramsTest(unittest.TestCase):
     def test_a_server_ends_with_the_suite_even_when_that_is_killed(self):
         suite = (
-            "import sys; from perf import programs\n"
+            "import sys; from suite import programs\n"
             "script = 'import time; print(1, flush=True); time.sleep(60)'\n"
             "with programs.Server([sys.executable, '-c', script], None) as server:\n"
             "    print(server.pid, flush=True); sys.stdin.read()\n"

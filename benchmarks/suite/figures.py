@@ -1,0 +1,202 @@
+"""Draws the figures of the README, and prints its tables, from what scripts/run_perf_suite.sh wrote.
+
+    python3 scripts/generate_perf_figures.py                      # docs/figures/*.svg, and the tables
+    python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
+    python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
+    python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
+
+Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
+(Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
+"""
+
+import argparse
+import os
+import sys
+
+from . import tables
+from .data import Data, newest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.path.join(ROOT, "docs", "development", "perf-data")
+
+OURS = {
+    "ours_epoll_read_some": "libsimplenet, epoll, read_some",
+    "ours_epoll_receive": "libsimplenet, epoll, receive",
+    "ours_io_uring_read_some": "libsimplenet, io_uring, read_some",
+    "ours_io_uring_receive": "libsimplenet, io_uring, receive",
+    "ours_epoll": "libsimplenet, epoll",
+    "ours_io_uring": "libsimplenet, io_uring",
+    "ours_epoll_read_some_busy_poll": "libsimplenet, epoll, read_some, busy polling",
+    "ours_io_uring_read_some_busy_poll": "libsimplenet, io_uring, read_some, busy polling",
+}
+OTHERS = {
+    "asio": "Boost.Asio",
+    "asio_epoll": "Boost.Asio, epoll",
+    "asio_io_uring": "Boost.Asio, io_uring",
+    "tokio": "tokio",
+    "libuv": "libuv",
+    "libevent": "libevent",
+    "asyncio": "Python asyncio",
+    "bare_epoll": "bare epoll",
+    "bare_io_uring": "bare io_uring",
+}
+NAMES = {**OURS, **OTHERS}
+COLOURS = {
+    **dict(zip(OURS, ["#0b5fa5", "#3d8fd1", "#0f7a4d", "#45b583", "#0b5fa5", "#0f7a4d", "#7fb8e6", "#8fd4b5"])),
+    **dict(
+        zip(OTHERS, ["#c1440e", "#c1440e", "#e58a5c", "#8a5ba8", "#c9a227", "#a08a55", "#999999", "#444444", "#777777"])
+    ),
+}
+
+
+PALE = 0.35
+
+
+def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
+    """Groups of bars: [(label, {subject: (value, low, high, pale)})]; draws nothing when there is nothing."""
+    subjects = [name for name in NAMES if any(name in values for _, values in groups)]
+    if not groups or not subjects:
+        print(f"{os.path.basename(file)}: no data", file=sys.stderr)
+        return
+    figure, axes = plot.subplots(figsize=(max(6.5, 0.16 * len(groups) * len(subjects) + 3), 4))
+    width = 0.84 / len(subjects)
+    for at, name in enumerate(subjects):
+        for group, (_, values) in enumerate(groups):
+            if name not in values:
+                continue
+            value, low, high, pale = values[name]
+            axes.bar(
+                group + (at + 0.5) * width - 0.42,
+                value,
+                width * 0.92,
+                color=COLOURS[name],
+                alpha=PALE if pale else 1.0,
+                yerr=[[max(value - low, 0.0)], [max(high - value, 0.0)]],
+                error_kw={"elinewidth": 0.7, "ecolor": "#333333"},
+            )
+    axes.set_xticks(range(len(groups)), [label for label, _ in groups])
+    axes.set_ylabel(axis)
+    axes.set_title(title, loc="left", fontsize=11)
+    if line is not None:
+        axes.axhline(line, color="#c1440e", linewidth=0.8, linestyle="--")
+    if logarithmic:
+        axes.set_yscale("log")
+    axes.spines[["top", "right"]].set_visible(False)
+    # Not from the bars: the first of a program may be a pale one.
+    full = [plot.Rectangle((0, 0), 1, 1, color=COLOURS[name], label=NAMES[name]) for name in subjects]
+    axes.legend(
+        handles=full, fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
+    )
+    figure.savefig(file, bbox_inches="tight", metadata={} if file.endswith("png") else {"Date": None})
+    plot.close(figure)
+    print(os.path.relpath(file), file=sys.stderr)
+
+
+def relative(data, keys):
+    """Paired costs; a cost of ours that is a tie is pale."""
+    found = []
+    for label, key in keys:
+        costs = data.costs(key)
+        if costs:
+            found.append((label, {name: (*three, data.unclear(key, name)) for name, three in costs.items()}))
+    return found
+
+
+def absolute(data, keys):
+    return [
+        (label, {name: (*three, False) for name, three in data.absolutes(key).items()})
+        for label, key in keys
+        if key in data.medians
+    ]
+
+
+def draw(data, out, format_name):
+    import matplotlib  # pylint: disable=import-outside-toplevel
+
+    matplotlib.use("agg" if format_name == "png" else "svg")
+    matplotlib.rcParams["svg.hashsalt"] = "libsimplenet"
+    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+
+    os.makedirs(out, exist_ok=True)
+    meta = data.meta
+    where = f"{meta['processor']}, Linux {meta['kernel']}, {meta['date']}, {meta['commit']}"
+    paired = f"{where}\nmedians within a round, and what the rounds allow; pale: a tie"
+
+    def file(name):
+        return os.path.join(out, f"{name}.{format_name}")
+
+    for size in (64, 1024, 16384):
+        keys = [
+            (f"{count} connection{'s' if count > 1 else ''}", ("async_tcp_echo", f"{size}B_{count}", "server_cpu_ns"))
+            for count in (1, 8, 10, 100, 1000)
+        ]
+        title = f"Echo of {size} bytes: processor time of the server, one processor\n{paired}"
+        axis = "for a round trip, Boost.Asio on epoll = 1"
+        bars(pyplot, title, relative(data, keys), axis, file(f"echo_{size}"), 1.0)
+    keys = [(f"{count} at once", ("connection_churn", str(count), "server_cpu_ns")) for count in (16, 32, 64)]
+    title = f"Connect, one round trip, reset: processor time of the server\n{paired}"
+    bars(pyplot, title, relative(data, keys), "Boost.Asio on epoll = 1", file("churn"), 1.0)
+    pieces = [
+        ("await", "coroutine_call"),
+        ("spawn, join", "spawn_join"),
+        ("yield", "yield"),
+        ("when_all\nof 100", "when_all_100"),
+        ("channel", "channel"),
+        ("timer,\n100 000", "timer_arm_cancel_100000"),
+        ("timer, 8 turns,\n100 000", "timer_outlives_turns_100000"),
+        ("post,\n64 of them", "post_same_thread_64"),
+        ("resolve", "resolve_numeric"),
+    ]
+    keys = [(label, ("micro", name, "cpu_ns")) for label, name in pieces]
+    bars(pyplot, f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", file("micro"), logarithmic=True)
+    for scenario, measure, title, axis in (
+        ("memory_per_connection", "bytes_per_connection", "Memory of an idle connection", "bytes"),
+        ("instructions", "instructions", "Instructions in user space for a round trip", "instructions"),
+        ("ab_matrix", "requests_per_s", "Echo under ab -k", "requests a second"),
+        ("two_cores", "p50_ns", "Latency, a processor each: median", "nanoseconds"),
+    ):
+        keys = [(key[1], key) for key in data.medians if (key[0], key[2]) == (scenario, measure)]
+        bars(pyplot, f"{title}\n{where}", absolute(data, keys), axis, file(scenario))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="generate_perf_figures.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", metavar="FILE", help="a run that the suite saved (default: the latest complete one)")
+    parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
+    parser.add_argument("--counts", action="store_true", help="prints what was counted for the lab log")
+    parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
+    given = parser.parse_args()
+
+    file = given.data or newest(DATA)
+    if not file:
+        sys.exit("no complete run yet: run scripts/run_perf_suite.sh (--data takes another one)")
+    try:
+        data = Data(os.path.abspath(file))
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        sys.exit(f"{file} was not written by the suite: {wrong}")
+    if given.counts:
+        print(tables.counts(data), end="")
+        return
+    if not given.tables:
+        try:
+            draw(data, given.out, given.format)
+        except ImportError:
+            sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
+    # Figures of another run, or elsewhere, are none of these tables.
+    figures = os.path.abspath(given.out)
+    inside = not given.tables and given.format == "svg" and not os.path.relpath(figures, ROOT).startswith("..")
+    text = tables.markdown(data, ROOT, figures if inside else "")
+    print(text, end="")
+    if given.update:
+        with open(given.update) as file:
+            before = file.read()
+        try:
+            after = tables.update(before, text)
+        except ValueError as wrong:
+            sys.exit(f"{given.update} {wrong}")
+        with open(given.update, "w") as file:
+            file.write(after)
