@@ -9,9 +9,11 @@ import argparse
 import dataclasses
 import sys
 
-from . import programs, scenarios
-from .settings import Settings, Wrong
+from . import programs
 from .run import Stopped, Suite, raise_descriptor_limit, stop_on_signals
+from .scenarios.cases import Case, buffer_for, load_case
+from .scenarios.counts import callgrind
+from .settings import Settings, Wrong
 from .subjects import Tools
 
 MORE_INSTRUCTIONS = 1.01
@@ -23,7 +25,7 @@ TIMES_SLOWER = 1.01
 def cases(old, new):
     """Each way of our echo server is a case: the new build is ours, the old one the other."""
     for size in new.settings.numbers("sizes"):
-        buffer = scenarios.buffer_for(size)
+        buffer = buffer_for(size)
         for connections in new.settings.numbers("connections"):
             yield from ways(old, new, buffer, f"{size}B_{connections}", {"size": size, "connections": connections})
     for connections in new.settings.numbers("churn_connections"):
@@ -37,16 +39,16 @@ def ways(old, new, buffer, name, options):
         then = dataclasses.replace(before[now.name], name="old", ours=False)
         both = [dataclasses.replace(now, name="new"), then]
         way = now.name.removeprefix("ours_")
-        yield scenarios.load_case(
+        yield load_case(
             new, "compare", f"{way}_{name}", both, options, ["server_cpu_ns"], quick=None
         )
         counted = now.backend == "epoll" and options["size"] == 64 and "churn" not in options
         if counted and programs.have("valgrind"):
 
             def measure(subject, _, connections=options["connections"]):
-                return {"instructions": scenarios.callgrind(new, subject, connections)}
+                return {"instructions": callgrind(new, subject, connections)}
 
-            yield scenarios.Case(
+            yield Case(
                 "compare",
                 f"instructions_{way}_{name}",
                 both,

@@ -4,7 +4,7 @@ import json
 import os
 
 from . import paired
-from .scenarios import MORE_IS_BETTER
+from .scenarios.cases import MORE_IS_BETTER
 
 BASE = "asio_epoll"
 

@@ -11,10 +11,10 @@ import os
 import shlex
 import sys
 
-from . import scenarios
+from .run import Suite, raise_descriptor_limit
+from .scenarios.cases import load_case
 from .settings import Settings
 from .subjects import Subject, Tools
-from .run import Suite, raise_descriptor_limit
 
 
 def subject(text, first):
@@ -45,7 +45,7 @@ def main(given=None):
     tools = Tools(os.path.abspath(options.build), os.getcwd(), settings)
     subjects = [subject(text, at == 0) for at, text in enumerate(options.servers)]
     load = load_options(options.load)
-    case = scenarios.load_case(
+    case = load_case(
         tools,
         "pair",
         options.load.replace("--", "").replace(" ", "_"),

@@ -3,7 +3,7 @@
 import collections
 
 from . import goals, paired
-from .scenarios import MORE_IS_BETTER, UNITS
+from .scenarios.cases import MORE_IS_BETTER, UNITS
 
 # What is counted differs less from run to run than a few rounds can show, but it does differ: as much
 # was seen between a program and itself. How many connections are ready in a turn is not fixed, nor is

@@ -17,7 +17,7 @@ from unittest import mock
 
 from suite import compare, data, goals, lines, machine, paired, programs, report, saved, scenarios, tables
 from suite.progress import Progress, show_seconds
-from suite.scenarios import Case
+from suite.scenarios.cases import Case
 from suite.settings import PARAMETERS, Settings, Wrong, allowed_processors
 from suite.subjects import Subject, Tools
 from suite.run import Suite, main

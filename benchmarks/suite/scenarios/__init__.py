@@ -1,0 +1,29 @@
+"""The scenarios: each yields cases, and a case knows how to measure one subject once."""
+
+from .counts import count_allocations, instructions, instructions_io_uring, memory_per_connection
+from .counts import post_system_calls, system_calls
+from .pieces import idle_wait, micro, udp
+from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, ping_pong_matrix
+from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
+
+SCENARIOS = {
+    "async_tcp_echo": async_tcp_echo,
+    "connection_churn": connection_churn,
+    "idle_wait": idle_wait,
+    "tcp_echo": tcp_echo,
+    "pipelined_echo": pipelined_echo,
+    "streaming": streaming,
+    "queued_writer": queued_writer,
+    "accept_storm": accept_storm,
+    "two_cores": two_cores,
+    "ping_pong_matrix": ping_pong_matrix,
+    "ab_matrix": ab_matrix,
+    "udp": udp,
+    "micro": micro,
+    "system_calls": system_calls,
+    "post_system_calls": post_system_calls,
+    "memory_per_connection": memory_per_connection,
+    "allocations": count_allocations,
+    "instructions": instructions,
+    "instructions_io_uring": instructions_io_uring,
+}
