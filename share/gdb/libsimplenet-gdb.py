@@ -10,7 +10,7 @@ import gdb
 import gdb.printing
 
 FRAME_PROMISE_OFFSET = 16  # the pointers to resume and to destroy come first
-ABI = "simplenet::v0::"  # as in scripts/check_abi_namespace.py
+ABI = "simplenet::v0::"  # as in scripts/lint/namespace.py
 
 
 def lookup(name):

@@ -1,6 +1,6 @@
 // crowd_idioms IDIOM: a server of one idiom that README.md and docs/usage/ teach, for the crowd.
 //
-// The code of the pages is included as it stands (docs/snippets/; check_docs.py compares it with
+// The code of the pages is included as it stands (docs/snippets/; scripts/lint compares it with
 // the pages), one namespace for each file. The rest of this file declares what the pages leave to
 // the reader, and gives each idiom a client. idioms.py maps the pages to these names.
 

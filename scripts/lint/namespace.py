@@ -1,6 +1,4 @@
-#!/usr/bin/env python3
-"""Holds the sources to the version of the ABI that is in their names, and public headers to what is
-exported.
+"""Holds the sources to the version of the ABI that is in their names, and public headers to what is exported.
 
     namespace simplenet::inline v0 {     wherever namespace simplenet is opened: one declaration
                                          outside of it would be a second, different name
@@ -11,13 +9,10 @@ exported.
 With --fix it writes all that. docs/development/versioning.md says why, and when v0 becomes v1.
 """
 
-import argparse
-import pathlib
 import re
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 ABI = "v0"
+PRINTERS = "share/gdb/libsimplenet-gdb.py"
 
 TREES = ["include", "src", "tests", "examples", "benchmarks", "docs/snippets"]
 PUSH = "#pragma GCC visibility push(default)\n"
@@ -39,32 +34,21 @@ def fixed(text, is_public):
     return text
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fix", action="store_true", help="write what should be there")
-    fix = parser.parse_args().fix
-
+def check(root, fix=False):
     complaints = []
     files = [file for tree in TREES for pattern in ("*.hpp", "*.cpp")
-             for file in sorted((ROOT / tree).rglob(pattern))]
+             for file in sorted((root / tree).rglob(pattern))]
     for file in files:
         text = file.read_text()
-        wanted = fixed(text, is_public=file.is_relative_to(ROOT / "include"))
+        wanted = fixed(text, is_public=file.is_relative_to(root / "include"))
         if OTHER_VERSION.search(text):
-            complaints.append(f"{file.relative_to(ROOT)}: another version than {ABI}")
+            complaints.append(f"{file.relative_to(root)}: another version than {ABI}")
         elif wanted != text:
             if fix:
                 file.write_text(wanted)
             else:
-                complaints.append(f"{file.relative_to(ROOT)}: not in inline namespace {ABI}, or "
-                                  "without its visibility")
-    if f'"simplenet::{ABI}::"' not in (ROOT / "share/gdb/libsimplenet-gdb.py").read_text():
-        complaints.append(f"share/gdb/libsimplenet-gdb.py: its ABI is not {ABI}")
-    if complaints:
-        print(*complaints, sep="\n", file=sys.stderr)
-        sys.exit("scripts/check_abi_namespace.py --fix writes it.")
-    print(f"ABI namespace: {ABI} in {len(files)} files")
-
-
-main()
+                complaints.append(f"{file.relative_to(root)}: not in inline namespace {ABI}, or "
+                                  "without its visibility; python3 scripts/lint namespace --fix writes both")
+    if f'"simplenet::{ABI}::"' not in (root / PRINTERS).read_text():
+        complaints.append(f"{PRINTERS}: its ABI is not {ABI}")
+    return complaints, f"{ABI} in {len(files)} files"

@@ -1,21 +1,16 @@
-#!/usr/bin/env python3
 """Holds the symbols of a shared library to the public headers.
-
-    scripts/check_exports.py LIBRARY [--used OBJECT...]
 
 Exported is what a public header declares, and nothing else: a function that src/ keeps to itself must
 not become a part of the ABI by accident. And of what the OBJECTs need of the public headers, nothing is
 missing.
 """
 
-import argparse
-import pathlib
 import re
 import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ABI = "simplenet::v0::"  # as in scripts/check_abi_namespace.py
+from . import namespace
+
+ABI = f"simplenet::{namespace.ABI}::"
 
 # Of names that have no `::` of their own: what a compiler makes for a class or a variable.
 MADE = re.compile(r"^(?:vtable|VTT|typeinfo(?: name)?|guard variable|TLS (?:init|wrapper) function"
@@ -56,9 +51,9 @@ def plain(name):
 class Headers:
     """What words stand in the public headers, by file."""
 
-    def __init__(self):
+    def __init__(self, root):
         self.words = {}
-        for file in (ROOT / "include").rglob("*.hpp"):
+        for file in (root / "include").rglob("*.hpp"):
             code = re.sub(r"//.*", "", file.read_text())
             self.words[file] = set(re.findall(r"\w+", code))
 
@@ -69,21 +64,14 @@ class Headers:
         return any(wanted <= words for words in self.words.values())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     fromfile_prefix_chars="@")
-    parser.add_argument("library")
-    parser.add_argument("--used", nargs="*", default=[], metavar="OBJECT")
-    arguments = parser.parse_args()
-
-    headers = Headers()
+def check(root, library, used=()):
+    headers = Headers(root)
     complaints = []
     exported = set()
-    for kind, name in symbols(arguments.library, "-D", "--defined-only"):
+    for kind, name in symbols(library, "-D", "--defined-only"):
         exported.add(name)
         # Weak and unique ones: what is inline or a template, of ours or of the standard library.
-        if kind in "WVwvu" or name in C_NAMES | OF_LINKER or HASH.match(name):
+        if kind in "VWvwu" or name in C_NAMES | OF_LINKER or HASH.match(name):
             continue
         bare = MADE.sub("", name)
         if not bare.startswith(ABI):
@@ -92,17 +80,10 @@ def main():
             complaints.append(f"in no public header, and exported: {name}")
 
     needed = set()
-    for file in arguments.used:
+    for file in used:
         needed |= {name for kind, name in symbols(file, "-u")
                    if MADE.sub("", name).startswith(ABI) or HASH.match(name) or name in C_NAMES}
     complaints += [f"needed by programs, and not exported: {name}"
                    for name in sorted(needed - exported)
                    if not MADE.sub("", name).startswith(OF_TESTS) and headers.declare(plain(name))]
-
-    if complaints:
-        sys.exit("\n".join(complaints))
-    print(f"exports: {len(exported)}, all of them in public headers; "
-          f"{len(needed)} of them needed by {len(arguments.used)} objects")
-
-
-main()
+    return complaints, f"{len(exported)} exported, {len(needed)} of them needed by {len(used)} objects"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Holds the pages for users to code that compiles.
 
 Every block of C++ in README.md and docs/usage/*.md has a comment before it,
@@ -9,26 +8,21 @@ and says, but for its indentation, what stands between the two lines `//! [compa
 A table after <!-- cells: FILE --> has in its last column code that stands in FILE, whatever its
 line breaks.
 A table after <!-- tests --> names tests of GoogleTest in its last column, as suite.test, or whole
-suites: they exist.
+suites: they exist. A table after <!-- layers --> is src/layers.txt.
 Links of every page of this tree lead to a file and a heading that exist; one that is called by the
-number of a decision leads to that one. With --fix the blocks are rewritten from the files.
+number of a decision leads to that one. With --fix the blocks, and the table of layers, are rewritten from the files.
 """
 
-import argparse
-import pathlib
 import re
-import sys
 import textwrap
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md")),
-         ROOT / "docs" / "development" / "promises.md"]
-LINKED = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "planning").glob("*.md")})
+from . import layers
 
 BLOCK = re.compile(r"(?:^<!-- snippet: (?P<file>\S+) (?P<name>.+?) -->\n+)?"
                    r"^```cpp\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 CELLS = re.compile(r"^<!-- cells: (?P<file>\S+) -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
 TESTS = re.compile(r"^<!-- tests -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
+LAYERS = re.compile(r"^<!-- layers -->\n+(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)", re.MULTILINE)
 CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?!https?:)(?P<file>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
@@ -39,50 +33,50 @@ MARK = re.compile(r"^\s*//! \[.+\]\n", re.MULTILINE)
 
 def region(file, name):
     """The text between the marks, without marks inside it; None if there is no such region."""
-    if not (ROOT / file).is_file():
+    if not file.is_file():
         return None
-    parts = re.split(rf"^\s*//! \[{re.escape(name)}\]\n", (ROOT / file).read_text(), flags=re.M)
+    parts = re.split(rf"^\s*//! \[{re.escape(name)}\]\n", file.read_text(), flags=re.M)
     if len(parts) != 3:
         return None
     return textwrap.dedent(MARK.sub("", parts[1])).strip("\n") + "\n"
 
 
-def known_tests():
+def known_tests(root):
     """The names of all tests, and of their suites."""
     names = set()
-    for file in (ROOT / "tests").rglob("*.cpp"):
+    for file in (root / "tests").rglob("*.cpp"):
         for suite, test in TEST.findall(file.read_text()):
             names |= {suite, f"{suite}.{test}"}
     return names
 
 
-def check(page, fix):
+def check_code(root, page, fix):
+    """(complaints, how many pieces of code, and names of tests)."""
     text = page.read_text()
     problems = []
     cells = 0
 
     def where(match):
-        return f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+        return f"{page.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}"
 
     def visit(match):
         if not match["file"]:
             problems.append(f"{where(match)}: a block of C++ without <!-- snippet: FILE NAME -->")
             return match[0]
-        wanted = region(match["file"], match["name"])
+        wanted = region(root / match["file"], match["name"])
         if wanted is None:
             problems.append(f"{where(match)}: no //! [{match['name']}] twice in {match['file']}")
             return match[0]
         if match["code"] != wanted and not fix:
             problems.append(f"{where(match)}: differs from {match['file']} [{match['name']}]; "
-                            "scripts/check_docs.py --fix rewrites it")
+                            "python3 scripts/lint docs --fix rewrites it")
         return match[0].replace(f"```cpp\n{match['code']}```", f"```cpp\n{wanted}```")
 
     fixed = BLOCK.sub(visit, text)
     if fix and fixed != text:
         page.write_text(fixed)
-        print(f"rewrote blocks of {page.relative_to(ROOT)}")
     for match in CELLS.finditer(text):
-        source = ROOT / match["file"]
+        source = root / match["file"]
         compiled = " ".join(source.read_text().split()) if source.is_file() else ""
         for row in match["rows"].splitlines()[2:]:
             for code in CODE.findall(row.rstrip("| ").rsplit(" | ", 1)[-1]):
@@ -90,13 +84,32 @@ def check(page, fix):
                 if code not in compiled:
                     problems.append(f"{where(match)}: `{code}` is not in {match['file']}")
     for match in TESTS.finditer(text):
-        known = known_tests()
+        known = known_tests(root)
         for row in match["rows"].splitlines()[2:]:
             for name in CODE.findall(row.rstrip("| ").rsplit(" | ", 1)[-1]):
                 cells += 1
                 if name not in known:
                     problems.append(f"{where(match)}: there is no test {name}")
     return problems, len(BLOCK.findall(text)) + cells
+
+
+def check_layers(root, page, fix):
+    """(complaints, how many tables of layers)."""
+    text = page.read_text()
+    if not LAYERS.search(text):
+        return [], 0
+    rows = ["| layer | may include | what it is |", "|---|---|---|"]
+    for name, layer in layers.read_table(root).layers.items():
+        may = " ".join(f"`{each}`" if each[0] != "(" else f"(`{each[1:-1]}`)" for each in layer.text.split())
+        rows.append(f"| `{name}` | {may} | {layer.what} |".replace("|  |", "| |"))
+    fixed = LAYERS.sub(lambda match: match[0].replace(match["rows"], "\n".join(rows) + "\n"), text)
+    if fixed == text:
+        return [], 1
+    if fix:
+        page.write_text(fixed)
+        return [], 1
+    return [f"{page.relative_to(root)}: its table of layers differs from src/layers.txt; "
+            "python3 scripts/lint docs --fix rewrites it"], 1
 
 
 def without_code(text):
@@ -111,7 +124,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in plain}
 
 
-def check_links(page):
+def check_links(root, page):
     text = without_code(page.read_text())
     problems = []
     count = 0
@@ -127,33 +140,27 @@ def check_links(page):
         elif re.fullmatch(r"\d{4}", match["text"]) and not target.name.startswith(match["text"]):
             wrong = f"[{match['text']}] leads to {target.name}"
         if wrong:
-            problems.append(f"{page.relative_to(ROOT)}:{line}: {wrong}")
+            problems.append(f"{page.relative_to(root)}:{line}: {wrong}")
     return problems, count
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fix", action="store_true", help="rewrite blocks that differ")
-    fix = parser.parse_args().fix
-
-    problems = []
-    blocks = 0
-    for page in PAGES:
-        found, count = check(page, fix)
-        problems += found
-        blocks += count
-    links = 0
-    for page in LINKED:
-        found, count = check_links(page)
-        problems += found
+def check(root, fix=False):
+    linked = sorted({*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "planning").glob("*.md")})
+    with_code = {root / "README.md", root / "docs" / "development" / "promises.md",
+                 *(root / "docs" / "usage").glob("*.md")}
+    complaints = []
+    pieces = links = tables = 0
+    for page in linked:
+        if page in with_code:
+            found, count = check_code(root, page, fix)
+            complaints += found
+            pieces += count
+        found, count = check_layers(root, page, fix)
+        complaints += found
+        tables += count
+        found, count = check_links(root, page)
+        complaints += found
         links += count
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    print(f"{len(LINKED)} pages, {blocks} pieces of C++ and names of tests, {links} links, "
-          f"{len(problems)} problems")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if not tables:
+        complaints.append("no page has the table of layers")
+    return complaints, f"{len(linked)} pages, {pieces} pieces of C++ and names of tests, {links} links"
