@@ -283,8 +283,9 @@ def places(options, settings, wanted, meta):
     if options.save or options.no_save or options.mode != "full" or wanted or settings.subjects or settings.micro:
         return options.save, options.raw
     parent = os.path.join(options.root, "docs", "development", "perf-data")
-    name = saved.free_name(parent, f"{meta['date']}-{meta['commit'].replace('+', '-')}")
-    return os.path.join(parent, f"{name}.json"), options.raw or os.path.join(options.build, "runs", f"{name}.txt")
+    raw = os.path.join(options.build, "runs")
+    name = saved.free_name(f"{meta['date']}-{meta['commit'].replace('+', '-')}", parent, raw)
+    return os.path.join(parent, f"{name}.json"), options.raw or os.path.join(raw, f"{name}.txt")
 
 
 def run(options, settings, wanted):

@@ -88,9 +88,9 @@ def to_text(value, depth=0):
 # --- places --------------------------------------------------------------------------------------
 
 
-def free_name(parent, name):
-    """The first of name-1, name-2 and so on that nothing is called in any state."""
-    taken = os.listdir(parent) if os.path.isdir(parent) else []
+def free_name(name, *parents):
+    """The first of name-1, name-2 and so on that nothing in the parents is called in any state."""
+    taken = [each for parent in parents if os.path.isdir(parent) for each in os.listdir(parent)]
     number = 1
     while any(each.startswith((f"{name}-{number}.", f"{name}-{number}-partial")) for each in taken):
         number += 1

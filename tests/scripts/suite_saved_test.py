@@ -55,12 +55,12 @@ class SavedTest(unittest.TestCase):
             saved.Saved(kept.file)
 
     def test_a_second_run_of_a_day_has_the_next_number(self):
-        self.assertEqual(saved.free_name(self.place, "day-abc"), "day-abc-1")
+        self.assertEqual(saved.free_name("day-abc", self.place), "day-abc-1")
         for name in ("day-abc-1.json", "day-abc-2-partial.json", "day-abc-30.json"):
             with open(os.path.join(self.place, name), "w"):
                 pass
-        self.assertEqual(saved.free_name(self.place, "day-abc"), "day-abc-3")
-        self.assertEqual(saved.free_name(self.place, "day-abd"), "day-abd-1")
+        self.assertEqual(saved.free_name("day-abc", self.place), "day-abc-3")
+        self.assertEqual(saved.free_name("day-abd", "/nonexistent", self.place), "day-abd-1")
 
     def test_a_row_of_a_table_is_a_line_and_all_of_it_is_json(self):
         value = {"meta": {"a": 1, "b": "x"}, "cases": [{"name": "c", "figures": {"ours": [[1.5, 2], 3]}}], "none": []}
