@@ -24,27 +24,9 @@ END
 }
 
 jobs=$(default_jobs)
-base=
-while (($# > 0)); do
-    case $1 in
-    --jobs)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number"
-        jobs=$2
-        shift
-        ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    -*)
-        warn "unknown option: $1"
-        usage >&2
-        exit 2
-        ;;
-    *) base=$1 ;;
-    esac
-    shift
-done
+parse_options jobs=number -- "$@"
+((${#arguments[@]} <= 1)) || wrong_usage "one commit only"
+base=${arguments[0]-}
 
 cd "$root"
 git rev-parse --is-inside-work-tree >/dev/null 2>&1 || die "this is no clone: there is nothing to compare with."

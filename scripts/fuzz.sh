@@ -36,31 +36,15 @@ jobs=$(default_jobs)
 seconds=60
 merge=no
 targets=()
-while (($# > 0)); do
-    case $1 in
-    --jobs)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number"
-        jobs=$2
-        shift
-        ;;
-    --merge) merge=yes ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    *)
-        if [[ $1 =~ ^[1-9][0-9]*$ ]]; then
-            seconds=$1
-        elif [[ " ${all[*]} " == *" $1 "* ]]; then
-            targets+=("$1")
-        else
-            warn "neither a number of seconds nor a target: $1"
-            usage >&2
-            exit 2
-        fi
-        ;;
-    esac
-    shift
+parse_options jobs=number merge -- "$@"
+for each in "${arguments[@]}"; do
+    if is_number "$each"; then
+        seconds=$each
+    elif [[ " ${all[*]} " == *" $each "* ]]; then
+        targets+=("$each")
+    else
+        wrong_usage "neither a number of seconds nor a target: $each"
+    fi
 done
 if ((${#targets[@]} == 0)); then targets=("${all[@]}"); fi
 

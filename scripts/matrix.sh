@@ -53,35 +53,19 @@ list_cells() {
 keep=no
 jobs=$(default_jobs)
 chosen=()
-while (($# > 0)); do
-    case $1 in
-    --list)
-        list_cells
-        exit 0
-        ;;
-    --keep) keep=yes ;;
-    --jobs)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number"
-        jobs=$2
-        shift
-        ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    *)
-        found=
-        for cell in "${cells[@]}"; do
-            if [[ ${cell%% *} == "$1" ]]; then found=$cell; fi
-        done
-        if [[ -z $found ]]; then
-            warn "no cell $1; see --list"
-            exit 2
-        fi
-        chosen+=("$found")
-        ;;
-    esac
-    shift
+list=no
+parse_options list keep jobs=number -- "$@"
+if [[ $list == yes ]]; then
+    list_cells
+    exit 0
+fi
+for each in "${arguments[@]}"; do
+    found=
+    for cell in "${cells[@]}"; do
+        if [[ ${cell%% *} == "$each" ]]; then found=$cell; fi
+    done
+    [[ -n $found ]] || wrong_usage "no cell $each; see --list"
+    chosen+=("$found")
 done
 if ((${#chosen[@]} == 0)); then chosen=("${cells[@]}"); fi
 ((EUID == 0)) || die "debootstrap and chroot need root."

@@ -25,35 +25,19 @@ END
 patches=$root/tests/mutations
 jobs=$(default_jobs)
 seconds=240
-names=()
+list=no
+parse_options jobs=number seconds=number list -- "$@"
 promise_of() { sed -n 's/^Promise: //p' "$patches/$1.patch"; }
-while (($# > 0)); do
-    case $1 in
-    --jobs | --seconds)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
-        if [[ $1 == --jobs ]]; then jobs=$2; else seconds=$2; fi
-        shift
-        ;;
-    --list)
-        for each in "$patches"/*.patch; do
-            name=$(basename "$each" .patch)
-            printf '%-30s %s\n' "$name" "$(promise_of "$name")"
-        done
-        exit 0
-        ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    *)
-        if [[ ! -e $patches/$1.patch ]]; then
-            warn "no mutation $1; see --list"
-            exit 2
-        fi
-        names+=("$1")
-        ;;
-    esac
-    shift
+if [[ $list == yes ]]; then
+    for each in "$patches"/*.patch; do
+        name=$(basename "$each" .patch)
+        printf '%-30s %s\n' "$name" "$(promise_of "$name")"
+    done
+    exit 0
+fi
+names=("${arguments[@]}")
+for each in "${names[@]}"; do
+    [[ -e $patches/$each.patch ]] || wrong_usage "no mutation $each; see --list"
 done
 if ((${#names[@]} == 0)); then
     for each in "$patches"/*.patch; do names+=("$(basename "$each" .patch)"); done

@@ -33,13 +33,15 @@ END
 
 build=
 server=
-only=.
 method=
 profile=
-build_first=1
 cpu=
 command=${1:-}
-if (($# > 0)); then shift; fi
+case $command in
+--help | -h) usage && exit 0 ;;
+"") wrong_usage "instructions, or compare?" ;;
+esac
+shift
 
 # build_for_comparison <sources> <build>
 build_for_comparison() {
@@ -70,38 +72,21 @@ compare() {
         --old "$place/build-old" --new "$place/build-new" --root "$root"
 }
 if [[ $command == compare ]]; then
-    (($# == 1 || $# == 2)) || { usage >&2 && exit 2; }
-    compare "$@"
+    parse_options -- "$@"
+    ((${#arguments[@]} == 1 || ${#arguments[@]} == 2)) || wrong_usage "compare needs one commit or two"
+    compare "${arguments[@]}"
     exit
 fi
 
-while (($# > 0)); do
-    case $1 in
-    --build | --server | --case | --method | --profile | --cpu)
-        (($# > 1)) || { warn "$1 needs a value" && exit 2; }
-        ;;&
-    --build) build=$2 && shift ;;
-    --no-build) build_first=0 ;;
-    --cpu) cpu=$2 && shift ;;
-    --server) server=$2 && shift ;;
-    --case) only=$2 && shift ;;
-    --method) method=$2 && shift ;;
-    --profile) profile=$2 && shift ;;
-    --help | -h) usage && exit 0 ;;
-    *) usage >&2 && exit 2 ;;
-    esac
-    shift
-done
-case $command in
-instructions) ;;
---help | -h) usage && exit 0 ;;
-*) usage >&2 && exit 2 ;;
-esac
+[[ $command == instructions ]] || wrong_usage "not a command: $command"
+case=. no_build=no
+parse_options build=text server=text case=text method=text profile=text cpu=count no-build -- "$@"
+((${#arguments[@]} == 0)) || wrong_usage "unknown argument: ${arguments[0]}"
 
 if [[ -z $cpu ]]; then
     cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')
 fi
-if ((build_first)); then
+if [[ $no_build == no ]]; then
     if [[ -z $build ]]; then
         build=$root/build/perf
         # Only a new build chooses its generator; CMake refuses another one for a build that is there.
@@ -211,10 +196,10 @@ cases=(
     "io_uring-limit-1 step 1 --backend io_uring --limit 30"
     "io_uring-limit-100 step 100 --backend io_uring --limit 30"
 )
-if [[ -n $profile ]]; then only="^$profile\$"; fi
+if [[ -n $profile ]]; then case="^$profile\$"; fi
 for each in "${cases[@]}"; do
     read -r name how connections options <<<"$each"
-    [[ $name =~ $only ]] || continue
+    [[ $name =~ $case ]] || continue
     how=${method:-$how}
     if [[ $how == callgrind ]]; then
         have valgrind || die "install valgrind"

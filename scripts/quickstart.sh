@@ -24,30 +24,10 @@ END
 
 round_trips=20000
 jobs=$(default_jobs)
-while (($# > 0)); do
-    case $1 in
-    --round-trips | --jobs)
-        if [[ ! ${2:-} =~ ^[1-9][0-9]*$ ]]; then
-            warn "$1 needs a number"
-            usage >&2
-            exit 2
-        fi
-        if [[ $1 == --jobs ]]; then jobs=$2; else round_trips=$2; fi
-        shift
-        ;;
-    --no-install) export SIMPLENET_NO_INSTALL=1 ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    *)
-        warn "unknown option: $1"
-        usage >&2
-        exit 2
-        ;;
-    esac
-    shift
-done
+no_install=no
+parse_options round-trips=number jobs=number no-install -- "$@"
+((${#arguments[@]} == 0)) || wrong_usage "unknown argument: ${arguments[0]}"
+if [[ $no_install == yes ]]; then export SIMPLENET_NO_INSTALL=1; fi
 
 # --- nothing stays behind ------------------------------------------------------------------------
 

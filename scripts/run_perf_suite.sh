@@ -5,56 +5,16 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
 
-usage() {
-    cat <<END
-Usage: scripts/run_perf_suite.sh [--quick | --full] [OPTIONS]
-
-  --quick           about two minutes: does it work, and is anything far off
-  --full            the default; about three quarters of an hour
-  --scenario REGEX  only scenarios whose whole name matches
-  --list            names the scenarios and their cases
-  --save FILE       writes the run there, as JSON. Full mode with all scenarios and subjects writes
-                    docs/development/perf-data/DATE-COMMIT-N.json by itself; --no-save does not.
-                    A run that is stopped leaves what it has in a file beside, with -partial
-  --raw FILE        writes every line there as well; a run that is saved by itself has its lines in
-                    runs/ of the build directory
-  --build DIR       where to build (default: build/perf)
-  --no-build        take what is built there
-  --install         install with apt what is missing to measure against; otherwise nothing is
-                    installed, and what is missing is skipped with a PERF_SKIP line
-  --parameters      the environment variables that change the runs
-  --help            this text
-
-Close everything else on the machine first. docs/development/performance.md says how to read it.
-END
-}
-
-build=$root/build/perf
-build_first=1
-install=0
-rest=()
-while (($# > 0)); do
-    case $1 in
-    --build)
-        (($# > 1)) || { warn "--build needs a directory" && exit 2; }
-        build=$2 && shift
-        ;;
-    --no-build) build_first=0 ;;
-    --install) install=1 ;;
-    --parameters) rest+=(--help) ;;
-    --list) rest+=(--list) && build_first=0 ;;
-    --help | -h) usage && exit 0 ;;
-    *) rest+=("$1") ;;
-    esac
-    shift
-done
 have python3 || die "python3 is missing"
+suite=(env PYTHONPATH="$root/benchmarks" PYTHONDONTWRITEBYTECODE=1 python3 -m suite.run --root "$root" "$@")
 
-suite=(env PYTHONPATH="$root/benchmarks" PYTHONDONTWRITEBYTECODE=1 python3 -m suite.run
-    --build "$build" --root "$root" ${rest[@]+"${rest[@]}"})
-# What is wrong with the command line is said before a build of minutes, and --help needs none.
-"${suite[@]}" --check
-case " ${rest[*]-} " in *" --help "*) exit 0 ;; esac
+# The suite knows the options. It says what is wrong with them before a build of minutes.
+plan=$("${suite[@]}" --plan)
+if [[ $plan != "plan "* ]]; then # --help
+    say "$plan"
+    exit
+fi
+read -r _ install build_first build <<<"$plan"
 
 if ((install)); then
     # The newest Boost that the system has: Debian 12 has 1.81 beside 1.74.

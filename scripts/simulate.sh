@@ -18,20 +18,10 @@ Environment: CXX chooses the compiler. The same seed is the same run under every
 END
 }
 
-case ${1:-} in
---help | -h)
-    usage
-    exit 0
-    ;;
-esac
-numbers=()
-while (($# > 0)) && [[ $1 != -- ]]; do
-    [[ $1 =~ ^[0-9]+$ ]] || { usage >&2; exit 2; }
-    numbers+=("$1")
-    shift
-done
-if (($# > 0)); then shift; fi
-((${#numbers[@]} <= 2)) || { usage >&2; exit 2; }
+parse_options -- "$@"
+numbers=("${arguments[@]}")
+((${#numbers[@]} <= 2)) || wrong_usage "two numbers at most"
+for each in "${numbers[@]}"; do is_count "$each" || wrong_usage "not a number: $each"; done
 
 directory=$root/build/simulate
 log=$directory/simulate.log
@@ -48,4 +38,4 @@ cmake --build "$directory" --target simplenet_simulate --parallel "$(default_job
     { cat "$log" >&2; die "the simulator does not build."; }
 
 exec "$directory/tests/simulation/simplenet_simulate" \
-    --seeds "${numbers[0]:-1000}" --first "${numbers[1]:-1}" "$@"
+    --seeds "${numbers[0]:-1000}" --first "${numbers[1]:-1}" "${behind[@]}"

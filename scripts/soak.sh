@@ -27,53 +27,16 @@ The figures, and what each of the tests does, are in docs/development/testing.md
 END
 }
 
-wrong_usage() {
-    warn "$@"
-    usage >&2
-    exit 2
-}
-
 presets=()
 minutes=0
+seed=
 jobs=$(default_jobs)
-ctest_options=()
-while (($# > 0)); do
-    case $1 in
-    --preset)
-        is_preset "${2:-}" ||
-            wrong_usage "--preset needs one of: ${known_presets[*]}"
-        presets+=("$2")
-        shift
-        ;;
-    --minutes)
-        [[ ${2:-} =~ ^[0-9]+$ ]] || wrong_usage "--minutes needs a number"
-        minutes=$2
-        shift
-        ;;
-    --seed)
-        [[ ${2:-} =~ ^[0-9]+$ ]] || wrong_usage "--seed needs a number"
-        export SIMPLENET_SEED=$2
-        shift
-        ;;
-    --jobs)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || wrong_usage "--jobs needs a number"
-        jobs=$2
-        shift
-        ;;
-    --no-install) export SIMPLENET_NO_INSTALL=1 ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    --)
-        shift
-        ctest_options=("$@")
-        break
-        ;;
-    *) wrong_usage "unknown option: $1" ;;
-    esac
-    shift
-done
+no_install=no
+parse_options preset=+preset minutes=count seed=count jobs=number no-install -- "$@"
+((${#arguments[@]} == 0)) || wrong_usage "unknown argument: ${arguments[0]}"
+if [[ -n $seed ]]; then export SIMPLENET_SEED=$seed; fi
+if [[ $no_install == yes ]]; then export SIMPLENET_NO_INSTALL=1; fi
+ctest_options=("${behind[@]}")
 if ((${#presets[@]} == 0)); then presets=(dev); fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-soak.XXXXXX")

@@ -25,44 +25,14 @@ SIMPLENET_REQUIRE_NAMESPACES=1: nor those that need network namespaces (default:
 END
 }
 
-wrong_usage() {
-    warn "$@"
-    usage >&2
-    exit 2
-}
-
 presets=()
 all=no
 jobs=$(default_jobs)
-ctest_options=()
-while (($# > 0)); do
-    case $1 in
-    --all) all=yes ;;
-    --preset)
-        is_preset "${2:-}" ||
-            wrong_usage "--preset needs one of: ${known_presets[*]}"
-        presets+=("$2")
-        shift
-        ;;
-    --jobs)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || wrong_usage "--jobs needs a number"
-        jobs=$2
-        shift
-        ;;
-    --no-install) export SIMPLENET_NO_INSTALL=1 ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    --)
-        shift
-        ctest_options=("$@")
-        break
-        ;;
-    *) wrong_usage "unknown option: $1" ;;
-    esac
-    shift
-done
+no_install=no
+parse_options all preset=+preset jobs=number no-install -- "$@"
+((${#arguments[@]} == 0)) || wrong_usage "unknown argument: ${arguments[0]}"
+if [[ $no_install == yes ]]; then export SIMPLENET_NO_INSTALL=1; fi
+ctest_options=("${behind[@]}")
 if [[ $all == yes ]]; then presets+=(test asan tsan clang); fi
 if ((${#presets[@]} == 0)); then presets=(test); fi
 

@@ -20,27 +20,8 @@ END
 
 jobs=$(default_jobs)
 seconds=
-files=()
-while (($# > 0)); do
-    case $1 in
-    --jobs | --seconds)
-        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
-        if [[ $1 == --jobs ]]; then jobs=$2; else seconds=$2; fi
-        shift
-        ;;
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    -*)
-        warn "unknown option: $1"
-        usage >&2
-        exit 2
-        ;;
-    *) files+=("$1") ;;
-    esac
-    shift
-done
+parse_options jobs=number seconds=number -- "$@"
+files=("${arguments[@]}")
 
 want clang-tidy-19 have clang-tidy-19
 want clang-19 compiler_is_usable clang++-19

@@ -219,7 +219,8 @@ def arguments(given):
 
     parser = argparse.ArgumentParser(
         prog="scripts/run_perf_suite.sh",
-        description="Measures the library beside Boost.Asio, libuv, libevent, tokio and bare system calls.",
+        description="Measures the library beside Boost.Asio, libuv, libevent, tokio and bare system calls. Close "
+        "everything else on the machine first.",
         epilog="Parameters, from the environment:\n\n" + describe() + "\n\n"
         "Read the figures with docs/development/performance.md.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -228,22 +229,31 @@ def arguments(given):
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", dest="mode", action="store_const", const="quick", default="full",
                       help="about two minutes: does it work, and is anything far off")
-    mode.add_argument("--full", dest="mode", action="store_const", const="full", help="the default")
+    mode.add_argument("--full", dest="mode", action="store_const", const="full",
+                      help="the default; about three quarters of an hour")
+    parser.add_argument("--parameters", action="help", help="the same as --help")
     parser.add_argument("--scenario", default=None, type=regular_expression,
                         metavar="REGEX", help="only scenarios whose whole name matches")
     parser.add_argument("--list", action="store_true", help="names the scenarios and their cases")
     saving = parser.add_mutually_exclusive_group()
     saving.add_argument("--save", metavar="FILE",
                         help="writes the run there; what is complete, all scenarios of full mode, goes to "
-                        "docs/development/perf-data/DATE-COMMIT-N.json without being asked")
+                        "docs/development/perf-data/DATE-COMMIT-N.json without being asked. A run that is stopped "
+                        "leaves what it has in a file beside, with -partial")
     saving.add_argument("--no-save", action="store_true", help="writes no such file, in full mode either")
     parser.add_argument("--raw", metavar="FILE",
                         help="writes every line there as well; a run that is saved without being asked does so "
                         "in the folder runs of the build")
-    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--build", metavar="DIR", help="where to build (default: build/perf)")
+    parser.add_argument("--no-build", action="store_true", help="take what is built there")
+    parser.add_argument("--install", action="store_true",
+                        help="install with apt what is missing to measure against; otherwise nothing is installed, "
+                        "and what is missing is skipped with a PERF_SKIP line")
+    parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    options.build = os.path.abspath(options.build or os.path.join(options.root, "build", "perf"))
+    return options
 
 
 def list_cases(suite, wanted):
@@ -270,7 +280,8 @@ def main(given=None):
             raise Wrong(f"no scenario is called {wanted}; --list shows them")
         for place in filter(None, (options.save, options.raw)):
             saved.check_place(place)
-        if options.check:
+        if options.plan:  # for scripts/run_perf_suite.sh
+            print("plan", int(options.install), int(not (options.no_build or options.list)), options.build)
             return 0
         return run(options, settings, wanted)
     except Wrong as wrong:

@@ -23,6 +23,69 @@ version_at_least() {
     [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
 }
 
+wrong_usage() {
+    warn "$@"
+    usage >&2
+    exit 2
+}
+
+is_number() { [[ $1 =~ ^[1-9][0-9]*$ ]]; }
+is_count() { [[ $1 =~ ^[0-9]+$ ]]; }
+is_text() { [[ -n $1 ]]; }
+
+# parse_options <option>... -- "$@": turns the command line into variables.
+#
+#   list              --list               list=yes
+#   no-build          --no-build           no_build=yes
+#   jobs=number       --jobs 3             jobs=3, if is_number says so
+#   preset=+preset    --preset a           presets+=(a), if is_preset says so; may be repeated
+#
+# Other arguments go to the array `arguments`, and what stands behind `--` to `behind`. --help calls usage().
+parse_options() {
+    local _known=() _option _each _name _kind
+    while [[ $1 != -- ]]; do
+        _known+=("$1")
+        shift
+    done
+    shift
+    # shellcheck disable=SC2034 # for those who source this
+    arguments=() behind=()
+    while (($# > 0)); do
+        case $1 in
+        --help | -h) usage && exit 0 ;;
+        --) behind=("${@:2}") && return ;;
+        -*) ;;
+        *) arguments+=("$1") && shift && continue ;;
+        esac
+        _option=
+        for _each in "${_known[@]}"; do
+            if [[ $1 == "--${_each%%=*}" ]]; then _option=$_each; fi
+        done
+        [[ -n $_option ]] || wrong_usage "unknown option: $1"
+        _name=${1#--} _name=${_name//-/_} _kind=${_option#*=}
+        if [[ $_option != *=* ]]; then
+            printf -v "$_name" yes
+            shift
+            continue
+        fi
+        if (($# == 1)) || ! "is_${_kind#+}" "$2"; then
+            case $_kind in
+            number | count) wrong_usage "$1 needs a number" ;;
+            +preset) wrong_usage "$1 needs one of: ${known_presets[*]}" ;;
+            *) wrong_usage "$1 needs a value" ;;
+            esac
+        fi
+        if [[ $_kind == +* ]]; then
+            local -n _values=${_name}s
+            _values+=("$2")
+            unset -n _values
+        else
+            printf -v "$_name" %s "$2"
+        fi
+        shift 2
+    done
+}
+
 # How many compilations at once: one for each core, and one for each GiB of memory that is free,
 # because coroutines and std::expected make for hungry ones.
 default_jobs() {

@@ -126,12 +126,17 @@ class CommandTest(unittest.TestCase):
             ([], {"PERF_REPEAT": "2"}),
         ):
             with self.subTest(words=words, environment=environment):
-                status, _, said = self.run_suite("--check", *words, **environment)
+                status, _, said = self.run_suite("--plan", *words, **environment)
                 self.assertEqual(status, 2)
                 self.assertTrue(said)
 
     def test_is_accepted(self):
-        self.assertEqual(self.run_suite("--check", "--quick", "--scenario", "udp|micro")[0], 0)
+        self.assertEqual(self.run_suite("--plan", "--quick", "--scenario", "udp|micro")[:2],
+                         (0, "plan 0 1 /nonexistent\n"))
+
+    def test_the_plan_says_what_is_to_be_installed_and_built_first(self):
+        self.assertEqual(self.run_suite("--plan", "--install", "--no-build")[1], "plan 1 0 /nonexistent\n")
+        self.assertEqual(self.run_suite("--plan", "--list")[1], "plan 0 0 /nonexistent\n")
 
     def test_a_build_that_nobody_ships_is_not_measured(self):
         status, _, said = self.run_suite("--quick", "--no-save")
