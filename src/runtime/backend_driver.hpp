@@ -77,12 +77,4 @@ public:
     [[nodiscard]] virtual receive_pool& pool() noexcept = 0;
 };
 
-[[nodiscard]] result<std::unique_ptr<backend_driver>>
-make_epoll_backend(io_queue& owner, const loop_options& options);
-[[nodiscard]] result<std::unique_ptr<backend_driver>>
-make_uring_backend(io_queue& owner, const loop_options& options);
-/// Whether io_uring works here, by a real round trip; the reason if not. Found out once per
-/// process.
-[[nodiscard]] result<> probe_uring() noexcept;
-
 } // namespace simplenet::inline v0::detail

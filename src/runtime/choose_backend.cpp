@@ -1,6 +1,10 @@
 #include "runtime/choose_backend.hpp"
 
 #include "runtime/backend_driver.hpp"
+#include "runtime/make_epoll_backend.hpp"
+#if SIMPLENET_HAS_IO_URING
+#include "runtime/make_uring_backend.hpp"
+#endif
 
 #include <cstdlib>
 #include <string>

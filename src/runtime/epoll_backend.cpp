@@ -1,9 +1,9 @@
 // The epoll backend: registers a descriptor once, edge-triggered, and attempts what its events say
 // may succeed. Only this file knows epoll. Layer runtime.
 
-#include "runtime/backend_driver.hpp"
 #include "runtime/epoll_backend_waits.hpp"
 #include "runtime/io_queue.hpp"
+#include "runtime/make_epoll_backend.hpp"
 #include "runtime/perform.hpp"
 #include "runtime/receive_pool.hpp"
 #include "socket/setup.hpp"

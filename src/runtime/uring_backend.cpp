@@ -1,5 +1,6 @@
 #include "runtime/uring_backend.hpp"
 
+#include "runtime/make_uring_backend.hpp"
 #include "runtime/perform.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Whether io_uring works here. Layer runtime.
 
-#include "runtime/backend_driver.hpp"
+#include "runtime/make_uring_backend.hpp"
 #include "runtime/uring_backend_ring.hpp"
 #include "sys/calls.hpp"
 
