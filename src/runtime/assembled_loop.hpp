@@ -2,9 +2,9 @@
 // assembled_loop: a loop with its backend, and with what looks at it from outside. Layer runtime,
 // private.
 
-#include "runtime/dump_signal.hpp"
-#include "runtime/loop.hpp"
-#include "runtime/watchdog.hpp"
+#include "insight/dump_signal.hpp"
+#include "insight/watchdog.hpp"
+#include "loop/loop.hpp"
 
 #include <memory>
 #include <utility>

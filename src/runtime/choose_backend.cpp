@@ -1,9 +1,9 @@
 #include "runtime/choose_backend.hpp"
 
-#include "runtime/backend_driver.hpp"
-#include "runtime/make_epoll_backend.hpp"
+#include "epoll/make_backend.hpp"
+#include "io/backend.hpp"
 #if SIMPLENET_HAS_IO_URING
-#include "runtime/make_uring_backend.hpp"
+#include "io_uring/make_backend.hpp"
 #endif
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include <simplenet/runtime/main_signals.hpp>
+#include <simplenet/runtime/detail/main_signals.hpp>
 
 #include <cerrno>
 #include <thread>

@@ -2,7 +2,7 @@
 
 #include "sys/calls.hpp"
 
-#include <simplenet/runtime/readiness.hpp>
+#include <simplenet/io/readiness.hpp>
 
 #include <array>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Every call of what sockets can be asked for beside connections and bytes, failing: options,
 // names, the ways to make one and to hand it on, signals.
 
-#include "runtime/name_resolver.hpp"
+#include "net/name_resolver.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 #include "support/temporary_directory.hpp"

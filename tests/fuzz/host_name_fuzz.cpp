@@ -3,7 +3,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "ip/native.hpp"
-#include "runtime/host_name.hpp"
+#include "net/host_name.hpp"
 
 #include <memory>
 #include <string>

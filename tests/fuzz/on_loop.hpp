@@ -5,7 +5,7 @@
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/dump_tasks.hpp>
+#include <simplenet/insight/dump_tasks.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 
 #include <chrono>

@@ -4,9 +4,9 @@
 #include "fuzz/on_loop.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/sync/async_event.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <chrono>
 #include <memory>

@@ -5,11 +5,11 @@
 #include "fuzz/on_loop.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/testing/faulty_stream.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <chrono>
 #include <string>

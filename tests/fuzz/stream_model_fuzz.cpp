@@ -7,13 +7,13 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Which backend a loop gets, above all where the kernel or a sandbox refuses io_uring. Every case
 // is a process of its own: whether io_uring works is found out once in each.
 
-#include <simplenet/runtime/loop_options.hpp>
+#include <simplenet/io/loop_options.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/descriptor_limit.hpp"
@@ -11,8 +11,8 @@
 #include "support/refuse_system_calls.hpp"
 
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <cerrno>
 #include <chrono>

@@ -8,10 +8,10 @@
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
 #include <simplenet/runtime/run.hpp>
-#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <gmock/gmock.h>
 

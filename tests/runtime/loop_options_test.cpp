@@ -1,11 +1,11 @@
-#include <simplenet/runtime/loop_options.hpp>
+#include <simplenet/io/loop_options.hpp>
 
 #include "support/backend_test.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/net/local_stream.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <gtest/gtest.h>
 

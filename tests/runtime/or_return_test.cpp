@@ -1,10 +1,10 @@
 #include <simplenet/coro/or_return.hpp>
 
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/nonblocking/tcp_listener.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/sleep.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"

@@ -7,8 +7,8 @@
 
 #include <simplenet/coro/or_return.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <atomic>
 #include <chrono>

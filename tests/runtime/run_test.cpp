@@ -3,8 +3,8 @@
 #include "support/backend_test.hpp"
 
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <gmock/gmock.h>
 

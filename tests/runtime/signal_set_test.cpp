@@ -6,7 +6,7 @@
 #include "support/process.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <gmock/gmock.h>
 

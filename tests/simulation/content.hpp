@@ -6,9 +6,9 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <array>

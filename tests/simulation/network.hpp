@@ -8,7 +8,7 @@
 #include "simulation/random_source.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
-#include <simplenet/runtime/virtual_time.hpp>
+#include <simplenet/time/detail/virtual_time.hpp>
 
 #include <chrono>
 #include <cstddef>

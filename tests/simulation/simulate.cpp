@@ -3,7 +3,7 @@
 
 #include "simulation/simulation.hpp"
 
-#include <simplenet/runtime/loop_options.hpp>
+#include <simplenet/io/loop_options.hpp>
 
 #include <charconv>
 #include <chrono>

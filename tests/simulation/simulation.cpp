@@ -3,7 +3,7 @@
 #include "simulation/simulated_calls.hpp"
 
 #include <simplenet/coro/frame_allocator.hpp>
-#include <simplenet/runtime/dump_tasks.hpp>
+#include <simplenet/insight/dump_tasks.hpp>
 
 #include <exception>
 #include <sstream>

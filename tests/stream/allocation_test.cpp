@@ -10,7 +10,7 @@
 
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/deadline.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <cstddef>

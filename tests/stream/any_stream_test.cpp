@@ -7,12 +7,12 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/sleep.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <array>
 #include <memory>

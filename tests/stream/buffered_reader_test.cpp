@@ -8,8 +8,8 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <array>

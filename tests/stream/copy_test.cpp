@@ -10,10 +10,10 @@
 #include "support/sigpipe_watch.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/sleep.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <string>

@@ -7,8 +7,8 @@
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task_group.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <memory>

@@ -12,7 +12,7 @@
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
 
 #include <algorithm>
 #include <cstddef>

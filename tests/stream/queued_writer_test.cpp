@@ -8,10 +8,10 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/runtime/run.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <gmock/gmock.h>
 

@@ -7,8 +7,8 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <limits>
 #include <string>

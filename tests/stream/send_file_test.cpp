@@ -9,9 +9,9 @@
 #include "support/temporary_directory.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/sleep.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <array>
 #include <csignal>

@@ -6,12 +6,12 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <optional>

@@ -6,8 +6,8 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/local_stream.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <array>

@@ -8,10 +8,10 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/received.hpp>
-#include <simplenet/runtime/sleep.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/io/received.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -8,9 +8,9 @@
 
 #include <simplenet/blocking/tcp_listener.hpp>
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/runtime/connect.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/resolve.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/resolve.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <chrono>

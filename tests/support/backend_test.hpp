@@ -6,7 +6,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 
 #if SIMPLENET_SEAMS
-#include "runtime/backend_driver.hpp"
+#include "io/backend.hpp"
 #include "simulation/perturbed_kernel.hpp"
 #endif
 

@@ -2,7 +2,7 @@
 // background_loop: a loop on another thread, for tests that cross threads.
 
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <chrono>
 #include <latch>

@@ -1,7 +1,7 @@
 #pragma once
 // copy_by_splice: async_copy() as it goes on when much comes at once.
 
-#include <simplenet/runtime/tcp_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/copy.hpp>
 
 #include <cstddef>

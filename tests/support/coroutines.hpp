@@ -4,9 +4,9 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/received.hpp>
-#include <simplenet/runtime/sleep.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <chrono>
 #include <cstddef>

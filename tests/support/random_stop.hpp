@@ -7,10 +7,10 @@
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
-#include <simplenet/runtime/deadline.hpp>
-#include <simplenet/runtime/operation.hpp>
-#include <simplenet/runtime/sleep.hpp>
-#include <simplenet/runtime/with_stop.hpp>
+#include <simplenet/io/detail/operation.hpp>
+#include <simplenet/threads/with_stop.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <array>

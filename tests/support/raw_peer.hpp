@@ -4,10 +4,10 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/nonblocking/tcp_stream.hpp>
-#include <simplenet/runtime/local_stream.hpp>
-#include <simplenet/runtime/tcp_stream.hpp>
 
 #include <array>
 #include <cerrno>

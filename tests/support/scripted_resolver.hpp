@@ -1,7 +1,7 @@
 #pragma once
 // scripted_resolver: stands in for the process's resolver. Lookups wait until the test answers.
 
-#include "runtime/name_resolver.hpp"
+#include "net/name_resolver.hpp"
 
 #include <simplenet/ip/endpoint.hpp>
 

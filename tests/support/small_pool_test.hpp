@@ -5,7 +5,7 @@
 #include "support/coroutines.hpp"
 #include "support/raw_peer.hpp"
 
-#include <simplenet/runtime/received.hpp>
+#include <simplenet/io/received.hpp>
 
 #include <string>
 #include <vector>

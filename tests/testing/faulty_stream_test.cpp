@@ -6,9 +6,9 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <chrono>

@@ -3,9 +3,9 @@
 
 #include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/spawn.hpp>
-#include <simplenet/runtime/loop_options.hpp>
-#include <simplenet/runtime/posted.hpp>
-#include <simplenet/runtime/remote_handle.hpp>
+#include <simplenet/io/loop_options.hpp>
+#include <simplenet/threads/detail/posted.hpp>
+#include <simplenet/threads/remote_handle.hpp>
 
 #include <chrono>
 #include <concepts>

@@ -1,8 +1,8 @@
 #pragma once
 // run(): a program, or a thread of one, as a single task. Layer runtime.
 
+#include <simplenet/runtime/detail/main_signals.hpp>
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/main_signals.hpp>
 
 #include <exception>
 #include <optional>

@@ -4,9 +4,9 @@
 #include <simplenet/coro/safe_in_co_await.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/remote_handle.hpp>
+#include <simplenet/threads/remote_handle.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <concepts>
 #include <memory>

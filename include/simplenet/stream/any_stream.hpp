@@ -6,9 +6,9 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <array>
 #include <concepts>

@@ -4,8 +4,8 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
-#include <simplenet/runtime/operation.hpp>
-#include <simplenet/runtime/stream_operations.hpp>
+#include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
 
 #include <coroutine>
 #include <cstddef>

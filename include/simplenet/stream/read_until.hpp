@@ -5,8 +5,8 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <coroutine>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <simplenet/core/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
-#include <simplenet/runtime/stream_operations.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <concepts>

@@ -7,10 +7,10 @@
 #include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
-#include <simplenet/runtime/deadline.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_event.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <chrono>

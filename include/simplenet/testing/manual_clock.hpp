@@ -3,8 +3,8 @@
 
 #include <simplenet/core/saturated.hpp>
 #include <simplenet/runtime/event_loop.hpp>
-#include <simplenet/runtime/timed_queue.hpp>
-#include <simplenet/runtime/virtual_time.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
+#include <simplenet/time/detail/virtual_time.hpp>
 
 #include <chrono>
 

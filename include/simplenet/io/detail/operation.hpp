@@ -1,0 +1,317 @@
+#pragma once
+// operation: one I/O in progress, as data that both backends interpret. Layer io, private.
+// Lives in the awaitable, so in the coroutine frame: no allocation, no map, no second owner.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
+struct io_record;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
+/// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
+/// function that fills a submission entry.
+enum class request : std::uint8_t {
+    read_some,           // at least 1 byte into the buffer
+    read_exact,          // all of it
+    receive,             // a buffer of the pool with at least 1 byte
+    receive_descriptors, // as read_some, with the descriptors that came along
+    accept,              // a descriptor
+    perform_read,        // what its perform() takes: backends only wait for its next chance
+    write_some,          // at least 1 byte of the buffers
+    write_all,           // all of them
+    send_file,           // bytes of a file
+    send_pipe,           // bytes that lie in a pipe
+    send_descriptors,    // as write_all, with descriptors before the first byte
+    connect,             // the end of connecting
+    perform_write,       // as perform_read
+};
+
+[[nodiscard]] constexpr bool is_read(request kind) noexcept {
+    return kind <= request::perform_read;
+}
+[[nodiscard]] constexpr bool is_write(request kind) noexcept {
+    return kind >= request::write_some && kind <= request::send_descriptors;
+}
+
+/// A write of bytes, of which that of one buffer is a send(2).
+[[nodiscard]] constexpr bool is_send(request kind) noexcept {
+    return kind == request::write_some || kind == request::write_all;
+}
+
+/// Base of every I/O awaitable.
+///
+/// Invariant: while waiting or queued it is the reader or writer of its record, and the `current`
+/// of its scope; while `kernel_references` is not 0 the kernel knows its address or its buffer. In
+/// both cases neither it nor the buffer may move or die.
+class operation : public suspension {
+public:
+    using is_leaf = void; // see with_timeout()
+
+    operation& operator=(operation&&) = delete;
+
+    void run() noexcept override;
+    void on_stop(stop_reason reason) noexcept final;
+    void describe(std::string& text) final;
+
+    /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
+    /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
+    /// cleared; or it sleeps, and `lease` is not 0.
+    virtual bool perform() noexcept;
+
+    // idle      constructed, or over: nobody else knows it
+    // waiting   the backend completes it when something happens
+    // queued    on the ready list, to be attempted when its turn comes
+    // finished  on the ready list with its outcome
+    enum class state : std::uint8_t { idle, waiting, queued, finished };
+
+    // Read by the backends. Members without an initialiser are set where they begin to mean
+    // something: an operation is made for every read and write, and most of them end at once.
+    io_record* record; // borrowed: a socket's record outlives its operations
+
+    // The four are one store.
+    request kind;
+    state phase = state::idle;
+    stop_reason stopped = stop_reason::none; // a stop that waits for the kernel's verdict
+    std::uint8_t kernel_references = 0;      // entries that name this: its own, and a cancel
+
+    int error;                             // 0, an errno, or a negated errc; set by start
+    std::size_t moved;                     // bytes so far; set by start
+    std::byte* data = nullptr;             // of the one buffer
+    std::size_t size = 0;                  // bytes of the one buffer, or buffers from `buffers`
+    const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
+    std::size_t skip;                      // of it: bytes that have moved; set by start
+
+    // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
+    // perform_write: not 0 while a timer of its own is to wake it, and nothing in the kernel.
+    std::uint32_t lease;
+    int outcome; // io_uring: what its own entry came back with
+
+    [[nodiscard]] std::error_code code() const noexcept;
+    /// Waits for a timer of its own: events do not wake it.
+    [[nodiscard]] bool sleeps() const noexcept {
+        return kind == request::perform_write && lease != 0;
+    }
+
+protected:
+    operation(io_record* of, request what) noexcept
+        : record{of}
+        , kind{what} {}
+    operation(io_record* of, request what, void* bytes, std::size_t count) noexcept
+        : record{of}
+        , kind{what}
+        , data{static_cast<std::byte*>(bytes)}
+        , size{count} {}
+    operation(io_record* of, request what, std::span<const const_buffer> from) noexcept
+        : record{of}
+        , kind{what}
+        , size{from.size()}
+        , buffers{from.data()} {}
+    // Only idle ones move.
+    operation(operation&& other) noexcept
+        : record{other.record}
+        , kind{other.kind}
+        , data{other.data}
+        , size{other.size}
+        , buffers{other.buffers} {}
+    ~operation() {
+        // Debug only: five instructions an operation, for a bug that could only be ours.
+        SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
+                                "a coroutine was destroyed while the kernel worked for it");
+    }
+
+    // False: nothing is there as far as the loop knows, or its coroutine had its share of the turn.
+    bool read_ready() noexcept;
+
+    // False: it is over already, and the coroutine goes on at once.
+    bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
+    bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
+    [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
+
+    [[gnu::noinline]] void attempt_in_turn() noexcept;
+    void finish_read(io_record& of) noexcept;
+    void attempted(io_record& of, bool over, std::size_t before) noexcept;
+
+private:
+    // Of the starts: see misused().
+    [[gnu::cold, gnu::noinline]] bool moved_from(std::coroutine_handle<> caller,
+                                                 scope& within) noexcept;
+    [[gnu::cold, gnu::noinline]] bool misused_at_start() noexcept;
+    bool cannot_start(scope& within) noexcept;
+    [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
+    bool wait_for_room(io_record& of) noexcept;
+    void queue_up(operation*& slot, scope& within) noexcept;
+    void wait(operation*& slot, scope& within) noexcept;
+    bool attempt_read(io_record& of) noexcept;
+    bool attempt_write(io_record& of) noexcept;
+    [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
+};
+
+/// How an operation starts: `sends` is a write of bytes, which a send(2) may be all of.
+enum class starts : std::uint8_t { reads, writes, sends };
+
+/// The await_ready and await_suspend of an operation.
+template <starts how>
+class awaitable_operation : public operation,
+                            public awaited_from_outside<awaitable_operation<how>> {
+public:
+    // The first attempt is made in await_suspend: only there is the caller's scope known, and a
+    // stopped coroutine must not go on reading from a busy peer.
+    static bool await_ready() noexcept { return false; }
+    using awaited_from_outside<awaitable_operation>::await_suspend;
+    template <own_promise Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at); // most of them do not
+        return waits;
+    }
+    /// The same for a caller whose type is not known.
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
+        if constexpr (how == starts::reads) {
+            return start_read(caller, within);
+        } else if constexpr (how == starts::sends) {
+            return start_send(caller, within);
+        } else {
+            return start_any_write(caller, within);
+        }
+    }
+
+protected:
+    using operation::operation;
+};
+
+template <starts how>
+class some_operation : public awaitable_operation<how> {
+public:
+    result<std::size_t> await_resume() const noexcept {
+        if (this->error != 0) return fail(this->code());
+        return this->moved;
+    }
+
+protected:
+    using awaitable_operation<how>::awaitable_operation;
+};
+
+template <starts how>
+class whole_operation : public awaitable_operation<how> {
+public:
+    transfer_result await_resume() const noexcept {
+        if (this->error != 0) return std::unexpected{transfer_error{this->code(), this->moved}};
+        return this->moved;
+    }
+
+protected:
+    using awaitable_operation<how>::awaitable_operation;
+};
+
+// The bytes of a write are only read, so taking their const away is safe below.
+
+/// Awaitable of read_some().
+class [[nodiscard]] read_some_operation final : public some_operation<starts::reads> {
+public:
+    /// @pre `into` is not empty: a read of 0 bytes would look like the end of the stream.
+    read_some_operation(io_record* of, mutable_buffer into) noexcept
+        : some_operation{of, request::read_some, into.data(), into.size()} {
+        SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
+    }
+
+    /// Instead of awaiting it: what is there already, or operation_would_block.
+    result<std::size_t> if_ready() noexcept {
+        if (!read_ready()) return fail(std::errc::operation_would_block);
+        return await_resume();
+    }
+
+    void run() noexcept override;
+};
+
+/// Awaitable of write_some().
+class [[nodiscard]] write_some_operation final : public some_operation<starts::sends> {
+public:
+    write_some_operation(io_record* of, const_buffer from) noexcept
+        : some_operation{of, request::write_some, const_cast<std::byte*>(from.data()),
+                         from.size()} {}
+    write_some_operation(io_record* of, std::span<const const_buffer> from) noexcept
+        : some_operation{of, request::write_some, from} {}
+};
+
+/// Awaitable of async_read_exact() on a stream of the runtime.
+class [[nodiscard]] read_exact_operation final : public whole_operation<starts::reads>,
+                                                 public awaited_from_outside<read_exact_operation> {
+public:
+    read_exact_operation(io_record* of, mutable_buffer into) noexcept
+        : whole_operation{of, request::read_exact, into.data(), into.size()} {}
+
+    using awaited_from_outside<read_exact_operation>::await_suspend;
+    template <own_promise Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        const bool waits = start(caller, innermost_scope(caller));
+        if (waits) note_site(caller, at);
+        return waits;
+    }
+    bool start(std::coroutine_handle<> caller, scope& within) noexcept {
+        // Of nothing: that has to be refused where it stands as well, and must not wait.
+        return this->size == 0 ? start_any_read(caller, within) : start_read(caller, within);
+    }
+};
+
+/// Awaitable of async_write_all() on a stream of the runtime.
+class [[nodiscard]] write_all_operation final : public whole_operation<starts::sends> {
+public:
+    write_all_operation(io_record* of, const_buffer from) noexcept
+        : whole_operation{of, request::write_all, const_cast<std::byte*>(from.data()),
+                          from.size()} {}
+    write_all_operation(io_record* of, std::span<const const_buffer> from) noexcept
+        : whole_operation{of, request::write_all, from} {}
+};
+
+/// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
+class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
+public:
+    send_file_operation(io_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
+        : whole_operation{of, request::send_file, nullptr, count}
+        , file{from}
+        , offset{at} {}
+
+    int file;             // borrowed
+    std::uint64_t offset; // of the first byte in the file
+};
+
+/// Waits for bytes or the end of the stream, and takes neither: for async_copy().
+class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
+public:
+    explicit await_bytes_operation(io_record* of) noexcept
+        : some_operation{of, request::perform_read} {}
+
+private:
+    bool perform() noexcept override;
+};
+
+/// Writes what lies in a pipe: for async_copy().
+class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
+public:
+    send_pipe_operation(io_record* of, int from, std::size_t count) noexcept
+        : whole_operation{of, request::send_pipe, nullptr, count}
+        , pipe{from} {}
+
+    int pipe; // borrowed
+};
+
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

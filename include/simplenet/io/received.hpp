@@ -1,0 +1,96 @@
+#pragma once
+// received: bytes in a buffer of the loop's pool, held for as long as they are needed.
+// Layer io.
+
+#include <simplenet/core/buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+// The library's own: not exported, since it is first named here.
+class receive_pool;
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+/// Gives a buffer back. Safe after the loop's death.
+void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A lease on received bytes; at least one, unless moved from.
+///
+/// The memory belongs to the pool of the loop and returns to it when this is destroyed. Hold a
+/// lease for as long as you use it, and copy what you keep: when leases and what was received ahead
+/// use the pool up (loop_options::receive_pool), further ones take memory from the heap. It may
+/// outlive stream and loop. Loop thread only.
+class received {
+public:
+    /// Holds nothing.
+    received() noexcept = default;
+    received(received&& other) noexcept
+        : pool_{std::exchange(other.pool_, nullptr)}
+        , data_{std::exchange(other.data_, nullptr)}
+        , size_{std::exchange(other.size_, 0)}
+        , buffer_{other.buffer_} {}
+    received& operator=(received&& other) noexcept {
+        if (this != &other) {
+            release();
+            pool_ = std::exchange(other.pool_, nullptr);
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+            buffer_ = other.buffer_;
+        }
+        return *this;
+    }
+    ~received() { release(); }
+
+    [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+    /// Bytes.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+    /// The same bytes as characters.
+    [[nodiscard]] std::string_view text() const noexcept {
+        return {reinterpret_cast<const char*>(data_), size_};
+    }
+
+    // NOLINTNEXTLINE(google-explicit-constructor): it is a buffer to write from.
+    [[nodiscard]] operator const_buffer() const noexcept { return {data_, size_}; }
+
+    /// Gives the memory back early.
+    void release() noexcept {
+        if (pool_ != nullptr)
+            detail::release_buffer(*std::exchange(pool_, nullptr), buffer_, data_);
+        data_ = nullptr;
+        size_ = 0;
+    }
+
+    /// For the library: takes over a held buffer.
+    received(detail::receive_pool& pool, std::uint32_t buffer, const std::byte* data,
+             std::size_t size) noexcept
+        : pool_{&pool}
+        , data_{data}
+        , size_{size}
+        , buffer_{buffer} {}
+
+private:
+    detail::receive_pool* pool_ = nullptr;
+    const std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+    std::uint32_t buffer_ = 0; // its number in the pool
+};
+
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -1,0 +1,126 @@
+#pragma once
+// local_stream: a Unix domain connection whose operations are awaited. Layer net.
+
+#include <simplenet/io/detail/descriptor_operations.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/nonblocking/local_stream.hpp>
+#include <simplenet/socket/descriptor_transfers.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+using local_stream_operations =
+    with_stream_operations<with_local_names<with_socket_options<io_object>>>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A Unix domain connection: a handle like tcp_stream, with the same operations. Loop thread only.
+class local_stream : public detail::local_stream_operations {
+public:
+    /// What release() gives.
+    struct released {
+        nonblocking::local_stream socket;
+        std::vector<std::byte> unread; // received already, and not read
+    };
+
+    /// Takes a connected socket; throws std::bad_alloc.
+    explicit local_stream(nonblocking::local_stream socket)
+        : with_stream_operations{std::move(socket).release()} {
+        expect_descriptors();
+    }
+
+    /// Two streams connected to each other.
+    ///
+    /// @par Errors
+    /// - `std::errc::too_many_files_open` and what else socketpair(2) reports.
+    [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair();
+
+    /// As tcp_stream::release().
+    [[nodiscard]] task<result<released>> release() &&;
+
+    /// Writes all of `bytes`, and sends duplicates of `descriptors` with the first of them.
+    ///
+    /// @pre `bytes` is not empty, and no other write is in flight on this stream.
+    /// @param bytes        Borrowed until the await returns, as is the array of descriptors.
+    /// @param descriptors  They may be closed when the await has returned.
+    /// @return `bytes.size()`.
+    ///
+    /// @par Errors
+    /// As of async_write_all(). The descriptors have gone if `transferred` is not 0, and not
+    /// otherwise. Also:
+    /// - `errc::limit_exceeded`: more than most_descriptors (253).
+    /// - `std::errc::bad_file_descriptor`: one of them is not open, or the stream was closed.
+    /// - ETOOMANYREFS: as many as the process may open are on their way already (unix(7)).
+    /// @par Cancellation
+    /// As of async_write_all().
+    /// @par Example
+    /// @snippet descriptor_passing.cpp send
+    [[nodiscard]] detail::send_descriptors_operation
+    send_descriptors(const_buffer bytes, std::span<const int> descriptors) noexcept {
+        return {record(), bytes, descriptors};
+    }
+    /// The same for one descriptor. A template, so that `{}` is none of them, and not number 0.
+    template <std::same_as<int> Descriptor>
+    [[nodiscard]] detail::send_descriptors_operation
+    send_descriptors(const_buffer bytes, Descriptor descriptor) noexcept {
+        return {record(), bytes, descriptor};
+    }
+
+    /// Reads as read_some() does, and takes the descriptors that were sent with these bytes.
+    ///
+    /// They come with the first of the bytes that they were sent with, and one read never goes
+    /// beyond the bytes that descriptors came with. All are CLOEXEC. Every other read of those
+    /// bytes, read_some() or receive() say, closes them; it never takes more than was asked for, so
+    /// that the descriptors behind it wait in the kernel.
+    ///
+    /// @pre `into` is not empty, and no other read is in flight on this stream.
+    /// @param into  Borrowed until the await returns.
+    /// @param most  A peer that sends more at once is refused.
+    /// @return The number of bytes, at least 1, and the descriptors, which may be none. Those that
+    ///         are left in there are closed with it.
+    ///
+    /// @par Errors
+    /// With the number of bytes that came nevertheless. All descriptors that came are then closed.
+    /// - `errc::limit_exceeded`: more than `most` descriptors.
+    /// - `std::errc::too_many_files_open`: the process has no room for them (MSG_CTRUNC).
+    /// - As of read_some() otherwise, with 0 bytes.
+    /// @par Cancellation
+    /// As of read_some(): descriptors that a stop came before are still in the kernel.
+    /// @par Cost
+    /// At most one recvmsg(2) and one wait. One allocation if descriptors came.
+    /// @par Example
+    /// @snippet descriptor_passing.cpp receive
+    [[nodiscard]] detail::receive_descriptors_operation
+    receive_descriptors(mutable_buffer into, std::size_t most = most_descriptors) noexcept {
+        return {record(), into, most};
+    }
+
+    /// The process that called connect() or, seen from there, listen(); for a pair, the one that
+    /// made it.
+    ///
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
+        return detail::names::unix_peer_credentials(native_handle());
+    }
+};
+
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

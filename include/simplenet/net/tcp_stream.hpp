@@ -1,0 +1,81 @@
+#pragma once
+// tcp_stream: a TCP connection whose operations are awaited. Layer net.
+
+#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/nonblocking/tcp_stream.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+using tcp_stream_operations = with_stream_operations<with_ip_names<with_tcp_options<io_object>>>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A TCP connection.
+///
+/// A handle to a record that its loop owns: the loop of the first awaited operation. Moving is
+/// always allowed, with operations in flight too; destroying it is close(). One that outlives its
+/// loop has been closed by it. Options and addresses are documented with its bases. Loop thread
+/// only.
+///
+/// @par Example
+/// @snippet echo_server.cpp serve
+class tcp_stream : public detail::tcp_stream_operations {
+public:
+    /// What release() gives.
+    struct released {
+        nonblocking::tcp_stream socket;
+        std::vector<std::byte> unread; // received already, and not read
+    };
+
+    /// Takes a connected socket; throws std::bad_alloc.
+    explicit tcp_stream(nonblocking::tcp_stream socket)
+        : with_stream_operations{socket.release()} {
+        expect_read_error(socket.read_error());
+    }
+    /// For the library: `socket` is a TCP connection.
+    explicit tcp_stream(detail::io_record& socket) noexcept
+        : with_stream_operations{socket} {}
+
+    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    ///
+    /// An error that was received ahead of a read, such as a reset, is told by the first read of
+    /// `socket`, or of a stream of the runtime that is made of it.
+    ///
+    /// @pre No operation is in flight. The stream is empty afterwards.
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// @par Cancellation
+    /// None but the end of the loop: it takes a turn or two.
+    [[nodiscard]] task<result<released>> release() &&;
+
+    /// Decides about close(): zero seconds abort the connection, the peer sees a reset and what was
+    /// not sent is lost; none is the normal close in the background.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
+    [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
+        if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
+        const auto set = with_tcp_options::set_linger(limit);
+        if (set) abort_on_close(limit.has_value());
+        return set;
+    }
+};
+
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

@@ -1,0 +1,205 @@
+#pragma once
+// udp_socket: sends and receives datagrams; its operations are awaited. Layer net.
+
+#include <simplenet/io/detail/datagram_operations.hpp>
+#include <simplenet/nonblocking/udp_socket.hpp>
+#include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_options.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+using udp_socket_operations = with_udp_peer<with_ip_names<with_udp_options<datagram_object>>>;
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A UDP socket.
+///
+/// A handle like tcp_stream: to a record that the loop of the first awaited operation owns. One
+/// receive and one send may be in flight at the same time, a second of either kind is a contract
+/// violation. A datagram goes whole or not at all, and may be empty; a receive of 0 bytes is one
+/// of those, and no end. Options, addresses and connect_to() are documented with the bases. Loop
+/// thread only.
+///
+/// @par Cancellation
+/// Of every operation: a stop, close() or a deadline that comes first ends it with
+/// `std::errc::operation_canceled` or `errc::deadline_exceeded`, and nothing is lost: datagrams
+/// stay in the kernel until an operation takes them as its success. An operation on a socket that
+/// was closed before fails with `std::errc::bad_file_descriptor`.
+///
+/// @par Cost
+/// One system call an operation, and one that says that nothing is there for each receive that
+/// has to wait. A batch is one call for 64 datagrams; neighbours of one size to one destination are
+/// given to the kernel as one to cut, as by send_segmented(), which costs a fraction.
+///
+/// @par Example
+/// @snippet udp_echo.cpp serve
+class udp_socket : public detail::udp_socket_operations {
+public:
+    using receive_operation = detail::receive_datagram_operation<udp_datagram>;
+    using receive_batch_operation = detail::receive_batch_operation<incoming_datagram>;
+    using send_batch_operation = detail::send_batch_operation<outgoing_datagram>;
+
+    /// Takes a socket; throws std::bad_alloc.
+    explicit udp_socket(nonblocking::udp_socket socket)
+        : with_udp_peer{std::move(socket).release()} {}
+
+    /// A socket that receives what is sent to `at`; with port 0 to a free one, which
+    /// local_endpoint() tells.
+    ///
+    /// @par Errors
+    /// - `std::errc::address_in_use`: taken.
+    /// - `std::errc::address_not_available`: not an address of this machine.
+    /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
+    /// - Anything else socket(2), setsockopt(2) and bind(2) report.
+    [[nodiscard]] static result<udp_socket> bind(const endpoint& at,
+                                                 const udp_options& options = {});
+
+    /// A socket that sends to `peer` and receives from there only; the kernel picks its port. It
+    /// is told when nobody is at `peer`, see send().
+    ///
+    /// @par Errors
+    /// - `std::errc::network_unreachable`: no way there.
+    /// - `std::errc::permission_denied`: a broadcast address.
+    /// - Anything else socket(2), setsockopt(2) and connect(2) report.
+    [[nodiscard]] static result<udp_socket> connect(const endpoint& peer);
+
+    /// As of nonblocking::udp_socket.
+    [[nodiscard]] static result<udp_socket> open_v4();
+    [[nodiscard]] static result<udp_socket> open_v6();
+    [[nodiscard]] static result<udp_socket> adopt(unique_fd fd);
+
+    /// Leaves the loop, for another one or for other uses.
+    ///
+    /// @pre No operation is in flight. The socket is empty afterwards.
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// @par Cancellation
+    /// None but the end of the loop: it takes a turn or two.
+    [[nodiscard]] task<result<nonblocking::udp_socket>> release() &&;
+
+    /// Receives one datagram; if the socket is connected, only from its peer.
+    ///
+    /// @pre `into` is not empty, and no other receive is in flight.
+    /// @param into  Borrowed until the await returns.
+    ///
+    /// @par Errors
+    /// - `std::errc::connection_refused`: on a connected socket: nobody received what was sent
+    ///   before. The socket works on.
+    /// - Anything else recvmsg(2) reports.
+    [[nodiscard]] receive_operation receive_from(mutable_buffer into) noexcept {
+        return {record(), into};
+    }
+    /// The same: for sockets that are connected, where `from` goes without saying.
+    [[nodiscard]] receive_operation receive(mutable_buffer into) noexcept {
+        return {record(), into};
+    }
+
+    /// Receives the datagrams that are there, at least one, at most `into.size()` and 64.
+    ///
+    /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
+    /// @param into  Borrowed until the await returns, as are the buffers.
+    /// @return How many places were filled, from the first on.
+    ///
+    /// @par Errors
+    /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
+    /// the next receive.
+    ///
+    /// @par Example
+    /// @snippet udp.cpp batch
+    [[nodiscard]] receive_batch_operation
+    receive_batch(std::span<incoming_datagram> into) noexcept {
+        return {record(), into};
+    }
+
+    /// Sends one datagram to `to`. Waits for room in the send buffer, nothing more.
+    ///
+    /// @pre No other send is in flight.
+    /// @param from  Borrowed until the await returns.
+    /// @return `from.size()`.
+    ///
+    /// @par Errors
+    /// - `std::errc::message_size`: more than UDP or the route can carry at once.
+    /// - `std::errc::permission_denied`: a broadcast address, without `set_broadcast()`.
+    /// - `std::errc::network_unreachable`, `std::errc::address_family_not_supported`: no way there.
+    /// - `std::errc::invalid_argument`: `options.from` is not an address of this machine.
+    /// - `std::errc::connection_refused`: on a connected socket, as of send().
+    /// - Anything else sendmsg(2) reports.
+    [[nodiscard]] detail::send_datagram_operation
+    send_to(const_buffer from, const endpoint& to, const udp_send_options& options = {}) noexcept {
+        return {record(), from, to, options};
+    }
+    /// Sends one datagram to the peer that the socket is connected to.
+    ///
+    /// @par Errors
+    /// As of send_to(), and
+    /// - `std::errc::destination_address_required`: not connected.
+    /// - `std::errc::connection_refused`: nobody received an *earlier* datagram. This one was not
+    ///   sent; the socket works on. Sockets that are not connected are never told, unless
+    ///   `set_receive_errors()` was asked for.
+    [[nodiscard]] detail::send_datagram_operation
+    send(const_buffer from, const udp_send_options& options = {}) noexcept {
+        return {record(), from, std::nullopt, options};
+    }
+
+    /// Sends every datagram of `from`, in order, waiting for room as often as that takes.
+    ///
+    /// @pre No other send is in flight.
+    /// @param from  Borrowed until the await returns, as is what it points to.
+    /// @return `from.size()`, or the error with the number of datagrams that went before it: the
+    ///         one at that index is the one that failed, and the rest was not tried.
+    ///
+    /// @par Errors
+    /// As of send_to(). Which error an ICMP message caused on a connected socket in the middle of
+    /// a batch the kernel does not say (sendmmsg(2), BUGS): the rest is sent, and what the network
+    /// answers to that is reported by the next operation.
+    ///
+    /// @par Example
+    /// @snippet udp.cpp batch
+    [[nodiscard]] send_batch_operation
+    send_batch(std::span<const outgoing_datagram> from) noexcept {
+        return {record(), from};
+    }
+
+    /// Sends `from` as datagrams of `segment_size` bytes each, the last one perhaps less, to `to`.
+    /// The kernel cuts them, as late as it can (UDP_SEGMENT, udp(7)), which costs a fraction of
+    /// sending each. Where the kernel or the device cannot, they are sent one by one; then this
+    /// socket does not ask again for segments as large.
+    ///
+    /// @pre `segment_size` is not 0, and no other send is in flight.
+    /// @param from  Borrowed until the await returns.
+    /// @return `from.size()`, or the error with the number of bytes that went before it. Of an
+    ///         empty `from` 0, and nothing is sent.
+    ///
+    /// @par Errors
+    /// As of send_to(). `std::errc::message_size`: a segment is too long for a datagram.
+    ///
+    /// @par Example
+    /// @snippet udp.cpp segmented
+    [[nodiscard]] detail::send_segmented_operation
+    send_segmented(const_buffer from, std::size_t segment_size, const endpoint& to,
+                   const udp_send_options& options = {}) noexcept {
+        return {record(), from, segment_size, to, options};
+    }
+    /// The same, to the peer that the socket is connected to.
+    [[nodiscard]] detail::send_segmented_operation
+    send_segmented(const_buffer from, std::size_t segment_size,
+                   const udp_send_options& options = {}) noexcept {
+        return {record(), from, segment_size, std::nullopt, options};
+    }
+};
+
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

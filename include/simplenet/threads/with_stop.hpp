@@ -1,0 +1,106 @@
+#pragma once
+// with_stop: a std::stop_token, from any thread, for anything that can be awaited. Layer threads.
+
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/threads/detail/posted.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+/// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
+/// the awaiter and by the request on its way, of which there is one at most: it is its own message,
+/// so that a request cannot fail for want of memory.
+struct stop_target final : posted {
+    stop_target(scope* stopped, run_queue* home) noexcept
+        : inner{stopped}
+        , queue{home} {}
+    void run() noexcept override;
+    void drop() noexcept override;
+
+    scope* inner;                      // loop thread only; null once the await is over
+    run_queue* const queue;            // for comparing only, from other threads
+    bool came_first = false;           // loop thread only: the scope was stopped before the end
+    stop_reason why{};                 // of the request on its way
+    std::shared_ptr<stop_target> self; // set while it is
+};
+
+/// Stops `target`: at once on its own thread, by way of the loop's inbox from another one.
+void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept;
+
+class token_policy {
+public:
+    explicit token_policy(std::stop_token token) noexcept
+        : token_{std::move(token)} {}
+    /// With a reason, which is written before the stop is requested and outlives the await.
+    token_policy(std::stop_token token, const std::atomic<stop_reason>& why) noexcept
+        : token_{std::move(token)}
+        , why_{&why} {}
+    token_policy(token_policy&& other) noexcept
+        : token_{std::move(other.token_)}
+        , why_{other.why_} {}
+
+    static stop_reason inherits(stop_reason reason) noexcept { return reason; }
+    void entered(scope& inner) {
+        target_ = std::make_shared<stop_target>(&inner, inner.queue);
+        // Calls back from here if the stop was requested already.
+        callback_.emplace(token_, callback{target_, why_});
+    }
+    static void suspended(scope&) noexcept {}
+    void leaving() noexcept {
+        callback_.reset(); // waits for a callback that runs on another thread
+        if (target_) target_->inner = nullptr;
+    }
+    auto finish(auto&& resume) {
+        return finish_stopped(resume, target_->came_first,
+                              std::make_error_code(std::errc::operation_canceled));
+    }
+
+private:
+    struct callback {
+        std::shared_ptr<stop_target> target;
+        const std::atomic<stop_reason>* why;
+        void operator()() const noexcept {
+            request_stop_of(target, why == nullptr ? stop_reason::canceled : why->load());
+        }
+    };
+
+    std::stop_token token_;
+    const std::atomic<stop_reason>* why_ = nullptr; // borrowed; null: canceled
+    std::shared_ptr<stop_target> target_;
+    std::optional<std::stop_callback<callback>> callback_;
+};
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// Awaits `awaitable`, and stops what it does when a stop is requested through `token`.
+///
+/// The request may come from any thread; nothing is resumed inside it. What is stopped is joined.
+///
+/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: what it
+///         returns; stopped operations fail with operation_canceled. For any other `T`:
+///         `result<T>`, which is operation_canceled if the stop came before the end.
+/// @pre The source's last request from another thread returns before the loop is destroyed.
+/// @par Cost
+/// One allocation for the state that both threads share; if the loop sleeps, one system call for a
+/// request from another thread.
+template <detail::awaitable Awaitable>
+[[nodiscard]] auto with_stop(std::stop_token token, Awaitable awaitable) {
+    return detail::scoped_awaiter<Awaitable, detail::token_policy>{std::move(awaitable),
+                                                                   std::move(token)};
+}
+
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+#pragma GCC visibility pop

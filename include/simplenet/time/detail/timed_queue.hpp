@@ -1,0 +1,47 @@
+#pragma once
+// timed_queue: a run_queue with a timer wheel, which is all that timers and deadlines know of the
+// loop; and how they wait. Layer time, private.
+
+#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
+#include <simplenet/time/detail/virtual_time.hpp>
+
+#include <chrono>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::inline v0::detail {
+
+/// The part of an event loop that is inline in public headers.
+class timed_queue : public run_queue {
+public:
+    /// Goes by the monotonic clock if `time` is null.
+    explicit timed_queue(virtual_time* time) noexcept
+        : time_{time}
+        , timers{now()} {}
+
+    /// The queue of a scope. Every run_queue of this library is a loop's.
+    [[nodiscard]] static timed_queue& of(scope& within) noexcept {
+        return static_cast<timed_queue&>(*within.queue);
+    }
+
+    [[nodiscard]] timer_wheel::time_point now() const noexcept {
+        return time_ == nullptr ? timer_wheel::clock::now() : time_->now();
+    }
+    /// Now, as the loop of this thread counts, or by the monotonic clock if there is none.
+    [[nodiscard]] static timer_wheel::time_point present() noexcept {
+        const auto* const queue = static_cast<timed_queue*>(run_queue::current());
+        return queue == nullptr ? timer_wheel::clock::now() : queue->now();
+    }
+    [[nodiscard]] bool goes_by(const virtual_time& time) const noexcept { return time_ == &time; }
+
+protected:
+    virtual_time* const time_; // borrowed; null for the monotonic clock
+
+public:
+    timer_wheel timers;
+};
+
+} // namespace simplenet::inline v0::detail
+
+#pragma GCC visibility pop

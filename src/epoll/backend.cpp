@@ -1,0 +1,393 @@
+// The epoll backend: registers a descriptor once, edge-triggered, and attempts what its events say
+// may succeed. Only this file knows epoll. Layer epoll.
+
+#include "epoll/foreign_waits.hpp"
+#include "epoll/make_backend.hpp"
+#include "io/attempts.hpp"
+#include "io/io_queue.hpp"
+#include "io/receive_pool.hpp"
+#include "socket/setup.hpp"
+#include "sys/calls.hpp"
+#include "sys/epoll_calls.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/io/received.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+namespace simplenet::inline v0::detail {
+
+namespace {
+
+class epoll_backend final : public backend_driver {
+public:
+    epoll_backend(io_queue& owner, backend kind)
+        : queue_{owner}
+        , waits_{owner}
+        , kind_{kind} {}
+    ~epoll_backend() override {
+        if (pool_ != nullptr) pool_->abandon();
+    }
+
+    result<> open(const loop_options& options) {
+        const int epoll = sys::epoll_create();
+        if (epoll < 0) return fail(sys::error_from(epoll));
+        epoll_.reset(epoll);
+        const int wake = sys::eventfd(0);
+        if (wake < 0) return fail(sys::error_from(wake));
+        wake_.reset(wake);
+        slots_.emplace_back(); // 0, of no generation that an event has
+        // Edge-triggered and never read: every write is a new edge.
+        epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
+        const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
+        if (added < 0) return fail(sys::error_from(added));
+        // A sandbox that refuses it would be found by the first turn, which has nobody to tell.
+        if (wait_in_ms(0) < 0 && sys::failure() != -EINTR)
+            return fail(sys::error_from(sys::failure()));
+        auto pool = receive_pool::create(options.receive_pool, nullptr);
+        if (!pool) return fail(pool);
+        pool_ = *pool;
+        return {};
+    }
+
+    bool attempt_read(operation& op) noexcept override {
+        if (op.record->end != 0 && op.kind != request::perform_read) [[unlikely]]
+            return tell_end(op);
+        switch (op.kind) {
+        case request::read_some:
+            return receive_some(op);
+        case request::read_exact:
+            return receive_exactly(op);
+        case request::receive:
+            // Claimed only when there is something to receive: an idle stream holds no memory.
+            return receive_lease(op, *pool_, pool_->claim());
+        case request::perform_read:
+            return op.perform();
+        case request::receive_descriptors:
+            return attempt_receive_descriptors(op);
+        default:
+            return attempt_accept(op);
+        }
+    }
+
+    bool attempt_write(operation& op) noexcept override {
+        if (op.kind <= request::write_all) [[likely]] {
+            return attempt_send(op);
+        }
+        if (op.kind == request::connect) return attempt_connect(op);
+        if (op.kind == request::perform_write) return op.perform();
+        return attempt_rare_write(op);
+    }
+
+    void submit(operation& op) noexcept override {
+        io_record& record = *op.record;
+        // An event that came before the operation is remembered in the ready bits, and the first
+        // registration reports what is there already.
+        if (record.registered) return;
+        // No watch left (epoll_create(2), max_user_watches), or no memory for one.
+        if (const int added = add(record); added < 0) return queue_.complete(op, -added);
+    }
+
+    void cancel(operation& op, stop_reason reason) noexcept override {
+        // The last attempt before a deadline counts: bytes may be there and their event may not.
+        if (reason == stop_reason::deadline) return queue_.attempt_later(op);
+        queue_.complete(op, ECANCELED);
+    }
+
+    void watch(readiness_operation& op) noexcept override {
+        if (!waits_.is_open()) {
+            if (const int opened = open_waits(); opened < 0) return queue_.complete(op, -opened);
+        }
+        waits_.watch(op);
+    }
+    void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
+
+    void retire(io_record& record) noexcept override {
+        if (!record.registered) return;
+        record.registered = record.receiving = false;
+        watched& slot = slots_[record.watch];
+        slot.record = nullptr;
+        ++slot.generation;
+        free_slots_.push_back(record.watch);
+        // close(2) takes the registration along; a descriptor that stays open has to leave.
+        if (record.keep_descriptor) {
+            static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
+        }
+    }
+
+    void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
+
+    // An attempt asks the socket itself, so nothing is gained by asking epoll first.
+    std::size_t catch_up() noexcept override { return 0; }
+
+    std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
+        int count = timeout == forever     ? wait_in_ms(-1)
+                    : timeout.count() == 0 ? wait_in_ms(0)
+                    : timeout >= long_wait ? wait_in_ms(fewer_ms(timeout))
+                                           : wait(timeout);
+        if (count <= 0) [[unlikely]] {
+            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
+            if (count <= 0) return no_events(count);
+        }
+        const auto total = static_cast<std::size_t>(count);
+        dispatch(events_.data(), events_.data() + total);
+        if (total == events_.size()) [[unlikely]]
+            return poll_the_rest();
+        return total;
+    }
+
+    void wake() noexcept override { sys::signal_eventfd(wake_.get()); }
+
+    int native_handle() noexcept override { return epoll_.get(); }
+    void announce() noexcept override { wake(); }
+    bool busy() const noexcept override { return false; } // the kernel keeps no buffer of ours
+    backend kind() const noexcept override { return kind_; }
+    receive_pool& pool() noexcept override { return *pool_; }
+
+private:
+    static constexpr int most_rounds = 16;
+    // Slot 0 with generations that it does not have: dispatch() drops the events as stale ones.
+    static constexpr std::uint64_t wake_up = std::uint64_t{0xffffffff} << 32U;
+    static constexpr std::uint64_t foreign = wake_up - (std::uint64_t{1} << 32U);
+
+    /// What an event is about: its data is the slot's number and generation. A record may be gone
+    /// while events for its descriptor still come.
+    struct watched {
+        io_record* record = nullptr;
+        std::uint32_t generation = 0;
+    };
+
+    /// At the first wait: most loops never see one.
+    int open_waits() noexcept {
+        const int inner = waits_.open();
+        if (inner < 0) return inner;
+        epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, inner, &event);
+        if (added < 0) waits_.close();
+        return added;
+    }
+
+    std::uint32_t take_slot() {
+        if (free_slots_.empty()) {
+            if (slots_.size() == slots_.capacity()) slots_.reserve(2 * slots_.size());
+            // Here and not where it is given back, which must not fail.
+            free_slots_.reserve(slots_.capacity());
+            slots_.emplace_back();
+            return static_cast<std::uint32_t>(slots_.size() - 1);
+        }
+        const std::uint32_t slot = free_slots_.back();
+        free_slots_.pop_back();
+        return slot;
+    }
+
+    int add(io_record& record) noexcept {
+        // Everything at once, and never modified: one system call in the life of a descriptor.
+        constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+        std::uint32_t slot = 0;
+        try {
+            slot = take_slot();
+        } catch (const std::bad_alloc&) {
+            return -ENOMEM;
+        }
+        watched& at = slots_[slot];
+        epoll_event event{.events = all,
+                          .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
+        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
+        if (added < 0) {
+            free_slots_.push_back(slot);
+            return added;
+        }
+        at.record = &record;
+        record.watch = slot;
+        record.registered = record.receiving = true;
+        return 0;
+    }
+
+    /// How many events there are, or -1 and sys::failure() tells.
+    int wait_in_ms(int timeout_ms) noexcept {
+        return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
+    }
+    // A shift makes a long wait a twentieth shorter, which is then waited for as well: conversions
+    // are 25 instructions, and long waits are rarely waited to their end.
+    static constexpr std::chrono::nanoseconds long_wait = std::chrono::seconds{1};
+    static int fewer_ms(std::chrono::nanoseconds timeout) noexcept {
+        return static_cast<int>(std::min<std::int64_t>(timeout.count() >> 20U, INT_MAX));
+    }
+    // Apart, as poll() would save registers for it.
+    [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
+        if (nanosecond_waits_) {
+            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+            const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
+                                 .tv_nsec = static_cast<long>((timeout - seconds).count())};
+            const int count = sys::epoll_wait(epoll_.get(), events_, limit);
+            if (count >= 0 || sys::failure() == -EINTR) return count;
+            nanosecond_waits_ = false; // too old a kernel, or a sandbox that does not know the call
+        }
+        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+        return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+    }
+
+    [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
+        SIMPLENET_EXPECTS(outcome == 0 || sys::failure() == -EINTR,
+                          "somebody closed the loop's descriptor");
+        return 0;
+    }
+
+    // The batch was full: everything that is there is to be seen before timers expire. Bounded, so
+    // that they do.
+    [[gnu::noinline, gnu::cold]] std::size_t poll_the_rest() noexcept {
+        std::size_t total = events_.size();
+        for (int round = 1; round < most_rounds; ++round) {
+            const int count = wait_in_ms(0);
+            if (count <= 0) break;
+            const epoll_event* const end = events_.data() + count;
+            for (const epoll_event* event = events_.data(); event != end; ++event)
+                note_any(*event);
+            total += static_cast<std::size_t>(count);
+            if (static_cast<std::size_t>(count) < events_.size()) break;
+        }
+        return total;
+    }
+
+    /// The record that `event` is about, or null.
+    [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
+        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
+        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
+        // its slot has another generation.
+        return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
+    }
+
+    // Of a socket that has something to read and, as nearly always, room for a write.
+    static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
+
+    // Only notes and queues: nothing is resumed, closed or freed while events are walked.
+    void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
+        for (; event != end; ++event) {
+            const watched& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
+            // Leaves for good, so that the loop of the usual events calls nothing.
+            if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
+                [[unlikely]]
+                return dispatch_any(event, end);
+            io_record& record = *slot.record;
+            record.readable = record.writable = true;
+            notify_reader(record);
+            notify_writer(record);
+        }
+    }
+    [[gnu::noinline]] void dispatch_any(const epoll_event* event, const epoll_event* end) noexcept {
+        for (; event != end; ++event)
+            note_any(*event);
+    }
+    void note_any(const epoll_event& event) noexcept {
+        if (event.data.u64 == foreign) return waits_.collect();
+        io_record* const record = record_of(event);
+        if (record == nullptr) return;
+        note(*record, event.events);
+        if ((event.events & ~usual_events) != 0) note_unusual(*record, event.events);
+    }
+    void note(io_record& record, unsigned what) noexcept {
+        if ((what & EPOLLIN) != 0) {
+            record.readable = true;
+            notify_reader(record);
+        }
+        if ((what & EPOLLOUT) != 0) {
+            record.writable = true;
+            notify_writer(record);
+        }
+    }
+    void note_unusual(io_record& record, unsigned what) noexcept {
+        // Urgent data (tcp(7)): a read ends where it was, with more behind it. A hang-up: reads go
+        // on until they see the end or the error.
+        record.reads_to_the_end = true;
+        if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+            record.readable = true;
+            notify_reader(record);
+        }
+        if ((what & (EPOLLHUP | EPOLLERR)) != 0) {
+            record.writable = true;
+            notify_writer(record);
+        }
+    }
+    void notify_reader(io_record& record) noexcept {
+        operation* const reader = record.reader;
+        if (reader != nullptr && reader->phase == operation::state::waiting) {
+            queue_.attempt_later(*reader);
+        }
+    }
+    void notify_writer(io_record& record) noexcept {
+        operation* const writer = record.writer;
+        if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
+            queue_.attempt_later(*writer);
+        }
+    }
+
+    /// The error that a socket brought along from another loop.
+    static bool tell_end(operation& op) noexcept {
+        io_record& record = *op.record;
+        if (op.kind == request::read_exact && op.size == 0) return true;
+        op.error = std::exchange(record.end, 0);
+        if (!record.closing) record.reads = reading::directly;
+        return true;
+    }
+
+    static bool attempt_connect(operation& op) noexcept {
+        io_record& record = *op.record;
+        const bool started = op.moved != 0;
+        if (!started) {
+            op.moved = 1;
+            const int outcome = sys::connect(record.fd, reinterpret_cast<const sockaddr*>(op.data),
+                                             static_cast<socklen_t>(op.size));
+            // EINTR: it goes on in the background (connect(2)).
+            if (outcome == -EINPROGRESS || outcome == -EINTR) {
+                record.writable = false;
+                return false;
+            }
+            op.error = -outcome;
+            return true;
+        }
+        const auto outcome = finish_connect(record.fd);
+        if (outcome) return true;
+        if (outcome.error() == std::errc::operation_would_block) {
+            record.writable = false;
+            return false;
+        }
+        op.error = outcome.error().value();
+        return true;
+    }
+
+    io_queue& queue_;
+    epoll_waits waits_;
+    const backend kind_; // what the loop was asked for
+    unique_fd epoll_;
+    unique_fd wake_;
+    receive_pool* pool_ = nullptr;
+    bool nanosecond_waits_ = true;
+    std::vector<watched> slots_; // one for each registered descriptor, and free ones
+    std::vector<std::uint32_t> free_slots_;
+    std::array<epoll_event, 256> events_;
+};
+
+} // namespace
+
+result<std::unique_ptr<backend_driver>> make_epoll_backend(io_queue& owner,
+                                                           const loop_options& options) {
+#if SIMPLENET_SEAMS
+    const bool simulated = options.backend == simulated_backend;
+    auto made =
+        std::make_unique<epoll_backend>(owner, simulated ? simulated_backend : backend::epoll);
+#else
+    auto made = std::make_unique<epoll_backend>(owner, backend::epoll);
+#endif
+    if (auto opened = made->open(options); !opened) return fail(opened);
+    return made;
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,17 @@
+#pragma once
+// make_epoll_backend: all of the backend over epoll that others see. Layer epoll, private.
+
+#include "io/backend.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/io/loop_options.hpp>
+
+#include <memory>
+
+namespace simplenet::inline v0::detail {
+
+/// Also the simulated one, if `options` ask for it.
+[[nodiscard]] result<std::unique_ptr<backend_driver>>
+make_epoll_backend(io_queue& owner, const loop_options& options);
+
+} // namespace simplenet::inline v0::detail

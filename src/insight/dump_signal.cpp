@@ -1,0 +1,100 @@
+#include "insight/dump_signal.hpp"
+
+#include "insight/standard_error.hpp"
+#include "loop/loop.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace simplenet::inline v0::detail {
+
+namespace {
+
+// What the handler reads takes no lock: it may interrupt whoever holds one.
+struct armed_signal {
+    std::atomic<dump_signal*> who = nullptr;
+    std::atomic<int> signal = 0;
+};
+constinit std::array<armed_signal, 256> armed_signals{};
+constinit std::atomic<unsigned> handlers = 0; // that are running
+static_assert(std::atomic<dump_signal*>::is_always_lock_free);
+
+struct replaced {
+    unsigned users = 0;
+    struct sigaction before{};
+};
+constinit std::mutex guard; // of what follows, and of who writes above
+// Not a map: an exception from here would destroy a loop that is half made inside another one.
+constinit std::array<replaced, _NSIG> handled{};
+
+} // namespace
+
+result<> dump_signal::arm(int signal) {
+    if (signal < 1 || signal >= _NSIG) return fail(std::errc::invalid_argument);
+    const std::lock_guard lock{guard};
+    for (std::size_t slot = 0; slot < armed_signals.size(); ++slot) {
+        if (armed_signals[slot].who.load() != nullptr) continue;
+        replaced& old = handled[static_cast<std::size_t>(signal)];
+        if (old.users == 0) {
+            struct sigaction ours{};
+            ours.sa_handler = [](int number) {
+                const int kept = errno;
+                handle(number);
+                errno = kept;
+            };
+            ours.sa_flags = SA_RESTART;
+            sigemptyset(&ours.sa_mask);
+            if (::sigaction(signal, &ours, &old.before) != 0)
+                return fail(std::errc::invalid_argument);
+        }
+        ++old.users;
+        signal_ = signal;
+        slot_ = slot;
+        armed_signals[slot].signal = signal;
+        armed_signals[slot].who = this;
+        return {};
+    }
+    return fail(std::errc::not_enough_memory);
+}
+
+void dump_signal::disarm() noexcept {
+    if (signal_ == 0) return;
+    {
+        const std::lock_guard lock{guard};
+        armed_signals[slot_].who = nullptr;
+        replaced& old = handled[static_cast<std::size_t>(signal_)];
+        if (--old.users == 0) ::sigaction(signal_, &old.before, nullptr);
+    }
+    signal_ = 0;
+    // A handler on another thread may have read us before; one on this thread has returned.
+    while (handlers != 0)
+        std::this_thread::yield();
+}
+
+void dump_signal::handle(int signal) noexcept {
+    ++handlers;
+    for (armed_signal& each : armed_signals) {
+        dump_signal* const who = each.who;
+        if (who == nullptr || each.signal != signal) continue;
+        // Posting is an exchange and, if the loop sleeps, a write(2): safe in a handler.
+        if (!who->posted_.exchange(true)) who->loop_.post(*who);
+    }
+    --handlers;
+}
+
+void dump_signal::run() noexcept {
+    posted_ = false; // a signal that comes from here on prints again
+    try {
+        std::string text;
+        loop_.describe(text);
+        print_to_standard_error(text);
+    } catch (...) {
+        print_to_standard_error("no memory to print the tasks\n");
+    }
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,251 @@
+#include "io/attempts.hpp"
+
+#include "io/io_queue.hpp"
+
+#include <simplenet/io/detail/descriptor_operations.hpp>
+#include <simplenet/socket/descriptor_transfers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace simplenet::inline v0::detail {
+
+bool advance_write(operation& op, std::size_t count) noexcept {
+    op.moved += count;
+    if (op.buffers == nullptr) return op.moved == op.size;
+    op.skip += count;
+    while (op.size != 0 && op.skip >= op.buffers->size()) {
+        op.skip -= op.buffers->size();
+        ++op.buffers;
+        --op.size;
+    }
+    return op.size == 0;
+}
+
+const_buffer next_bytes(operation& op) noexcept {
+    if (op.buffers == nullptr) return {op.data + op.moved, op.size - op.moved};
+    if (advance_write(op, 0)) return {}; // past empty buffers
+    return op.buffers->subspan(op.skip);
+}
+
+namespace {
+
+ssize_t send_vector(const operation& op) noexcept {
+    // 64: far below IOV_MAX, and more than one send takes from small buffers in practice.
+    std::array<iovec, 64> vector;
+    std::size_t count = 0;
+    std::size_t skip = op.skip;
+    for (std::size_t at = 0; at < op.size && count < vector.size(); ++at) {
+        const const_buffer rest = op.buffers[at].subspan(skip);
+        skip = 0;
+        vector[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
+    }
+    return sys::sendv(op.record->fd, std::span{vector}.first(count));
+}
+
+} // namespace
+
+bool receive_failed(operation& op, ssize_t count) noexcept {
+    if (count == -EAGAIN) {
+        op.record->readable = false;
+        return false;
+    }
+    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    return true;
+}
+
+bool send_failed(operation& op, ssize_t outcome) noexcept {
+    if (outcome == -EAGAIN) {
+        op.record->writable = false;
+        return false;
+    }
+    op.error = write_error(*op.record, static_cast<int>(-outcome));
+    return true;
+}
+
+bool receive_nothing(operation& op, ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
+    if (count == -EINTR) count = receive_directly(*op.record, op.data, op.size);
+    if (count <= 0) return receive_failed(op, count);
+    op.moved = static_cast<std::size_t>(count);
+    return true;
+}
+
+namespace {
+
+/// The least memory that a receive() takes from the heap. SIOCINQ counts nothing for an end, an
+/// error, or a byte of urgent data.
+constexpr std::size_t least_overflow = 64;
+
+std::size_t size_of_overflow(int fd) noexcept {
+    const int unread = sys::unread_bytes(fd);
+    if (unread < 0) return receive_pool::buffer_size; // refused by a sandbox
+    return std::clamp(static_cast<std::size_t>(unread), least_overflow, receive_pool::buffer_size);
+}
+
+} // namespace
+
+bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noexcept {
+    const bool overflows = buffer == receive_pool::none;
+    std::size_t size = receive_pool::buffer_size;
+    std::byte* memory = nullptr;
+    if (overflows) [[unlikely]] {
+        size = size_of_overflow(op.record->fd);
+        memory = receive_pool::allocate_overflow(size);
+        if (memory == nullptr) {
+            op.error = ENOMEM; // what came is still there
+            return true;
+        }
+        buffer = receive_pool::on_heap;
+    } else {
+        memory = pool.memory(buffer);
+    }
+    const ssize_t count = receive_directly(*op.record, memory, size);
+    if (count > 0) {
+        op.lease = buffer;
+        op.data = memory;
+        op.moved = static_cast<std::size_t>(count);
+        if (overflows) pool.count_overflow();
+        return true;
+    }
+    overflows ? receive_pool::free_overflow(memory) : pool.give_back(buffer);
+    return receive_failed(op, count);
+}
+
+bool receive_exactly(operation& op) noexcept {
+    io_record& record = *op.record;
+    for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
+        const ssize_t count = receive_directly(record, op.data + op.moved, op.size - op.moved);
+        if (count <= 0) return receive_failed(op, count);
+        op.moved += static_cast<std::size_t>(count);
+        if (!record.readable) break;
+    }
+    return op.moved == op.size;
+}
+
+bool go_on_sending(operation& op, ssize_t count) noexcept {
+    if (count == -EINTR) {
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        if (count > 0) op.moved += static_cast<std::size_t>(count);
+    }
+    for (int round = 1;; ++round) {
+        if (count < 0) return send_failed(op, count);
+        if (op.moved == op.size || op.kind == request::write_some) return true;
+        if (round == most_tries) return false;
+        // It was short: the next one says whether there is room again.
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        if (count > 0) op.moved += static_cast<std::size_t>(count);
+    }
+}
+
+namespace {
+
+/// What one turn sends of a file: so long the others wait, and so rarely the kernel is asked.
+constexpr std::size_t file_bytes_per_turn = std::size_t{256} * 1024;
+
+bool attempt_send_file(send_file_operation& op) noexcept {
+    if (op.moved == op.size) return true;
+    const std::size_t size = std::min(op.size - op.moved, file_bytes_per_turn);
+    const auto offset = static_cast<off_t>(op.offset + op.moved);
+    const ssize_t count = sys::sendfile(op.record->fd, op.file, offset, size);
+    if (count < 0) return send_failed(op, count);
+    if (count == 0) return true; // the file is shorter
+    op.moved += static_cast<std::size_t>(count);
+    io_queue& home = *op.record->home;
+    home.touch(*op.record);
+    home.worked_long();
+    return op.moved == op.size;
+}
+
+bool attempt_send_pipe(send_pipe_operation& op) noexcept {
+    if (op.moved == op.size) return true;
+    const ssize_t count = sys::splice_from_pipe(op.pipe, op.record->fd, op.size - op.moved);
+    if (count < 0) return send_failed(op, count);
+    op.moved += static_cast<std::size_t>(count);
+    io_queue& home = *op.record->home;
+    home.touch(*op.record);
+    home.worked_long();
+    return op.moved == op.size;
+}
+
+bool attempt_send_descriptors(send_descriptors_operation& op) noexcept {
+    if (op.moved == 0) {
+        if (op.descriptors().size() > most_descriptors) {
+            op.error = -static_cast<int>(errc::limit_exceeded);
+            return true;
+        }
+        const ssize_t count =
+            streams::send_descriptors(op.record->fd, {op.data, op.size}, op.descriptors());
+        if (count < 0) return send_failed(op, count);
+        op.moved = static_cast<std::size_t>(count);
+    }
+    return attempt_send(op);
+}
+
+} // namespace
+
+bool attempt_rare_write(operation& op) noexcept {
+    if (op.kind == request::send_file) {
+        return attempt_send_file(static_cast<send_file_operation&>(op));
+    }
+    if (op.kind == request::send_pipe) {
+        return attempt_send_pipe(static_cast<send_pipe_operation&>(op));
+    }
+    return attempt_send_descriptors(static_cast<send_descriptors_operation&>(op));
+}
+
+bool attempt_receive_descriptors(operation& op) noexcept {
+    auto& wanted = static_cast<receive_descriptors_operation&>(op);
+    const ssize_t count = streams::receive_descriptors(op.record->fd, {op.data, op.size},
+                                                       wanted.most, wanted.came, wanted.refused);
+    if (count == -EAGAIN) {
+        op.record->readable = false;
+        return false;
+    }
+    if (count > 0) {
+        op.moved = static_cast<std::size_t>(count);
+    } else {
+        op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    }
+    return true;
+}
+
+bool attempt_accept(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (record.accepting->pausing) {
+        record.readable = false; // it ends with an attempt
+        return false;
+    }
+    int accepted = 0;
+    do {
+        accepted = sys::accept(record.fd, sys::mode::nonblocking);
+    } while (sys::is_error_of_the_connection(accepted));
+    if (accepted >= 0) {
+        record.accepting->pause = {};
+        record.accepting->newest = accepted;
+        take_connection(op, accepted);
+        return true;
+    }
+    if (accepted != -EAGAIN && !is_shortage(-accepted)) {
+        op.error = -accepted;
+        return true;
+    }
+    record.readable = false;
+    // The connection stays queued, and no edge will tell of it.
+    if (accepted != -EAGAIN) record.home->pause_accepting(record);
+    return false;
+}
+
+bool attempt_send_vector(operation& op) noexcept {
+    if (advance_write(op, 0)) return true; // nothing but empty buffers
+    for (int round = 0; round < most_tries; ++round) {
+        const ssize_t count = send_vector(op);
+        if (count < 0) return send_failed(op, count);
+        if (advance_write(op, static_cast<std::size_t>(count))) return true;
+        if (op.kind == request::write_some) return true;
+    }
+    return false;
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,129 @@
+#include <simplenet/io/io_object.hpp>
+
+#include "io/io_queue.hpp"
+#include "sys/calls.hpp"
+
+namespace simplenet::inline v0::detail {
+
+io_object::io_object(unique_fd socket)
+    : record_{&io_queue::new_record(socket.get())} {
+    static_cast<void>(socket.release());
+}
+
+void io_object::close() noexcept {
+    if (record_ == nullptr) return;
+    if (record_->home != nullptr) return record_->home->close(*record_);
+    // Bound to no loop, or to one that is gone and has closed it.
+    record_->closing = true;
+    if (record_->fd >= 0) close_descriptor(std::exchange(record_->fd, -1));
+}
+
+int io_object::native_handle() const noexcept {
+    return record_ == nullptr || record_->closing ? -1 : record_->fd;
+}
+
+void io_object::set_idle_timeout(std::chrono::nanoseconds limit) {
+    SIMPLENET_EXPECTS(record_ != nullptr, "an idle timeout for a socket that was moved from");
+    if (!record_->idle) record_->idle = std::make_unique<idle_state>(*record_);
+    record_->idle->limit = limit;
+    record_->idle->cancel();
+    if (record_->home != nullptr && record_->waits()) record_->home->touch(*record_);
+}
+
+void io_object::expect_descriptors() noexcept {
+    record_->reads_to_the_end = record_->never_ahead = true;
+}
+
+void io_object::expect_read_error(int error) noexcept {
+    if (error == 0) return;
+    record_->end = error;
+    record_->readable = true;
+}
+
+void io_object::abort_on_close(bool abort) noexcept {
+    if (record_ != nullptr) record_->aborts = abort;
+}
+
+void io_object::drop() noexcept {
+    if (record_ == nullptr) return;
+    io_record& gone = *std::exchange(record_, nullptr);
+    if (gone.home != nullptr) return gone.home->drop(gone);
+    io_queue::discard(gone);
+}
+
+bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
+    if (record_ == nullptr) {
+        return misused(caller, within, "closed() of a socket that was moved from");
+    }
+    if (within.stopped()) {
+        suspend(caller, within);
+        stopped_ = within.reason;
+        within.queue->refuse(*this, within);
+        return true;
+    }
+    if (record_->finished || record_->fd < 0) {
+        // Behind the operations that the close ended, which are on the ready list.
+        suspend(caller, within);
+        within.queue->push(*this);
+        return true;
+    }
+    if (record_->home == nullptr) io_queue::current().bind(*record_);
+    suspend(caller, within);
+    record_->closed_waiters.push_back(*this);
+    return true;
+}
+
+result<> closed_operation::await_resume() noexcept {
+    if (stopped_ != stop_reason::none) return fail(error_of(stopped_));
+    return {};
+}
+
+void closed_operation::on_stop(stop_reason reason) noexcept {
+    if (!linked()) return; // it is on the ready list
+    unlink();
+    stopped_ = reason;
+    if (record_->home != nullptr) record_->home->free_if_unused(*record_);
+    within_->queue->push(*this);
+}
+
+closed_operation::~closed_operation() {
+    if (!linked()) return;
+    unlink();
+    if (record_->home != nullptr) record_->home->free_if_unused(*record_);
+}
+
+void io_record::reset(int descriptor) noexcept {
+    home = open_on = nullptr;
+    fd = descriptor;
+    receiving = readable = reads_to_the_end = never_ahead = registered = closing = keep_descriptor =
+        finished = listening = connectionless = aborts = false;
+    writable = held = true;
+    reads = reading::by_driver;
+    armed = disarming = polls_in_error = watches_edges = edges_canceled = false;
+    end = 0;
+    segments = {};
+    idle.reset();
+    accepting.reset();
+}
+
+void idle_state::expired() noexcept {
+    if (!record.waits()) return; // armed again by the next operation that waits
+    io_queue& home = *record.home;
+    // A peer that reads slowly is not idle: the kernel wakes a writer only when a good part of its
+    // buffer is free (tcp(7)), but counts what the peer acknowledges.
+    if (!touched() && record.writer != nullptr && last + limit <= home.now()) {
+        const int left = sys::unsent_bytes(record.fd);
+        if (left != std::exchange(unsent, left)) last = home.now();
+    }
+    const auto due = last + limit;
+    if (touched() || due > home.now()) return home.timers.insert(*this, due);
+    for (operation* const op : {record.reader, record.writer}) {
+        if (op != nullptr) op->on_stop(stop_reason::deadline);
+    }
+}
+
+void accept_state::expired() noexcept {
+    record.home->resume_accepting(record);
+}
+
+} // namespace simplenet::inline v0::detail

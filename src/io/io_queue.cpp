@@ -1,0 +1,298 @@
+#include "io/io_queue.hpp"
+
+#include "io/receive_pool.hpp"
+#include "sys/calls.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace simplenet::inline v0::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds shortest_pause{10};
+constexpr std::chrono::milliseconds longest_pause{500};
+
+} // namespace
+
+io_queue::~io_queue() {
+    for (auto* list : {&resting_, &spare_}) {
+        while (!list->empty())
+            delete &list->pop_front();
+    }
+}
+
+void io_queue::use(std::unique_ptr<backend_driver> driver) noexcept {
+    driver_ = std::move(driver);
+    waker_ = driver_.get();
+    pool_ = &driver_->pool();
+    reads_directly_ = driver_->kind() != backend::io_uring;
+}
+
+// --- operations ----------------------------------------------------------------------------------
+
+void io_queue::complete(operation& op, int error) noexcept {
+    io_record& of = *op.record;
+    if (error == ECANCELED && op.stopped != stop_reason::none) {
+        error = error_number(op.stopped);
+    }
+    // Whatever ends an operation on a socket that we close, it is our close.
+    if (error != 0 && of.closing) error = ECANCELED;
+    op.error = error;
+    of.slot_of(op) = nullptr;
+    op.phase = operation::state::finished;
+    if (error == 0) touch(of);
+    push(op);
+    settle(of);
+}
+
+void io_queue::started(readiness_operation&) noexcept {
+    ++live_waits_;
+}
+
+void io_queue::complete(readiness_operation& op, int error) noexcept {
+    --live_waits_;
+    op.error = error;
+    op.phase = readiness_operation::state::finished;
+    push(op);
+}
+
+void io_queue::give_up(readiness_operation& op) noexcept {
+    if (op.stopped != stop_reason::deadline) return complete(op, ECANCELED);
+    --live_waits_;
+    op.phase = readiness_operation::state::looking;
+    push(op);
+}
+
+void io_queue::settle_touched(std::chrono::steady_clock::time_point now) noexcept {
+    while (!touched_.empty()) {
+        idle_state& idle = touched_.pop_front();
+        idle.last = now;
+        const io_record& record = idle.record;
+        if (record.writer != nullptr) idle.unsent = sys::unsent_bytes(record.fd);
+        if (idle.limit > std::chrono::nanoseconds::zero() && !idle.armed() && record.waits()) {
+            timers.insert_after(idle, idle.limit);
+        }
+    }
+}
+
+bool io_queue::waits_for_io() const noexcept {
+    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        waits = waits || record.reader != nullptr || record.writer != nullptr;
+    });
+    return waits;
+}
+
+void io_queue::count(loop_metrics& into) const noexcept {
+    into.accept_pauses = accept_pauses_;
+    into.live_operations = live_waits_ + live_lookups_;
+    into.receive_pool_leased = pool().leases();
+    into.receive_pool_overflow = pool().overflow();
+    // Asked for rarely, so counted and not kept.
+    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+        into.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
+        into.open_descriptors += record.fd >= 0;
+    });
+}
+
+// --- sockets -------------------------------------------------------------------------------------
+
+io_record& io_queue::new_record(int descriptor) {
+    auto* const home = static_cast<io_queue*>(run_queue::current());
+    if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
+    io_record& reused = home->spare_.pop_front(); // the last one: it is warm
+    reused.reset(descriptor);
+    return reused;
+}
+
+void io_queue::bind(io_record& record) noexcept {
+    record.home = record.open_on = this;
+    record.driver = driver_.get();
+    if (reads_directly_ && record.end == 0) record.reads = reading::directly;
+    records_.push_back(record);
+}
+
+namespace {
+
+/// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
+/// then, for which it would send a reset (RFC 1122, 4.2.2.13).
+bool loses_bytes(const io_record& record) noexcept {
+    if (record.ahead_buffers != 0) return true;
+    std::byte next{};
+    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+} // namespace
+
+void io_queue::close(io_record& record) noexcept {
+    debug_check_thread();
+    if (record.closing) return;
+    record.closing = true;
+    record.open_on = nullptr;
+    record.reads = reading::by_driver;
+    if (is_inherited()) [[unlikely]] {
+        // The parent goes on with the connection: its peer is told nothing.
+        close_descriptor(std::exchange(record.fd, -1));
+        return;
+    }
+    ++closing_;
+    // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
+    // nothing until then.
+    const bool in_flight =
+        record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
+    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
+    // every process that shares it.
+    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
+        static_cast<void>(record.aborts || loses_bytes(record)
+                              ? sys::disconnect(record.fd)
+                              : sys::shutdown(record.fd, SHUT_RDWR));
+    }
+    driver_->retire(record);
+    for (operation* op : {record.reader, record.writer}) {
+        if (op != nullptr) op->on_stop(stop_reason::canceled);
+    }
+    if (record.listening && record.fd >= 0) { // an accept is in flight
+        // Nobody is to connect any more once close() has returned, and the address is free.
+        driver_->let_go(record);
+        close_number(record);
+    }
+    settle(record);
+}
+
+void io_queue::close_number(io_record& record) noexcept {
+    if (record.accepting) {
+        record.accepting->cancel();
+        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
+    }
+    close_descriptor(std::exchange(record.fd, -1));
+    if (!paused_.empty()) resume_accepting(paused_.front());
+}
+
+void io_queue::finish_close(io_record& record) noexcept {
+    if (record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0 ||
+        record.finished || is_inherited()) {
+        return;
+    }
+    record.finished = true;
+    --closing_;
+    if (record.idle) record.idle->cancel();
+    if (!record.keep_descriptor && record.fd >= 0) close_number(record);
+    while (!record.closed_waiters.empty())
+        push(record.closed_waiters.pop_front());
+    free_if_unused(record);
+}
+
+void io_queue::drop(io_record& record) noexcept {
+    debug_check_thread();
+    record.held = false;
+    if (record.closing) {
+        free_if_unused(record);
+    } else {
+        close(record);
+    }
+}
+
+void io_queue::free_if_unused(io_record& record) noexcept {
+    if (record.held || !record.finished || !record.closed_waiters.empty()) return;
+    // A release() whose coroutine was destroyed before it took the descriptor.
+    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
+    if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
+    record.unlink_all();
+    rest(record);
+}
+
+void io_queue::rest(io_record& record) noexcept {
+    resting_.push_back(record);
+    if (resting_count_ == records_at_rest) {
+        spare_.push_front(resting_.pop_front());
+    } else {
+        ++resting_count_;
+    }
+}
+
+void io_queue::discard(io_record& record) noexcept {
+    auto* const here = static_cast<io_queue*>(run_queue::current());
+    if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
+    if (here == nullptr) {
+        delete &record;
+        return;
+    }
+    record.closing = record.finished = true;
+    record.held = false;
+    here->rest(record);
+}
+
+void io_queue::note_touched(idle_state& idle) noexcept {
+    timers.attend();
+    touched_.push_back(idle);
+}
+
+void io_queue::pause_accepting(io_record& listener) noexcept {
+    ++accept_pauses_;
+    accept_state& accepting = *listener.accepting;
+    accepting.pause =
+        std::clamp<std::chrono::nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
+    accepting.pausing = true;
+    static_cast<list_hook<paused_tag>&>(listener).unlink();
+    paused_.push_back(listener);
+    accepting.cancel();
+    timers.insert_after(accepting, accepting.pause);
+}
+
+void io_queue::resume_accepting(io_record& listener) noexcept {
+    accept_state& accepting = *listener.accepting;
+    accepting.pausing = false;
+    accepting.cancel();
+    static_cast<list_hook<paused_tag>&>(listener).unlink();
+    listener.readable = true;
+    if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
+        attempt_later(*listener.reader);
+    }
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+// Popped and not walked: whatever is retired may lead to the end of another one, which is a spare
+// one then, and no more in the list.
+void io_queue::retire_records() noexcept {
+    intrusive_list<io_record> records;
+    records.splice_back(records_);
+    while (!records.empty()) {
+        io_record& record = records.pop_front();
+        records_.push_back(record);
+        driver_->retire(record);
+    }
+}
+
+void io_queue::drain_kernel() noexcept {
+    retire_records();
+    while (driver_->busy())
+        driver_->poll(forever);
+}
+
+void io_queue::abandon_operations() noexcept {
+    records_.for_each([](io_record& record) {
+        for (operation** slot : {&record.reader, &record.writer}) {
+            if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
+        }
+    });
+}
+
+void io_queue::orphan_records() noexcept {
+    while (!records_.empty()) {
+        io_record& record = records_.pop_front();
+        record.unlink_all();
+        if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
+        record.closing = true;
+        record.home = record.open_on = nullptr;
+        record.idle.reset();
+        record.accepting.reset();
+        if (!record.held) delete &record;
+    }
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,417 @@
+#include <simplenet/io/detail/operation.hpp>
+
+#include "io/attempts.hpp"
+#include "io/io_queue.hpp"
+#include "io/receive_pool.hpp"
+
+#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/socket/socket_names.hpp>
+
+#include <cerrno>
+#include <string>
+
+namespace simplenet::inline v0::detail {
+
+std::error_code operation::code() const noexcept {
+    if (error < 0) return make_error_code(static_cast<errc>(-error));
+    // Ours and not the kernel's: the same code as of a stopped sleep.
+    if (error == ECANCELED) return error_of(stop_reason::canceled);
+    return {error, std::system_category()};
+}
+
+/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
+/// all there was.
+inline bool operation::can_go_on(const io_record& of) const noexcept {
+    if (is_read(kind)) return of.readable;
+    return of.writable && kind != request::connect && !sleeps();
+}
+
+namespace {
+
+const char* name_of(request kind) noexcept {
+    switch (kind) {
+    case request::read_some:
+        return "read_some";
+    case request::read_exact:
+        return "async_read_exact";
+    case request::receive:
+        return "receive";
+    case request::accept:
+        return "accept";
+    case request::write_some:
+        return "write_some";
+    case request::write_all:
+        return "async_write_all";
+    case request::connect:
+        return "connect";
+    case request::receive_descriptors:
+        return "receive_descriptors";
+    case request::send_descriptors:
+        return "send_descriptors";
+    case request::send_file:
+        return "async_send_file";
+    case request::send_pipe:
+        return "async_copy";
+    case request::perform_read:
+        return "receive";
+    case request::perform_write:
+        return "send";
+    }
+    return "an operation";
+}
+
+void append_names(std::string& text, int fd) {
+    if (const auto ours = names::ip_local(fd)) {
+        (text += ", ") += ours->to_string();
+        if (const auto theirs = names::ip_remote(fd)) (text += " <-> ") += theirs->to_string();
+    } else if (const auto path = names::unix_local(fd)) {
+        const auto peer = names::unix_remote(fd);
+        for (const auto& each : {path, peer}) {
+            if (each && !each->to_string().empty()) (text += ", ") += each->to_string();
+        }
+    }
+}
+
+} // namespace
+
+void operation::describe(std::string& text) {
+    text += name_of(kind);
+    if (phase == state::finished) {
+        text += ", over"; // and its record may be gone
+        return;
+    }
+    if (record == nullptr || record->fd < 0) return;
+    text += " on fd ";
+    text += std::to_string(record->fd);
+    append_names(text, record->fd);
+}
+
+// Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
+// same wherever it is a system call: the backend is not asked.
+
+inline bool operation::attempt_read(io_record& of) noexcept {
+    if (kind == request::read_some && of.reads_directly()) [[likely]] {
+        return receive_some(*this);
+    }
+    return of.driver->attempt_read(*this);
+}
+
+inline bool operation::attempt_write(io_record& of) noexcept {
+    if (buffers == nullptr && is_send(kind)) [[likely]] {
+        return attempt_send(*this);
+    }
+    return of.driver->attempt_write(*this);
+}
+
+// The starts keep no registers for these two: the first has their parameters, the second none.
+
+bool operation::moved_from(std::coroutine_handle<> caller, scope& within) noexcept {
+    caller_ = caller;
+    within_ = &within;
+    return misused_at_start();
+}
+
+bool operation::misused_at_start() noexcept {
+    const char* what = "a second write on a stream that has one in flight";
+    if (record == nullptr) {
+        what = "an operation on a socket that was moved from";
+    } else if (record->home != within_->queue) {
+        what = "a socket belongs to the loop that used it first: release() it there";
+    } else if (is_read(kind)) {
+        what = "a second read on a stream that has one in flight";
+    }
+    return misused(caller_, *within_, what);
+}
+
+// Each start is two functions. The first has what nearly every operation is, and nothing else, so
+// that it needs neither branches nor saved registers for the rest: a read of what is not there yet,
+// and a write of one buffer that is over with its send(2). The second can do everything.
+
+bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
+    io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || of.readable || !of.receiving || of.idle ||
+        of.reader != nullptr) {
+        return start_any_read(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    moved = 0;
+    wait(of.reader, within);
+    return true;
+}
+
+bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) noexcept {
+    io_record& of = *record;
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    moved = 0;
+    if (of.open_on != within.queue || within.stopped()) {
+        if (cannot_start(within)) return true;
+    }
+    if (of.reader != nullptr) [[unlikely]]
+        return misused_at_start();
+    of.home->touch(of); // something moves now, or it begins to wait
+    if (of.readable) {
+        if (!within.queue->take_inline_turn()) {
+            queue_up(of.reader, within);
+            return true;
+        }
+        if (attempt_read(of)) return false;
+        if (can_go_on(of)) {
+            queue_up(of.reader, within);
+            return true;
+        }
+    }
+    if (kind == request::read_exact && size == 0) return false; // whatever is there
+    wait(of.reader, within);
+    if (!of.receiving) of.driver->submit(*this);
+    return true;
+}
+
+bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
+    io_record& of = *record;
+    if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
+        of.idle || buffers != nullptr || size == 0 || !within.queue->take_inline_turn()) {
+        return start_any_write(caller, within);
+    }
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    const ssize_t count = sys::send_once(of.fd, data, size);
+    if (static_cast<std::size_t>(count) != size) [[unlikely]]
+        return go_on_writing(count);
+    moved = static_cast<std::size_t>(count);
+    return false;
+}
+
+bool operation::go_on_writing(ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
+    io_record& of = *record;
+    moved = count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (!go_on_sending(*this, count)) return wait_for_room(of);
+    of.home->touch(of);
+    return false;
+}
+
+bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
+    if (record == nullptr) [[unlikely]]
+        return moved_from(caller, within);
+    io_record& of = *record;
+    caller_ = caller;
+    within_ = &within;
+    error = 0;
+    moved = 0;
+    skip = 0;
+    if (of.open_on != within.queue || within.stopped()) {
+        if (cannot_start(within)) return true;
+    }
+    if (of.writer != nullptr) [[unlikely]]
+        return misused_at_start();
+    if (of.writable) {
+        if (!within.queue->take_inline_turn()) {
+            queue_up(of.writer, within);
+            return true;
+        }
+        const bool over = attempt_write(of);
+        if (over || moved != 0) of.home->touch(of); // also a part of it is movement
+        if (over) return false;
+    }
+    return wait_for_room(of);
+}
+
+/// After an attempt to write that did not end it.
+bool operation::wait_for_room(io_record& of) noexcept {
+    scope& within = *within_;
+    of.home->touch(of); // it begins to wait
+    if (can_go_on(of)) {
+        queue_up(of.writer, within);
+        return true;
+    }
+    // Whatever there is room for; but an empty datagram needs some.
+    if (kind != request::perform_write && nothing_left(*this)) return false;
+    wait(of.writer, within);
+    of.driver->submit(*this);
+    return true;
+}
+
+bool operation::read_ready() noexcept {
+    io_record& of = *record;
+    run_queue& queue = run_queue::require_current();
+    if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
+    error = 0;
+    moved = 0;
+    if (!queue.take_inline_turn() || !attempt_read(of)) return false;
+    of.home->touch(of);
+    return true;
+}
+
+result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
+    run_queue& queue = run_queue::require_current();
+    // Not past what was received ahead, nor while the kernel receives by itself.
+    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+    if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
+    const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
+    // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
+    if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
+    // The end is for the next read to report; what is refused, for it to do.
+    if (count == 0 || count == -EAGAIN || sys::is_refusal(count))
+        return fail(std::errc::operation_would_block);
+    if (count < 0) return fail(sys::error_from(count));
+    of.home->touch(of);
+    return static_cast<std::size_t>(count);
+}
+
+// The end is for the next read to report; an error is told once, to this.
+bool await_bytes_operation::perform() noexcept {
+    io_record& of = *record;
+    if (of.ahead_buffers != 0 || of.end != 0) return true;
+    std::byte first{};
+    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
+    if (count == -EAGAIN) {
+        of.readable = false;
+        return false;
+    }
+    if (count < 0) error = static_cast<int>(-count);
+    return true;
+}
+
+/// Something is unusual: true if that ends it. The first use of a socket does not.
+bool operation::cannot_start(scope& within) noexcept {
+    io_record& of = *record;
+    if (within.stopped()) {
+        error = error_number(within.reason);
+    } else if (of.closing || of.fd < 0) {
+        error = EBADF;
+    } else {
+        if (of.home != nullptr) [[unlikely]]
+            return misused_at_start();
+        io_queue::of(*within.queue).bind(of);
+        return false;
+    }
+    // Refused, but never inline: a task that ignores its stop must not spin on this thread.
+    phase = state::finished;
+    within.current = this;
+    within.tell_observer();
+    within.queue->refuse(*this, within);
+    return true;
+}
+
+bool operation::perform() noexcept {
+    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
+    return true;
+}
+
+/// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
+void operation::queue_up(operation*& slot, scope& within) noexcept {
+    slot = this;
+    within.current = this;
+    within.tell_observer();
+    phase = state::queued;
+    within.queue->push(*this);
+}
+
+inline void operation::wait(operation*& slot, scope& within) noexcept {
+    slot = this;
+    within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
+    phase = state::waiting;
+}
+
+void operation::run() noexcept {
+    if (phase != state::queued) return resume();
+    attempt_in_turn();
+}
+
+void operation::attempt_in_turn() noexcept {
+    io_record& of = *record;
+    const std::size_t before = moved;
+    if (!is_read(kind) || of.closing) [[unlikely]]
+        return attempted(of, of.closing || attempt_write(of), before);
+    if (!attempt_read(of)) [[unlikely]]
+        return attempted(of, false, before);
+    finish_read(of);
+}
+
+/// A queued read has its outcome.
+inline void operation::finish_read(io_record& of) noexcept {
+    of.home->touch(of);
+    of.reader = nullptr;
+    phase = state::finished;
+    resume();
+}
+
+// What is above, for the operation that most of them are.
+void read_some_operation::run() noexcept {
+    if (phase != state::queued) return resume();
+    io_record& of = *record;
+    if (!of.reads_directly()) [[unlikely]] // not after close()
+        return attempt_in_turn();
+    if (!receive_some(*this)) [[unlikely]]
+        return attempted(of, false, moved);
+    finish_read(of);
+}
+
+/// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
+/// `before`: what had moved then.
+void operation::attempted(io_record& of, bool over, std::size_t before) noexcept {
+    const bool reads = is_read(kind);
+    if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
+    if (of.closing) [[unlikely]] {
+        error = ECANCELED;
+    } else if (over) {
+        // It has its outcome.
+    } else if (stopped != stop_reason::none) {
+        error = error_number(stopped);
+    } else if (can_go_on(of)) {
+        within_->queue->push(*this); // it moved as much as one turn allows
+        return;
+    } else {
+        phase = state::waiting;
+        of.driver->submit(*this);
+        return;
+    }
+    (reads ? of.reader : of.writer) = nullptr;
+    phase = state::finished;
+    of.home->settle(of);
+    resume();
+}
+
+void receive_operation::run() noexcept {
+    io_record& of = *record;
+    if (phase != state::queued || !of.reads_directly()) [[unlikely]]
+        return operation::run();
+    receive_pool& pool = of.home->pool();
+    const std::uint32_t buffer = pool.claim();
+    if (buffer == receive_pool::none) [[unlikely]]
+        return operation::run();
+    data = pool.memory(buffer);
+    const ssize_t count = sys::recv_once(of.fd, data, receive_pool::buffer_size);
+    if (count <= 0) [[unlikely]] {
+        const ssize_t outcome = count < 0 ? sys::failure() : 0;
+        pool.give_back(buffer);
+        if (outcome == -EINTR) return operation::run();
+        return attempted(of, receive_failed(*this, outcome), moved);
+    }
+    lease = buffer;
+    moved = static_cast<std::size_t>(count);
+    if (moved != receive_pool::buffer_size && !of.reads_to_the_end) of.readable = false;
+    finish_read(of);
+}
+
+void operation::on_stop(stop_reason reason) noexcept {
+    const bool over = phase == state::idle || phase == state::finished;
+    if (over) return;                         // success beats stop; the next operation sees it
+    if (stopped != stop_reason::none) return; // the first reason stays
+    stopped = reason;
+    if (reason == stop_reason::deadline) record->driver->limit_passed();
+    if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,75 @@
+#include "io/receive_pool.hpp"
+
+#include "sys/calls.hpp"
+
+#include <simplenet/core/contract.hpp>
+#include <simplenet/io/received.hpp>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+
+#include <sys/mman.h>
+
+namespace simplenet::inline v0::detail {
+
+void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept {
+    pool.release(buffer, memory);
+}
+
+result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
+    // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
+    const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
+    const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
+    int error = 0;
+    void* const memory = sys::map_memory(count * buffer_size, MAP_NORESERVE, error);
+    if (memory == nullptr) return fail(std::error_code{error, std::system_category()});
+    try {
+        return new receive_pool{static_cast<std::byte*>(memory), static_cast<std::uint32_t>(count),
+                                told};
+    } catch (...) {
+        sys::unmap_memory(memory, count * buffer_size);
+        throw;
+    }
+}
+
+receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* told)
+    : memory_{memory}
+    , listener_{told}
+    , slots_(count) {
+    for (std::uint32_t buffer = count; buffer-- > 0;)
+        give_back(buffer);
+}
+
+receive_pool::~receive_pool() {
+    sys::unmap_memory(memory_, slots_.size() * buffer_size);
+}
+
+void receive_pool::abandon() noexcept {
+    abandoned_ = true;
+    listener_ = nullptr;
+    if (leases_ == 0) delete this;
+}
+
+std::byte* receive_pool::allocate_overflow(std::size_t bytes) noexcept {
+    return static_cast<std::byte*>(::operator new(bytes, std::nothrow));
+}
+
+void receive_pool::free_overflow(const std::byte* memory) noexcept {
+    ::operator delete(const_cast<std::byte*>(memory));
+}
+
+void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexcept {
+    SIMPLENET_DEBUG_EXPECTS(leases_ > 0, "a lease was released twice");
+    --leases_;
+    if (buffer == on_heap) free_overflow(memory);
+    if (abandoned_) {
+        if (leases_ == 0) delete this;
+        return;
+    }
+    if (buffer == on_heap) return;
+    give_back(buffer);
+    if (listener_ != nullptr) listener_->buffer_returned();
+}
+
+} // namespace simplenet::inline v0::detail

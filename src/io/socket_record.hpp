@@ -1,0 +1,146 @@
+#pragma once
+// io_record: what a loop knows about one socket. Layer io, private.
+
+#include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/core/ring.hpp>
+#include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/io_object.hpp>
+#include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace simplenet::inline v0::detail {
+
+class backend_driver;
+class io_queue;
+
+struct paused_tag;  // listeners that wait for a descriptor
+struct touched_tag; // sockets on which something moved in this turn
+
+/// Accepting: what a listener needs and a stream does not.
+struct accept_state final : timer_node {
+    /// io_uring stops accepting when there are so many that nobody asked for.
+    static constexpr int most_ahead = 64;
+
+    explicit accept_state(io_record& of)
+        : record{of} {}
+    void expired() noexcept override; // the pause after EMFILE and its like is over
+
+    io_record& record;
+    ring<int> ahead{most_ahead};      // descriptors accepted before anybody asked
+    int newest = 0;                   // the last one accepted
+    int scarce = 0;                   // numbers from here on say that descriptors are running out
+    std::chrono::nanoseconds pause{}; // the last one; grows while the condition lasts
+    bool pausing = false;
+};
+
+/// The clock of set_idle_timeout().
+struct idle_state final : timer_node, list_hook<touched_tag> {
+    explicit idle_state(io_record& of) noexcept
+        : record{of} {}
+    void expired() noexcept override;
+
+    io_record& record;
+    std::chrono::nanoseconds limit{};
+    timer_wheel::time_point last{}; // something moved, or an operation began to wait
+    int unsent = 0; // bytes that the kernel still had to deliver then, if a write waited
+    /// Something moved in this turn: on the loop's list.
+    [[nodiscard]] bool touched() const noexcept {
+        return static_cast<const list_hook<touched_tag>&>(*this).linked();
+    }
+};
+
+/// How a socket is read.
+enum class reading : std::uint8_t {
+    by_driver, // as the backend does it: io_uring receives ahead, epoll has an error to tell first
+    large,     // as by_driver; but pieces are large, so the next read that waits changes it to
+    directly,  // what is readable is read by recv(2); it is open
+    without_buffers, // the same, until the pool has buffers for the kernel again
+};
+
+/// One socket of a loop.
+///
+/// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
+/// operation, and after the loop's end. Freed when the handle is gone, the descriptor closed and
+/// the kernel has forgotten it.
+///
+/// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
+struct io_record final : list_hook<>, list_hook<paused_tag> {
+    explicit io_record(int descriptor) noexcept
+        : fd{descriptor} {}
+
+    io_queue* home = nullptr;
+    io_queue* open_on = nullptr;      // home, until close(): one comparison says that all is well
+    backend_driver* driver = nullptr; // of home
+    int fd;                           // -1 once closed
+    operation* reader = nullptr;
+    operation* writer = nullptr;
+
+    // What a read would find. `end` is delivered after everything that was received.
+    bool readable = false;  // an attempt is worth its system call, or the queue is not empty
+    bool writable = true;   // the same for a write
+    bool receiving = false; // the backend watches for reads already: no need to submit one
+    // A short read does not mean that nothing is left: epoll spoke of a hang-up, after which there
+    // is no next edge, or io_uring would not; or reads stop short for other reasons.
+    bool reads_to_the_end = false;
+    reading reads = reading::by_driver;
+    bool never_ahead = false;     // what nobody asked for stays in the kernel
+    std::uint32_t watch = 0;      // epoll: its slot while registered
+    bool registered = false;      // with epoll
+    bool held = true;             // a handle exists
+    bool closing = false;         // close() was called
+    bool keep_descriptor = false; // release(): closing ends without close(2)
+    bool finished = false;        // closing is over: the kernel knows nothing of it any more
+    bool listening = false;
+    bool connectionless = false; // of datagrams: nobody is told of its end
+    bool aborts = false;         // close() resets: set_linger(0), or bytes were dropped
+
+    // io_uring.
+    bool armed = false;          // a multishot receive or accept is in the kernel
+    bool disarming = false;      // and a cancel of it
+    bool polls_in_error = false; // a poll has found an error, and not what it was for
+    bool watches_edges = false;  // a multishot poll is in the kernel
+    bool edges_canceled = false; // and a cancel of it
+    int end = 0; // what comes after the received-ahead data: 0 nothing yet, or an error
+    std::uint16_t kernel_references = 0; // entries that name this record or its operations
+    std::uint16_t ahead_buffers = 0;
+    std::uint32_t ahead_first = 0; // buffer numbers, linked through the pool
+    std::uint32_t ahead_last = 0;
+    std::size_t ahead_bytes = 0;
+
+    segment_limit segments; // of send_segmented()
+    std::unique_ptr<accept_state> accepting;
+    std::unique_ptr<idle_state> idle;
+    intrusive_list<closed_operation> closed_waiters;
+
+    [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
+
+    /// As if constructed again, for a record that was finished and is held by nobody.
+    void reset(int descriptor) noexcept;
+
+    /// Out of every list of its loop.
+    void unlink_all() noexcept {
+        static_cast<list_hook<>&>(*this).unlink();
+        static_cast<list_hook<paused_tag>&>(*this).unlink();
+    }
+
+    /// An operation waits, or is queued.
+    [[nodiscard]] bool waits() const noexcept { return reader != nullptr || writer != nullptr; }
+    [[nodiscard]] operation*& slot_of(const operation& op) noexcept {
+        return is_read(op.kind) ? reader : writer;
+    }
+};
+
+/// `error` of an operation that was stopped.
+[[nodiscard]] inline int error_number(stop_reason reason) noexcept {
+    return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
+}
+
+/// `error` of an operation at the end of the stream.
+inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
+
+} // namespace simplenet::inline v0::detail

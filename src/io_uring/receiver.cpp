@@ -1,0 +1,275 @@
+// Receiving ahead: a multishot receive for each stream, over the buffers of the pool. Layer
+// io_uring.
+
+#include "io/attempts.hpp"
+#include "io_uring/backend.hpp"
+
+#include <simplenet/socket/socket_options.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+
+void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
+    try {
+        unread.reserve(unread.size() + record.ahead_bytes);
+    } catch (...) {
+        give_back_ahead(record); // or the next socket that has this record would read it
+        tell_of_loss(record);
+        throw;
+    }
+    while (record.ahead_buffers != 0) {
+        const std::uint32_t buffer = record.ahead_first;
+        const receive_pool::slot& slot = pool_->at(buffer);
+        const std::byte* const memory = pool_->memory(buffer);
+        unread.insert(unread.end(), memory + slot.offset, memory + slot.length);
+        give_back(pop_ahead(record));
+    }
+}
+
+void uring_backend::want_receive(io_record& record) noexcept {
+    if (record.closing || queue_.dying) return;
+    const request kind = record.reader->kind;
+    const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
+                       (kind == request::read_some || kind == request::read_exact);
+    const bool directly = large || (!record.armed && !record.never_ahead && !kernel_has_buffers());
+    if (!directly && record.reads != reading::by_driver) [[unlikely]]
+        stop_reading_directly(record);
+    if (record.armed) {
+        if (directly) disarm(record); // the end of which leads here again
+        return;
+    }
+    if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
+    if (!directly) return arm_receive(record);
+    read_directly(record, large ? reading::directly : reading::without_buffers);
+}
+
+// The buffers of the pool are many and far apart, so a large piece is fetched into the processor's
+// caches twice and pushes everything else out of them: at 1000 connections with 16 KiB each that is
+// a quarter of a round trip. As on epoll the kernel then says when there is something, once for all
+// of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
+// it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
+// be told from plain bytes. So reads go on until there is nothing.
+void uring_backend::read_directly(io_record& record, reading how) noexcept {
+    const bool begins = !record.reads_directly();
+    record.reads = how;
+    record.reads_to_the_end = true;
+    if (!record.watches_edges) return watch_edges(record); // says what is there already
+    // From before, and what it said meanwhile was not for this: an attempt has to tell.
+    if (!begins) return;
+    record.readable = true;
+    notify(record);
+}
+
+void uring_backend::stop_reading_directly(io_record& record) noexcept {
+    record.reads = reading::by_driver;
+    record.receiving = record.armed;
+    if (!record.watches_edges || record.edges_canceled || record.polls_in_error) return;
+    record.edges_canceled = true;
+    submit_record_cancel(record, subject::edges);
+}
+
+bool uring_backend::attempt_directly(operation& op) noexcept {
+    switch (op.kind) {
+    case request::read_some:
+        return receive_some(op);
+    case request::read_exact:
+        return receive_exactly(op);
+    case request::perform_read:
+        return op.perform();
+    default: // a receive
+        break;
+    }
+    if (posted_ == 0 || op.stopped == stop_reason::deadline)
+        return receive_lease(op, *pool_, pool_->claim());
+    // The kernel has buffers for it. If it was stopped, the kernel is not asked: the next read
+    // looks for itself, as what is there has had its edge.
+    op.record->readable = op.stopped != stop_reason::none;
+    return false;
+}
+
+void uring_backend::arm_receive(io_record& record) noexcept {
+    if (record.never_ahead) return submit_receive(*record.reader);
+    io_uring_sqe& entry = next_entry();
+    io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
+    entry.flags |= IOSQE_BUFFER_SELECT;
+    entry.buf_group = receive_group;
+    entry.user_data = tagged(&record, subject::receive);
+    record.armed = record.receiving = true;
+    hold(record);
+}
+
+void uring_backend::disarm(io_record& record) noexcept {
+    if (record.armed && !record.disarming) {
+        record.disarming = true;
+        submit_record_cancel(record, record.listening ? subject::accept : subject::receive);
+    }
+    if (record.watches_edges && (record.closing || queue_.dying) && !record.edges_canceled) {
+        record.edges_canceled = true;
+        submit_record_cancel(record, subject::edges);
+    }
+}
+
+void uring_backend::submit_record_cancel(io_record& record, subject about) noexcept {
+    io_uring_sqe& entry = next_entry();
+    io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
+    entry.user_data = tagged(&record, subject::record_cancel);
+    hold(record);
+}
+
+/// As cancel_completed().
+void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
+    if (outcome < 0 && (record.disarming || record.edges_canceled)) {
+        record.disarming = record.edges_canceled = false;
+        disarm(record);
+    }
+    released(record);
+}
+
+void uring_backend::unusual_receive_completed(io_record& record, uring::completion seen) noexcept {
+    if ((seen.flags & IORING_CQE_F_MORE) == 0)
+        record.armed = record.receiving = record.disarming = false;
+    if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
+        --posted_;
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        if (seen.res > 0 && (!record.closing || record.keep_descriptor)) {
+            push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
+        } else {
+            give_back(buffer);
+            if (seen.res > 0) tell_of_loss(record);
+        }
+    }
+    if (seen.res == 0) {
+        record.end = end_of_stream_error;
+    } else if (seen.res < 0 && seen.res != -ENOBUFS && seen.res != -ECANCELED &&
+               seen.res != -EAGAIN && seen.res != -EINTR) {
+        record.end = -seen.res;
+    }
+    record.readable = record.ahead_buffers != 0 || record.end != 0;
+    if (!record.closing) {
+        if (record.readable) {
+            notify(record);
+        } else if (!record.armed && is_waiting(record.reader)) {
+            if (seen.res == -ENOBUFS) grow();
+            want_receive(record);
+        }
+        if (is_far_ahead(record)) disarm(record);
+    }
+    if ((seen.flags & IORING_CQE_F_MORE) == 0) released(record);
+}
+
+bool uring_backend::attempt_direct(operation& op) noexcept {
+    io_record& record = *op.record;
+    if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
+    if (op.kind == request::receive) return attempt_receive(op);
+    if (op.moved == op.size) return true;
+    // It may stop short of what is there (unix(7), at descriptors), and no entry finds the rest.
+    if (op.kind == request::read_exact && op.stopped == stop_reason::deadline) {
+        record.readable = true; // unless recv(2) says otherwise
+        return receive_exactly(op);
+    }
+    const std::size_t size = op.size - op.moved;
+    const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
+    // An entry would find what is left, if anything is.
+    record.readable = count > 0 && static_cast<std::size_t>(count) == size;
+    if (count == -EAGAIN) return false;
+    if (count > 0) {
+        op.moved += static_cast<std::size_t>(count);
+        return op.moved == op.size || op.kind == request::read_some;
+    }
+    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    return true;
+}
+
+/// A receive(): if the kernel has buffers, it says what is there when it is asked. Before a
+/// deadline ends the receive there is no time for that.
+bool uring_backend::attempt_receive(operation& op) noexcept {
+    op.record->readable = false;
+    if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
+    return receive_lease(op, *pool_, pool_->claim());
+}
+
+/// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
+/// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
+/// end of the loop, which has dropped what was received ahead.
+bool uring_backend::attempt_last(operation& op) noexcept {
+    if (op.record->armed || queue_.dying) return false;
+    return attempt_direct(op);
+}
+
+void uring_backend::drop_ahead(io_record& record) noexcept {
+    if (record.listening) return drop_connections(record);
+    if (record.keep_descriptor || record.ahead_buffers == 0) return; // release() takes it along
+    give_back_ahead(record);
+    tell_of_loss(record);
+}
+
+void uring_backend::tell_of_loss(io_record& record) noexcept {
+    if (record.connectionless) return;
+    if (record.closing) {
+        static_cast<void>(sys::disconnect(record.fd));
+    } else { // a loop that ends: close(2) resets, whoever calls it
+        record.aborts = true;
+        static_cast<void>(options::set_linger(record.fd, std::chrono::seconds{0}));
+    }
+}
+
+void uring_backend::give_back_ahead(io_record& record) noexcept {
+    while (record.ahead_buffers != 0)
+        give_back(pop_ahead(record));
+}
+
+bool uring_backend::at_end(operation& op) noexcept {
+    io_record& record = *op.record;
+    // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
+    // they are still in the socket.
+    const bool in_the_socket = record.readable && !record.listening;
+    record.readable = false;
+    if (record.end == 0) {
+        return (in_the_socket || op.stopped == stop_reason::deadline) && attempt_last(op);
+    }
+    op.error = record.end;
+    if (record.end == end_of_stream_error) {
+        record.readable = true; // and stays the end
+    } else {
+        record.end = 0; // an error is reported once, as recv(2) and accept(2) do
+    }
+    return true;
+}
+
+bool uring_backend::take_bytes(operation& op) noexcept {
+    io_record& record = *op.record;
+    while (record.ahead_buffers != 0 && op.moved < op.size) {
+        const std::uint32_t buffer = record.ahead_first;
+        receive_pool::slot& slot = pool_->at(buffer);
+        const std::size_t count =
+            std::min<std::size_t>(op.size - op.moved, slot.length - slot.offset);
+        std::memcpy(op.data + op.moved, pool_->memory(buffer) + slot.offset, count);
+        op.moved += count;
+        if (count >= large_piece) note_large(record);
+        if (slot.offset + count == slot.length) {
+            give_back(pop_ahead(record));
+        } else {
+            slot.offset += static_cast<std::uint32_t>(count);
+            record.ahead_bytes -= count;
+        }
+    }
+    if (op.moved == op.size || (op.moved != 0 && op.kind == request::read_some)) {
+        record.readable = record.ahead_buffers != 0 || record.end != 0;
+        return true;
+    }
+    return at_end(op);
+}
+
+void uring_backend::post_buffers(std::uint32_t count) noexcept {
+    for (; count != 0; --count) {
+        const std::uint32_t buffer = pool_->claim();
+        if (buffer == receive_pool::none) return;
+        give_back(buffer);
+    }
+}
+
+} // namespace simplenet::inline v0::detail

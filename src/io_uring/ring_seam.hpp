@@ -1,0 +1,54 @@
+#pragma once
+// The seam of the ring: what sys/seam.hpp says of entries, completions and buffers, done as the
+// kernel would. Layer io_uring, private; only with SIMPLENET_SEAMS.
+
+#include "sys/seam.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include <liburing.h>
+
+namespace simplenet::inline v0::detail::uring {
+
+struct completion;
+class ring;
+
+/// Part of a ring. What it allocates is the test's, not the library's.
+class ring_seam {
+public:
+    explicit ring_seam(ring& of) noexcept
+        : ring_{of} {}
+
+    /// Shows the entries that leave with the next enter.
+    void show_entries() noexcept;
+    /// The next completion that is to be delivered.
+    [[nodiscard]] bool next(completion& seen) noexcept;
+    /// Completions are kept here: no time to sleep.
+    [[nodiscard]] bool holds() const noexcept { return !held_.empty() || !waiting_.empty(); }
+
+private:
+    /// Of an entry that was not submitted: a no-op went in its place.
+    struct replaced {
+        std::uint64_t about;
+        int outcome;
+    };
+    struct held {
+        std::uint64_t about;
+        int res;
+        unsigned flags;
+        unsigned passes; // to go
+        bool shown;      // an interceptor has seen it
+    };
+
+    [[nodiscard]] bool take(held& next) noexcept;
+    void end_multishot(held& last, int error) noexcept;
+    void end_pass() noexcept;
+
+    ring& ring_;
+    std::vector<replaced> replaced_; // by number, for the user_data of the no-ops
+    std::vector<held> held_;         // by an interceptor
+    std::vector<held> waiting_;      // reaped by us, or held long enough: come next
+};
+
+} // namespace simplenet::inline v0::detail::uring

@@ -1,0 +1,402 @@
+#include "loop/loop.hpp"
+
+#include "sys/calls.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+
+namespace {
+
+constexpr std::chrono::nanoseconds no_wait{0};
+constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the timer wheel
+constexpr std::chrono::milliseconds noticed_absence{10};
+constexpr std::uint8_t most_turns_to_catch_up = 64; // a flood must not hold up the timers for ever
+
+/// For a loop around memory that others write: less power, and more room for the other thread of
+/// the core.
+void relax_processor() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+} // namespace
+
+// --- running -------------------------------------------------------------------------------------
+
+/// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
+/// timers are late by that. A limit around several operations would refuse the next one of them,
+/// whatever has come meanwhile: so that is looked at first, and those it is for run, until nothing
+/// more is there.
+bool loop::was_away(clock::time_point present) const noexcept {
+    return time_ == nullptr && timers.soonest() < present - noticed_absence;
+}
+
+inline loop::tended loop::tend_timers(nanoseconds limit) noexcept {
+    const auto present = time_ == nullptr ? sys::monotonic_now() : time_->now();
+    if (!touched_.empty()) [[unlikely]] {
+        settle_touched(present);
+        timers.settle(present);
+        return tend_due_timers(limit, present);
+    }
+    timers.settle(present);
+    if (timers.soonest() <= present) [[unlikely]]
+        return tend_due_timers(limit, present);
+    note_clock(present);
+    return {.wait = until_soonest(limit, present)};
+}
+
+inline loop::nanoseconds loop::until_soonest(nanoseconds limit,
+                                             clock::time_point present) const noexcept {
+    const nanoseconds left = std::min(limit, nanoseconds{timers.soonest() - present});
+    if (left > shortest_sleep) [[likely]] {
+        return left;
+    }
+    // Falling asleep and waking up takes longer, and the kernel's timers are late by 50 us
+    // (PR_SET_TIMERSLACK in prctl(2)). Virtual time would not move by itself.
+    return time_ == nullptr ? no_wait : std::max(left, no_wait);
+}
+
+loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present) noexcept {
+    if (forked_) complain_of_fork();
+    const std::int64_t before = std::exchange(clock_ns, present.time_since_epoch().count());
+    if (clock_ns - before > nanoseconds{noticed_absence}.count()) {
+        if (catching_up_ != 0) {
+            catching_up_ /= 4; // turns that are always so long are load, and no pause
+        } else if (was_away(present)) {
+            catching_up_ = most_turns_to_catch_up;
+        }
+    }
+    std::size_t done = 0;
+    if (catching_up_ != 0) {
+        done = driver_->poll(no_wait);
+        --catching_up_;
+        if (done != 0 && catching_up_ != 0) return {.wait = no_wait, .done = done};
+        catching_up_ = 0;
+    }
+    done += timers.fire(present);
+    if (touched_.empty()) timers.calm_down();
+    if (has_ready()) return {.wait = no_wait, .done = done};
+    if (timers.soonest() == clock::time_point::max()) return {.wait = limit, .done = done};
+    return {.wait = until_soonest(limit, present), .done = done};
+}
+
+/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
+/// resumptions cost less than the system call.
+void loop::run_on() noexcept {
+    if (busy_turns_ != busy_turns_polled) {
+        ++busy_turns_;
+        return;
+    }
+    std::size_t count = std::exchange(unpolled_, 0);
+    while (has_ready() && !stop_requested_.load(std::memory_order_relaxed) &&
+           count < resumptions_per_poll) {
+        if (!inbox_.empty()) count += take_posted();
+        count += run_first();
+    }
+}
+
+// Straight-line for the turn of a busy server without timers; inline in run(), which is where
+// servers are.
+[[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit, bool& out_of_work) {
+    pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    std::size_t count = inbox_.empty() ? 0 : take_posted();
+    count += run_ready();
+    if (has_ready()) [[unlikely]] {
+        if (limit != no_wait) run_on();
+        if (has_ready()) limit = no_wait;
+    }
+
+    // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
+    // poll and what they stop is attempted after it: data that is there beats a deadline.
+    nanoseconds wait = limit;
+    if (!timers.quiet()) {
+        const tended timed = tend_timers(limit);
+        wait = timed.wait;
+        count += timed.done;
+    }
+    if (!has_work()) [[unlikely]] {
+        out_of_work = true;
+        const std::size_t last = driver_->poll(no_wait);
+        completions_ += last;
+        return count + last;
+    }
+
+    std::size_t events = 0;
+    if (wait == no_wait) {
+        events = driver_->poll(no_wait);
+    } else {
+        busy_turns_ = 0;
+        if (sleeps_plainly_) [[likely]] {
+            events = sleep(wait);
+        } else {
+            events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
+        }
+        if (events == 0) [[unlikely]] {
+            const std::size_t fired = fire_after_wait();
+            count += fired;
+            if (fired != 0) events = driver_->catch_up();
+        }
+    }
+    completions_ += events;
+    return count + events;
+}
+
+/// A wait that ended for a timer: no need for another poll before it fires.
+std::size_t loop::fire_after_wait() noexcept {
+    return timers.quiet() ? 0 : timers.fire(note_clock(now()));
+}
+
+std::size_t loop::turn(nanoseconds limit) {
+    bool out_of_work = false;
+    return make_turn(limit, out_of_work);
+}
+
+inline std::size_t loop::sleep(nanoseconds limit) noexcept {
+    // stop() publishes its wish before it looks whether we are parked: ask after parking.
+    if (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)) [[unlikely]]
+        limit = nanoseconds{0};
+    const std::size_t events = driver_->poll(limit);
+    inbox_.unpark();
+    return events;
+}
+
+/// Looks again and again for as long as loop_options::busy_poll says before it sleeps, if at least
+/// half of the last eight waits were short: not longer than that, or than twice that where it slept
+/// at once, since waking up is a part of it.
+// The loop is not parked meanwhile, so that a post makes no system call.
+std::size_t loop::wait_busily(nanoseconds limit) noexcept {
+    const auto start = clock::now();
+    nanoseconds passed = no_wait;
+    std::size_t events = 0;
+    const bool spins = std::popcount(short_waits_) >= 4;
+    if (spins) {
+        const nanoseconds most = std::min(options_.busy_poll, limit);
+        pulse.active.store(false, std::memory_order_relaxed); // or the watchdog took it for a stall
+        do {
+            events = driver_->poll(no_wait);
+            if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
+                break;
+            }
+            relax_processor();
+            passed = clock::now() - start;
+        } while (passed < most);
+        pulse.active.store(true, std::memory_order_relaxed);
+    }
+    if (events == 0) {
+        events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
+        passed = clock::now() - start;
+    }
+    const bool short_wait = (spins ? passed : passed / 2) <= options_.busy_poll;
+    short_waits_ = static_cast<std::uint8_t>(short_waits_ << 1U | short_wait);
+    return events;
+}
+
+std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
+    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    const std::size_t events = sleeps ? wait_in_virtual_time(limit) : driver_->poll(no_wait);
+    inbox_.unpark();
+    return events;
+}
+
+/// The wait of a turn in which nothing is ready.
+std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
+    // A slot of the wheel's last level begins further away: what is in it was never meant to come.
+    constexpr nanoseconds never{std::int64_t{1} << 61};
+    const auto next = timers.next();
+    if (time_->moved_by_poll_) {
+        const auto left = next ? std::max<nanoseconds>(*next - now(), no_wait) : forever;
+        return driver_->poll(std::min(limit, left));
+    }
+    if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
+
+    if (waits_for_io()) {
+        const auto start = clock::now();
+        const auto left = std::max<nanoseconds>(*next - now(), no_wait);
+        const std::size_t events = driver_->poll(std::min(limit, left));
+        time_->now_ += clock::now() - start;
+        return events;
+    }
+    const std::size_t events = driver_->poll(no_wait);
+    if (events == 0 && inbox_.empty()) time_->now_ = std::max(now(), *next);
+    return events;
+}
+
+std::size_t loop::take_posted() noexcept {
+    std::size_t count = 0;
+    for (posted* item = inbox_.take(); item != nullptr; ++count) {
+        here = &top;
+        inbox::pop(item).run();
+    }
+    return count;
+}
+
+bool loop::has_work() const noexcept {
+    return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0;
+}
+
+bool loop::consume_stop() noexcept {
+    return stop_requested_.load(std::memory_order_relaxed) &&
+           stop_requested_.exchange(false, std::memory_order_acquire);
+}
+
+void loop::complain_of_fork() noexcept {
+    SIMPLENET_EXPECTS(false,
+                      "an event loop that was made before the fork() is the parent's: in the "
+                      "child exec, _exit, or make another one outside of it");
+    std::abort();
+}
+
+void loop::claim_thread() noexcept {
+    if (is_inherited()) complain_of_fork();
+    if (thread_ == std::thread::id{}) thread_ = std::this_thread::get_id();
+    SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
+                      "an event loop is run, and destroyed, by one thread");
+}
+
+void loop::run() {
+    claim_thread();
+    const active here_now{*this};
+    if (embedded_) inbox_.unpark();
+    note_clock(now());
+    bool goes_on = !consume_stop() && has_work();
+    while (goes_on) {
+        bool out_of_work = false;
+        make_turn(forever, out_of_work);
+        goes_on = !consume_stop();
+        // Asked after a turn that had found no work, and not after each.
+        if (out_of_work) [[unlikely]]
+            goes_on = goes_on && has_work();
+    }
+    if (embedded_) announce_work();
+}
+
+bool loop::run_for(nanoseconds limit) {
+    claim_thread();
+    const active here_now{*this};
+    if (embedded_) inbox_.unpark();
+    note_clock(now());
+    const auto start = clock::now();
+    bool in_time = true;
+    while (!consume_stop() && has_work()) {
+        // Not less than zero: the smallest limit of all would overflow.
+        const nanoseconds left = std::max(limit, no_wait) - (clock::now() - start);
+        in_time = left > no_wait;
+        if (!in_time) break;
+        turn(left);
+    }
+    if (embedded_) announce_work();
+    return in_time;
+}
+
+std::size_t loop::poll() {
+    claim_thread();
+    const active here_now{*this};
+    if (embedded_) inbox_.unpark();
+    const std::size_t count = turn(no_wait);
+    if (embedded_) announce_work();
+    return count;
+}
+
+run_queue& loop::spawning_queue() noexcept {
+    debug_check_thread();
+    if (embedded_ && run_queue::current() != this) driver_->announce();
+    return *this;
+}
+
+// Whoever watches the descriptor is to come again for what is ready, and for every post.
+void loop::announce_work() noexcept {
+    if (has_ready() || !inbox_.park()) driver_->announce();
+}
+
+void loop::stop() noexcept {
+    const caller inside{callers_};
+    stop_requested_.store(true, std::memory_order_seq_cst);
+    if (inbox_.claim_wake_up()) waker_->wake();
+}
+
+int loop::native_handle() noexcept {
+    debug_check_thread();
+    if (!embedded_) {
+        embedded_ = true;
+        const int handle = driver_->native_handle();
+        if (run_queue::current() != this) announce_work();
+        return handle;
+    }
+    return driver_->native_handle();
+}
+
+std::optional<loop::clock::time_point> loop::next_timer() const {
+    debug_check_thread();
+    return timers.next();
+}
+
+loop_metrics loop::metrics() const {
+    debug_check_thread();
+    loop_metrics now;
+    now.turns = pulse.turns.load(std::memory_order_relaxed);
+    now.stalls = pulse.stalls.load(std::memory_order_relaxed);
+    now.completions = completions_;
+    now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
+    now.live_tasks = live_chains();
+    now.live_frames = simplenet::detail::live_frames();
+    now.timers = timers.size();
+    count(now);
+    return now;
+}
+
+void loop::describe(std::string& text) {
+    const loop_metrics state = metrics();
+    timers.settle_all(note_clock(now())); // so that each knows its deadline
+    text += to_string(driver_->kind());
+    text += " loop: ";
+    text += std::to_string(state.live_tasks) + " tasks, ";
+    text += std::to_string(state.live_operations) + " operations, ";
+    text += std::to_string(state.timers) + " timers\n";
+    describe_tasks(text);
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void loop::tear_down() noexcept {
+    if (!driver_) return;
+    claim_thread();
+    {
+        const active here_now{*this};
+        begin_teardown();
+        // What the kernel does by itself, such as receiving ahead, would never end.
+        retire_records();
+        // Until all have ended, or what is left will never be resumed again.
+        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
+            turn(driver_->busy() && !has_ready() ? forever : no_wait);
+        }
+        while (has_ready())
+            run_ready();
+        drain_kernel();
+        // Operations leave their sockets before frames die: a stream that is destroyed with its
+        // frame must not complete an operation of a frame that is half destroyed.
+        abandon_operations();
+        destroy_chains();
+        // What is dropped may, in its destructor, post and spawn again.
+        while (posted* list = inbox_.take()) {
+            while (list != nullptr)
+                inbox::pop(list).drop();
+            destroy_chains();
+        }
+        drain_kernel();
+        orphan_records();
+    }
+    // What made this loop end may have been a stop() or post() that has not returned yet.
+    while (callers_.load(std::memory_order_acquire) != 0)
+        std::this_thread::yield();
+    driver_.reset();
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,136 @@
+#pragma once
+// loop: the event loop behind event_loop, written once for both backends. Layer loop, private.
+
+#include "io/io_queue.hpp"
+
+#include <simplenet/io/loop_options.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace simplenet::inline v0 {
+inline namespace runtime {
+class event_loop;
+} // namespace runtime
+} // namespace simplenet::inline v0
+
+namespace simplenet::inline v0::detail {
+
+/// What a loop shows of itself to other threads: relaxed stores on its own path, and nothing that
+/// waits.
+struct loop_pulse {
+    std::atomic<std::uint64_t> turns = 0;
+    std::atomic<bool> active = false; // inside of run() and its like, and not waiting
+    std::atomic<std::uint64_t> stalls = 0;
+};
+
+class loop : public io_queue {
+public:
+    using clock = std::chrono::steady_clock;
+    using nanoseconds = std::chrono::nanoseconds;
+
+    explicit loop(const loop_options& options) noexcept
+        : io_queue{options.clock}
+        , options_{options} {
+        on_unhandled = options.on_unhandled;
+        note_clock(now());
+    }
+    ~loop() { tear_down(); }
+
+    using io_queue::use;
+
+    // --- event_loop ---
+
+    /// Stops every task and runs on until they have ended; what is left is only to be freed. The
+    /// owner is whole meanwhile, as tasks may use it.
+    void tear_down() noexcept;
+
+    void run();
+    bool run_for(nanoseconds limit);
+    std::size_t poll();
+    void stop() noexcept; // any thread
+    [[nodiscard]] int native_handle() noexcept;
+    [[nodiscard]] std::optional<clock::time_point> next_timer() const;
+    [[nodiscard]] loop_metrics metrics() const;
+    /// Appends what dump_tasks() prints.
+    void describe(std::string& text);
+    [[nodiscard]] const loop_options& options() const noexcept { return options_; }
+
+    event_loop* facade = nullptr; // the owner, while it runs
+    loop_pulse pulse;
+    /// For a spawn on this thread.
+    [[nodiscard]] run_queue& spawning_queue() noexcept;
+
+private:
+    std::size_t make_turn(nanoseconds limit, bool& out_of_work);
+    std::size_t turn(nanoseconds limit);
+    [[gnu::noinline]] void run_on() noexcept;
+    struct tended {
+        nanoseconds wait;     // how long the loop may wait
+        std::size_t done = 0; // timers that fired, or events
+    };
+    /// Fires what is due.
+    [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
+    [[nodiscard, gnu::noinline]] tended tend_due_timers(nanoseconds limit,
+                                                        clock::time_point present) noexcept;
+    [[nodiscard]] nanoseconds until_soonest(nanoseconds limit,
+                                            clock::time_point present) const noexcept;
+    [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
+    std::size_t sleep(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t fire_after_wait() noexcept;
+    [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
+    clock::time_point note_clock(clock::time_point now) noexcept {
+        clock_ns = now.time_since_epoch().count();
+        return now;
+    }
+    std::size_t wait_in_virtual_time(nanoseconds limit);
+    std::size_t take_posted() noexcept;
+    [[nodiscard]] bool has_work() const noexcept;
+    [[nodiscard]] bool consume_stop() noexcept;
+    void announce_work() noexcept;
+    void claim_thread() noexcept;
+    [[noreturn]] static void complain_of_fork() noexcept;
+
+    /// The loop turns, or should.
+    class active {
+    public:
+        explicit active(loop& of) noexcept
+            : of_{of}
+            , queue_{of} {
+            of_.pulse.active.store(true, std::memory_order_relaxed);
+        }
+        active(const active&) = delete;
+        active& operator=(const active&) = delete;
+        ~active() { of_.pulse.active.store(false, std::memory_order_relaxed); }
+
+    private:
+        loop& of_;
+        activation queue_;
+    };
+
+    loop_options options_;
+    std::atomic<bool> stop_requested_ = false;
+    std::thread::id thread_;       // of the first run
+    std::uint8_t catching_up_ = 0; // turns in which timers may still wait for what came in a pause
+    bool embedded_ = false;        // native_handle() was asked for
+
+    static constexpr std::size_t busy_turns_polled = 64;
+
+    std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
+    // Neither busy_poll nor virtual time.
+    const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
+    std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
+    std::uint64_t completions_ = 0;
+};
+
+/// The loop of this thread. @pre there is one.
+[[nodiscard]] inline loop& current_loop() noexcept {
+    return static_cast<loop&>(run_queue::require_current());
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,139 @@
+#include "net/connect_attempt.hpp"
+
+#include "io/socket_record.hpp"
+#include "ip/native.hpp"
+#include "socket/setup.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/coro/refusal.hpp>
+#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+namespace {
+
+/// A TCP socket on its way to be a tcp_stream.
+class connecting_object final : public io_object {
+public:
+    explicit connecting_object(unique_fd socket)
+        : io_object{std::move(socket)} {}
+
+    using io_object::give_away;
+
+    class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
+    public:
+        connect_operation(io_record* of, native_address& to) noexcept
+            : awaitable_operation{of, request::connect} {
+            data = reinterpret_cast<std::byte*>(to.data());
+            size = to.size;
+        }
+        result<> await_resume() const noexcept {
+            if (error != 0) return fail(code());
+            return {};
+        }
+    };
+
+    /// @pre `to` outlives the await.
+    [[nodiscard]] connect_operation connect(native_address& to) noexcept { return {record(), to}; }
+};
+
+result<unique_fd> open_for(const endpoint& to, const connect_options& options) {
+    auto socket = open_tcp(to, sys::mode::nonblocking);
+    if (!socket) return socket;
+    if (options.from) {
+        native_address from = to_native(*options.from);
+        if (const int outcome = sys::bind(socket->get(), from.data(), from.size); outcome < 0) {
+            return fail(sys::error_from(outcome));
+        }
+    }
+    if (options.no_delay) {
+        if (auto set = options::set_no_delay(socket->get(), true); !set) return fail(set);
+    }
+    return socket;
+}
+
+task<result<tcp_stream>> connect_once(endpoint to, connect_options options) {
+    auto socket = open_for(to, options);
+    if (!socket) co_return fail(socket);
+    connecting_object connecting{*std::move(socket)};
+    native_address address = to_native(to);
+    if (auto connected = co_await connecting.connect(address); !connected)
+        co_return fail(connected);
+    co_return tcp_stream{connecting.give_away()};
+}
+
+task<result<tcp_stream>> limit(task<result<tcp_stream>> connecting, std::chrono::nanoseconds time) {
+    co_return co_await with_timeout(std::move(connecting), time);
+}
+
+} // namespace
+
+attempt_entry::attempt_entry(connect_report* report, const endpoint& to, const call_time& since)
+    : report_{report}
+    , since_{since} {
+    if (report_ == nullptr) return;
+    index_ = report_->attempts.size();
+    report_->attempts.push_back(
+        {to, make_error_code(std::errc::operation_canceled), since_.elapsed(), {}});
+}
+
+attempt_entry::~attempt_entry() {
+    if (report_ != nullptr) report_->attempts[index_].ended = since_.elapsed();
+}
+
+void attempt_entry::note(std::error_code error) noexcept {
+    if (report_ != nullptr) report_->attempts[index_].error = error;
+}
+
+task<result<tcp_stream>> attempt_connect(endpoint to, connect_options options, call_time since) {
+    attempt_entry entry{options.report, to, since};
+    auto stream = co_await connect_once(to, options);
+    entry.note(stream ? std::error_code{} : stream.error());
+    co_return stream;
+}
+
+task<result<tcp_stream>> connect_and_report(endpoint to, connect_options options) {
+    *options.report = {};
+    co_return co_await attempt_connect(to, options, call_time{});
+}
+
+task<result<tcp_stream>> limited_by(connect_options options, task<result<tcp_stream>> connecting) {
+    if (!options.timeout) return connecting;
+    return limit(std::move(connecting), *options.timeout);
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
+    auto connecting = options.report == nullptr ? detail::connect_once(to, options)
+                                                : detail::connect_and_report(to, options);
+    return detail::limited_by(options, std::move(connecting));
+}
+
+task<result<local_stream>> async_connect(local_endpoint to) {
+    using namespace std::chrono_literals;
+    if (auto refused = co_await detail::refusal{}; !refused) co_return fail(refused);
+    std::chrono::milliseconds pause = 1ms;
+    for (;;) {
+        auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);
+        if (socket) {
+            co_return local_stream{
+                nonblocking::local_stream{detail::known_socket{*std::move(socket)}}};
+        }
+        if (socket.error() != std::errc::operation_would_block) co_return fail(socket);
+        if (auto slept = co_await async_sleep(pause); !slept) co_return fail(slept);
+        pause = std::min(2 * pause, 50ms);
+    }
+}
+
+} // namespace runtime
+} // namespace simplenet::inline v0

@@ -1,0 +1,79 @@
+#pragma once
+// connect_plan: which address of a name to try next, and when. Layer net, private.
+// The decisions of RFC 8305 and nothing else: no socket, no clock, no coroutine.
+
+#include <simplenet/ip/address_family.hpp>
+#include <simplenet/ip/ip_address.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+
+namespace simplenet::inline v0::detail {
+
+/// Told what happens, says what to do. Loop thread only.
+class connect_plan {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+    using nanoseconds = std::chrono::nanoseconds;
+
+    /// RFC 8305, section 5 and section 8: no shorter, or a name with many addresses floods the
+    /// network; no longer, or nobody waits for it.
+    static constexpr std::chrono::milliseconds shortest_attempt_delay{10};
+    static constexpr std::chrono::seconds longest_attempt_delay{2};
+    /// Attempts for one connection: a name server can make up thousands of addresses, and each that
+    /// does not answer holds a descriptor until the kernel gives up.
+    static constexpr std::size_t most_attempts = 32;
+
+    struct delays {
+        nanoseconds attempt;    // cut to the limits above
+        nanoseconds resolution; // for IPv6's answer after IPv4's; cut to 0 ... 2 s
+    };
+    explicit connect_plan(delays delays);
+
+    /// A lookup of this family is under way.
+    void ask(address_family family) noexcept { of(family).asked = true; }
+    /// It is over, with these addresses, best first; none if it failed.
+    void answered(address_family family, std::span<const ip_address> addresses, time_point now);
+    /// An attempt that next() wanted has failed.
+    void failed() noexcept;
+
+    struct step {
+        enum class kind {
+            attempt, // `address`, and ask again
+            wait,    // for news, until `until` at the latest
+            give_up  // there is nothing left to try and nothing to wait for
+        };
+        kind what;
+        ip_address address;
+        std::optional<time_point> until = std::nullopt;
+    };
+    [[nodiscard]] step next(time_point now);
+
+private:
+    struct side {
+        bool asked = false; // and not answered yet
+        std::optional<time_point> answered;
+        std::deque<ip_address> left;
+    };
+
+    [[nodiscard]] side& of(address_family family) noexcept {
+        return sides_[family == address_family::v4];
+    }
+    /// When the next attempt may start; none: at once.
+    [[nodiscard]] std::optional<time_point> not_before() noexcept;
+    [[nodiscard]] side& next_side() noexcept;
+
+    delays delays_;
+    std::array<side, 2> sides_; // IPv6, IPv4
+    std::size_t started_ = 0;
+    std::size_t running_ = 0;
+    bool hurry_ = false; // an attempt has failed since the last one was started
+    bool last_was_v4_ = false;
+    time_point last_start_{};
+};
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,177 @@
+// The sockets of the runtime, as far as they are more than their bases. Layer net.
+
+#include "io/io_queue.hpp"
+#include "io/receive_pool.hpp"
+#include "socket/setup.hpp"
+
+#include <simplenet/coro/scoped.hpp>
+#include <simplenet/net/local_datagram.hpp>
+#include <simplenet/net/local_listener.hpp>
+#include <simplenet/net/tcp_listener.hpp>
+#include <simplenet/net/udp_socket.hpp>
+#include <simplenet/socket/stream_socket.hpp>
+
+#include <utility>
+
+namespace simplenet::inline v0 {
+namespace detail {
+
+receive_pool& lend(run_queue& queue) noexcept {
+    receive_pool& pool = io_queue::of(queue).pool();
+    pool.lend();
+    return pool;
+}
+
+result<> shutdown_write(const io_object& socket) noexcept {
+    return streams::shutdown_write(socket.native_handle());
+}
+
+unique_fd accept_base::take() noexcept {
+    if (error != 0 || moved == 0) return {};
+    moved = 0;
+    return unique_fd{static_cast<int>(lease)};
+}
+
+listening_object::listening_object(unique_fd socket)
+    : io_object{std::move(socket)} {
+    record()->listening = true;
+    record()->accepting = std::make_unique<accept_state>(*record());
+    record()->readable = true; // somebody may wait already
+}
+
+task<result<released_socket>> release_socket(io_object socket) {
+    io_record* const record = socket.record();
+    if (record == nullptr || record->closing || record->fd < 0) {
+        co_return fail(std::errc::bad_file_descriptor);
+    }
+    SIMPLENET_EXPECTS(record->reader == nullptr && record->writer == nullptr,
+                      "a socket was released with an operation in flight");
+    std::vector<std::byte> unread;
+    int error = 0;
+    if (record->home != nullptr) {
+        record->keep_descriptor = true;
+        record->home->close(*record);
+        const auto closed = co_await shield(closed_operation{record});
+        if (!closed) {
+            // Not even a shield holds against the end of the loop. What the kernel still receives
+            // would be lost: it is closed, which resets the connection then.
+            record->keep_descriptor = false;
+            record->home->driver().retire(*record);
+            co_return fail(closed);
+        }
+        record->home->driver().take_ahead(*record, unread);
+        // The end of the stream the kernel tells again.
+        if (record->end > 0) error = record->end;
+    }
+    co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
+}
+
+} // namespace detail
+
+inline namespace runtime {
+
+namespace {
+
+/// `Socket` around a descriptor that is of its kind.
+template <class Released, class Socket, class Stream>
+task<result<Released>> released_as(Stream stream) {
+    auto left = co_await detail::release_socket(std::move(stream));
+    if (!left) co_return fail(left);
+    Released all{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
+    // What can be received ahead of, as local streams are not.
+    if constexpr (requires { all.socket.expect_read_error(0); }) {
+        all.socket.expect_read_error(left->read_error);
+    }
+    co_return std::move(all);
+}
+
+/// The same for sockets that nothing is received ahead for.
+template <class Socket, class Awaited>
+task<result<Socket>> plain_released(Awaited socket) {
+    auto left = co_await detail::release_socket(std::move(socket));
+    if (!left) co_return fail(left);
+    co_return Socket{detail::known_socket{std::move(left->fd)}};
+}
+
+/// `Awaited` around a socket of the layer below.
+template <class Awaited, class Socket>
+result<Awaited> awaited(result<Socket>&& made) {
+    if (!made) return fail(made);
+    return Awaited{*std::move(made)};
+}
+
+} // namespace
+
+task<result<tcp_stream::released>> tcp_stream::release() && {
+    return released_as<released, nonblocking::tcp_stream>(std::move(*this));
+}
+
+task<result<local_stream::released>> local_stream::release() && {
+    return released_as<released, nonblocking::local_stream>(std::move(*this));
+}
+
+task<result<nonblocking::udp_socket>> udp_socket::release() && {
+    return plain_released<nonblocking::udp_socket>(std::move(*this));
+}
+
+task<result<nonblocking::local_datagram>> local_datagram::release() && {
+    return plain_released<nonblocking::local_datagram>(std::move(*this));
+}
+
+result<std::pair<local_stream, local_stream>> local_stream::pair() {
+    auto made = nonblocking::local_stream::pair();
+    if (!made) return fail(made);
+    return std::pair{local_stream{std::move(made->first)}, local_stream{std::move(made->second)}};
+}
+
+result<tcp_listener> tcp_listener::bind(const endpoint& at, const listen_options& options) {
+    auto made = nonblocking::tcp_listener::bind(at, options);
+    if (!made) return fail(made);
+    return tcp_listener{*std::move(made)};
+}
+
+result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
+                                            const local_listen_options& options) {
+    auto made = nonblocking::local_listener::bind(at, options);
+    if (!made) return fail(made);
+    return local_listener{*std::move(made)};
+}
+
+result<udp_socket> udp_socket::bind(const endpoint& at, const udp_options& options) {
+    return awaited<udp_socket>(nonblocking::udp_socket::bind(at, options));
+}
+result<udp_socket> udp_socket::connect(const endpoint& peer) {
+    return awaited<udp_socket>(nonblocking::udp_socket::connect(peer));
+}
+result<udp_socket> udp_socket::open_v4() {
+    return awaited<udp_socket>(nonblocking::udp_socket::open_v4());
+}
+result<udp_socket> udp_socket::open_v6() {
+    return awaited<udp_socket>(nonblocking::udp_socket::open_v6());
+}
+result<udp_socket> udp_socket::adopt(unique_fd fd) {
+    return awaited<udp_socket>(nonblocking::udp_socket::adopt(std::move(fd)));
+}
+
+result<local_datagram> local_datagram::bind(const simplenet::local_endpoint& at,
+                                            const local_bind_options& options) {
+    return awaited<local_datagram>(nonblocking::local_datagram::bind(at, options));
+}
+result<local_datagram> local_datagram::connect(const simplenet::local_endpoint& peer) {
+    return awaited<local_datagram>(nonblocking::local_datagram::connect(peer));
+}
+result<local_datagram> local_datagram::open() {
+    return awaited<local_datagram>(nonblocking::local_datagram::open());
+}
+result<local_datagram> local_datagram::adopt(unique_fd fd) {
+    return awaited<local_datagram>(nonblocking::local_datagram::adopt(std::move(fd)));
+}
+result<std::pair<local_datagram, local_datagram>> local_datagram::pair() {
+    auto made = nonblocking::local_datagram::pair();
+    if (!made) return fail(made);
+    return std::pair{local_datagram{std::move(made->first)},
+                     local_datagram{std::move(made->second)}};
+}
+
+} // namespace runtime
+} // namespace simplenet::inline v0

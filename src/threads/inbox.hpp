@@ -1,0 +1,91 @@
+#pragma once
+// inbox: how other threads reach a loop. Layer threads, private.
+// One atomic exchange a turn drains it; only the first post to a sleeping loop makes a system call.
+
+#include <simplenet/threads/detail/posted.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace simplenet::inline v0::detail {
+
+/// A list that any thread adds to and one thread empties. Owned by its loop.
+class inbox {
+public:
+    inbox() noexcept = default;
+    inbox(const inbox&) = delete;
+    inbox& operator=(const inbox&) = delete;
+
+    /// Any thread. True if the loop sleeps and this caller is the one to wake it.
+    [[nodiscard]] bool push(posted& item) noexcept {
+        posted* head = newest_.load(std::memory_order_relaxed);
+        do {
+            item.next_ = head;
+        } while (!newest_.compare_exchange_weak(head, &item, std::memory_order_seq_cst,
+                                                std::memory_order_relaxed));
+        return claim_wake_up();
+    }
+
+    /// Any thread. True if the loop sleeps and nobody has woken it yet.
+    // Sequentially consistent, as is everything in park(): either the loop sees what was published
+    // before this call, or we see that it is parked. (No fences: ThreadSanitizer knows none.)
+    [[nodiscard]] bool claim_wake_up() noexcept {
+        auto expected = state::parked;
+        return state_.load(std::memory_order_seq_cst) == state::parked &&
+               state_.compare_exchange_strong(expected, state::notified, std::memory_order_seq_cst);
+    }
+
+    /// Loop thread. Everything pushed so far, oldest first, or null.
+    [[nodiscard]] posted* take() noexcept {
+        if (newest_.load(std::memory_order_relaxed) == nullptr) return nullptr;
+        posted* newest = newest_.exchange(nullptr, std::memory_order_acquire);
+        posted* oldest = nullptr;
+        while (newest != nullptr) {
+            posted* const next = newest->next_;
+            newest->next_ = oldest;
+            oldest = newest;
+            newest = next;
+        }
+        return oldest;
+    }
+
+    /// The first item of a list from take(), which it leaves.
+    ///
+    /// @pre `list` is not null.
+    [[nodiscard]] static posted& pop(posted*& list) noexcept {
+        posted& first = *list;
+        list = first.next_;
+        return first;
+    }
+
+    [[nodiscard]] bool empty() const noexcept {
+        return newest_.load(std::memory_order_relaxed) == nullptr;
+    }
+
+    /// Any thread.
+    [[nodiscard]] bool is_parked() const noexcept {
+        return state_.load(std::memory_order_relaxed) != state::running;
+    }
+
+    /// Loop thread, before it sleeps. False: something came, so it must not. What else may end the
+    /// sleep is to be looked at after this call.
+    [[nodiscard]] bool park() noexcept {
+        state_.store(state::parked, std::memory_order_seq_cst);
+        if (newest_.load(std::memory_order_seq_cst) == nullptr) return true;
+        unpark();
+        return false;
+    }
+    /// Loop thread, after it slept.
+    void unpark() noexcept { state_.store(state::running, std::memory_order_relaxed); }
+
+private:
+    // running   looks at the list before it sleeps
+    // parked    sleeps or is about to: whoever changes this wakes it
+    // notified  somebody did
+    enum class state : std::uint8_t { running, parked, notified };
+
+    std::atomic<posted*> newest_ = nullptr;
+    std::atomic<state> state_ = state::running;
+};
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,90 @@
+#pragma once
+// posting_queue: a timed_queue that other threads reach. Layer threads, private.
+
+#include "threads/inbox.hpp"
+
+#include <simplenet/time/detail/timed_queue.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace simplenet::inline v0::detail {
+
+/// What ends the sleep of a loop.
+class waker {
+public:
+    /// Any thread. Ends the sleep in progress, or the next one.
+    virtual void wake() noexcept = 0;
+
+protected:
+    ~waker() = default;
+};
+
+class posting_queue : public timed_queue {
+public:
+    /// Every run_queue of this library is a loop's.
+    [[nodiscard]] static posting_queue& of(run_queue& queue) noexcept {
+        return static_cast<posting_queue&>(queue);
+    }
+
+    /// Any thread.
+    void post(posted& item) noexcept {
+        if (post_asleep(item)) wake_for_post();
+    }
+    /// post() in two parts. True: wake_for_post() is to follow; the loop does not end before it.
+    /// Any thread.
+    [[nodiscard]] bool post_asleep(posted& item) noexcept {
+        callers_.fetch_add(1, std::memory_order_relaxed);
+        if (inbox_.push(item)) return true;
+        callers_.fetch_sub(1, std::memory_order_release);
+        return false;
+    }
+    /// Any thread.
+    void wake_for_post() noexcept {
+        wake_ups_.fetch_add(1, std::memory_order_relaxed);
+        waker_->wake();
+        callers_.fetch_sub(1, std::memory_order_release);
+    }
+    /// It sleeps, or is about to; or it was woken and has not noticed. Any thread.
+    [[nodiscard]] bool is_parked() const noexcept { return inbox_.is_parked(); }
+
+    /// This is a child process, in the middle of a turn: the loop aborts before its next poll.
+    void forked() noexcept {
+        forked_ = true;
+        timers.look_now(); // a turn that has no due timer pays for no check
+    }
+
+    /// A task waits for another thread's answer to a question, or does no more.
+    void lookup_began() noexcept { ++live_lookups_; }
+    void lookup_ended() noexcept { --live_lookups_; }
+
+protected:
+    /// Another thread is in here: the end of the loop waits for it.
+    class caller {
+    public:
+        explicit caller(std::atomic<unsigned>& count) noexcept
+            : count_{count} {
+            count_.fetch_add(1, std::memory_order_relaxed);
+        }
+        caller(const caller&) = delete;
+        caller& operator=(const caller&) = delete;
+        ~caller() { count_.fetch_sub(1, std::memory_order_release); }
+
+    private:
+        std::atomic<unsigned>& count_;
+    };
+
+    explicit posting_queue(virtual_time* time) noexcept
+        : timed_queue{time} {}
+    ~posting_queue() = default;
+
+    inbox inbox_;
+    std::atomic<unsigned> callers_ = 0; // of stop() and post(), at the moment
+    std::atomic<std::uint64_t> wake_ups_ = 0;
+    waker* waker_ = nullptr; // the backend, which the loop owns
+    std::size_t live_lookups_ = 0;
+    bool forked_ = false; // in this turn
+};
+
+} // namespace simplenet::inline v0::detail

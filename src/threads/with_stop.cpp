@@ -1,0 +1,36 @@
+#include "threads/posting_queue.hpp"
+
+#include <simplenet/threads/with_stop.hpp>
+
+#include <utility>
+
+namespace simplenet::inline v0::detail {
+
+namespace {
+
+void stop_now(stop_target& target, stop_reason why) noexcept {
+    if (target.inner == nullptr) return; // the await is over
+    target.came_first = true;
+    target.inner->stop(why);
+}
+
+} // namespace
+
+void stop_target::run() noexcept {
+    const auto here = std::move(self);
+    stop_now(*here, why);
+}
+
+void stop_target::drop() noexcept {
+    const auto here = std::move(self);
+}
+
+void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept {
+    // On the loop's thread at once, so that the operation after the request is refused already.
+    if (run_queue::current() == target->queue) return stop_now(*target, why);
+    target->why = why;
+    target->self = target;
+    posting_queue::of(*target->queue).post(*target);
+}
+
+} // namespace simplenet::inline v0::detail

@@ -1,0 +1,161 @@
+// What reads of large pieces ask of the kernel: system calls and entries, counted.
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/large_reads.hpp"
+#include "support/raw_peer.hpp"
+#include "sys/seam.hpp"
+
+#include <simplenet/io/received.hpp>
+#include <simplenet/stream/copy.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <linux/io_uring.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using testing::backend_name;
+using testing::connect_raw;
+using testing::large;
+using testing::noise;
+using testing::read_much;
+
+/// Counts what the loop asks of the kernel to receive.
+class receive_counter final : public detail::sys::interceptor {
+public:
+    std::size_t calls = 0;   // of recv(2)
+    std::size_t bytes = 0;   // that they brought
+    std::size_t entries = 0; // of io_uring that receive
+    std::size_t cancels = 0; // entries that take others back
+
+private:
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        const long outcome = call.make();
+        if (call.which() != detail::sys::call::recv) return outcome;
+        ++calls;
+        if (outcome > 0) bytes += static_cast<std::size_t>(outcome);
+        return outcome;
+    }
+    int on_entry(detail::sys::pending_entry& entry) noexcept override {
+        entries += entry.opcode == IORING_OP_RECV;
+        cancels += entry.opcode == IORING_OP_ASYNC_CANCEL;
+        return 0;
+    }
+};
+
+class large_reads_cost_test : public testing::backend_test {};
+
+TEST_P(large_reads_cost_test, are_received_where_they_belong) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        co_await read_much(ours, theirs);
+        EXPECT_EQ(asked.bytes, 4 * large);
+        EXPECT_EQ(asked.entries, 0U);
+    });
+}
+
+TEST_P(large_reads_cost_test, are_received_where_they_belong_one_at_a_time) {
+    constexpr std::size_t size = 16 * 1024;
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        const std::string sent = noise(size);
+        const auto read = [&]() -> task<> {
+            std::string buffer(size, '\0');
+            for (std::size_t got = 0; got < 10 * size;) {
+                const auto count = co_await ours.read_some(mutable_buffer{buffer});
+                if (!count) break;
+                got += *count;
+            }
+        };
+        auto child = loop().spawn(read);
+        for (int round = 0; round < 10; ++round) {
+            co_await testing::turns(5);
+            theirs.send(sent);
+        }
+        co_await std::move(child);
+        EXPECT_GE(asked.bytes, 7 * size); // the first ones are copied, and noticed
+        EXPECT_LE(asked.cancels, 1U);
+    });
+}
+
+TEST_P(large_reads_cost_test, a_small_message_behind_them_costs_a_call_or_two) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        auto read = [&]() -> task<> {
+            std::array<char, 1000> buffer;
+            for (int round = 0; round < 10; ++round)
+                EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+        };
+        auto child = loop().spawn(read);
+        for (int round = 0; round < 10; ++round) {
+            co_await testing::turns(5);
+            theirs.send("small");
+        }
+        co_await std::move(child);
+        // What a short read says holds on epoll alone.
+        EXPECT_LE(asked.calls, GetParam() == backend::epoll ? 11U : 21U);
+        EXPECT_EQ(asked.entries, 0U);
+    });
+}
+
+TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        co_await read_much(ours, theirs);
+        theirs.send("to a lease");
+        EXPECT_TRUE(co_await ours.receive());
+
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        std::array<char, 1000> buffer;
+        for (int round = 0; round < 10; ++round) {
+            theirs.send("small");
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+        }
+        // On io_uring the loop receives ahead again.
+        EXPECT_EQ(asked.bytes, GetParam() == backend::io_uring ? 0U : 50U);
+        EXPECT_EQ(asked.cancels, 0U);
+    });
+}
+
+TEST_P(large_reads_cost_test, a_copy_of_them_goes_on_receiving_ahead) {
+    constexpr std::size_t size = 26'000;
+    auto [ours, theirs] = connect_raw();
+    auto [out, sink] = connect_raw();
+    run([&]() -> task<> {
+        auto copy = [&]() -> task<> { EXPECT_TRUE(co_await async_copy(ours, out)); };
+        auto child = loop().spawn(copy);
+        receive_counter asked;
+        const detail::sys::intercepting now{asked};
+        for (std::uint32_t round = 0; round < 10; ++round) {
+            const std::string sent = noise(size, round);
+            theirs.send(sent);
+            co_await testing::until([&] { return sink.peek() > 0; });
+            EXPECT_TRUE(sink.receive(size) == sent) << "round " << round;
+            co_await testing::turns(5);
+        }
+        EXPECT_EQ(asked.cancels, 0U);
+        theirs.close();
+        co_await std::move(child);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, large_reads_cost_test, testing::real_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,215 @@
+#include "io/receive_pool.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/io/received.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+
+namespace simplenet::inline v0::detail {
+namespace {
+
+constexpr std::size_t buffer_size = receive_pool::buffer_size;
+
+class counting_listener final : public receive_pool::listener {
+public:
+    void buffer_returned() noexcept override { ++returned; }
+    int returned = 0;
+};
+
+class receive_pool_test : public ::testing::Test {
+protected:
+    void TearDown() override { abandon(); }
+
+    receive_pool& make(std::size_t buffers) {
+        pool_ = or_throw(receive_pool::create(buffers * buffer_size, &listener));
+        return *pool_;
+    }
+    void abandon() {
+        if (pool_ != nullptr) std::exchange(pool_, nullptr)->abandon();
+    }
+    static std::uint32_t count_for(std::size_t bytes) {
+        receive_pool* const pool = or_throw(receive_pool::create(bytes, nullptr));
+        const std::uint32_t count = pool->count();
+        pool->abandon();
+        return count;
+    }
+    received lease(std::uint32_t buffer, std::size_t size = 1) {
+        pool_->lend();
+        return {*pool_, buffer, pool_->memory(buffer), size};
+    }
+
+    counting_listener listener;
+
+private:
+    receive_pool* pool_ = nullptr;
+};
+
+/// Pages of a buffer that have memory behind them; -1 if not even addresses are reserved.
+int resident_pages(const std::byte* buffer) {
+    std::vector<unsigned char> pages(buffer_size / 4096);
+    if (::mincore(const_cast<std::byte*>(buffer), buffer_size, pages.data()) != 0) return -1;
+    int count = 0;
+    for (const unsigned char each : pages)
+        count += each & 1;
+    return count;
+}
+
+TEST_F(receive_pool_test, its_size_is_rounded_up_to_whole_buffers_and_to_two) {
+    EXPECT_EQ(count_for(0), 2U);
+    EXPECT_EQ(count_for(1), 2U);
+    EXPECT_EQ(count_for(3 * buffer_size), 3U);
+    EXPECT_EQ(count_for(3 * buffer_size + 1), 4U);
+}
+
+TEST_F(receive_pool_test, its_size_is_limited_to_what_a_kernel_ring_holds) {
+    EXPECT_EQ(count_for(1'000'000 * buffer_size), 32768U);
+    EXPECT_EQ(count_for(std::numeric_limits<std::size_t>::max()), 32768U);
+}
+
+TEST_F(receive_pool_test, claim_hands_out_every_buffer_once_and_then_none) {
+    receive_pool& pool = make(16);
+
+    std::set<std::uint32_t> claimed;
+    for (int n = 0; n < 16; ++n)
+        EXPECT_TRUE(claimed.insert(pool.claim()).second);
+
+    EXPECT_FALSE(claimed.contains(receive_pool::none));
+    EXPECT_EQ(pool.claim(), receive_pool::none);
+}
+
+TEST_F(receive_pool_test, buffers_do_not_overlap) {
+    receive_pool& pool = make(4);
+    for (std::uint32_t each = 0; each < 4; ++each)
+        std::memset(pool.memory(each), static_cast<int>(each + 1), buffer_size);
+
+    for (std::uint32_t each = 0; each < 4; ++each) {
+        EXPECT_EQ(pool.memory(each)[0], std::byte(each + 1));
+        EXPECT_EQ(pool.memory(each)[buffer_size - 1], std::byte(each + 1));
+    }
+}
+
+TEST_F(receive_pool_test, the_buffer_given_back_last_comes_first) {
+    receive_pool& pool = make(4);
+    const auto first = pool.claim(), second = pool.claim();
+
+    pool.give_back(first);
+    pool.give_back(second);
+
+    EXPECT_EQ(pool.claim(), second);
+    EXPECT_EQ(pool.claim(), first);
+}
+
+TEST_F(receive_pool_test, memory_is_taken_only_for_buffers_that_were_used) {
+    receive_pool& pool = make(8);
+    EXPECT_EQ(resident_pages(pool.memory(0)), 0);
+
+    pool.memory(0)[0] = std::byte{1};
+
+    EXPECT_GT(resident_pages(pool.memory(0)), 0);
+    EXPECT_EQ(resident_pages(pool.memory(7)), 0);
+}
+
+TEST_F(receive_pool_test, a_lease_gives_its_buffer_back_and_the_listener_is_told) {
+    receive_pool& pool = make(2);
+    const auto buffer = pool.claim();
+    {
+        const received bytes = lease(buffer);
+        EXPECT_EQ(listener.returned, 0);
+    }
+
+    EXPECT_EQ(listener.returned, 1);
+    EXPECT_EQ(pool.claim(), buffer);
+}
+
+TEST_F(receive_pool_test, a_lease_beyond_the_pool_frees_its_memory_and_no_buffer) {
+    receive_pool& pool = make(2);
+    {
+        pool.lend();
+        const received bytes{pool, receive_pool::on_heap, receive_pool::allocate_overflow(100), 1};
+        EXPECT_EQ(pool.leases(), 1U);
+    }
+
+    EXPECT_EQ(pool.leases(), 0U);
+    EXPECT_EQ(listener.returned, 0);
+}
+
+TEST_F(receive_pool_test, a_pool_that_is_abandoned_without_leases_is_unmapped) {
+    const std::byte* const memory = make(2).memory(0);
+    EXPECT_NE(resident_pages(memory), -1);
+
+    abandon();
+
+    EXPECT_EQ(resident_pages(memory), -1);
+}
+
+TEST_F(receive_pool_test, leases_outlive_the_loop_and_the_last_one_frees_the_pool) {
+    receive_pool& pool = make(2);
+    const std::byte* const memory = pool.memory(0);
+    pool.memory(0)[0] = std::byte{42};
+    received first = lease(0), second = lease(1);
+
+    abandon();
+
+    EXPECT_EQ(first.data()[0], std::byte{42});
+    second.release();
+    EXPECT_EQ(first.data()[0], std::byte{42});
+    first.release();
+    EXPECT_EQ(resident_pages(memory), -1);
+    EXPECT_EQ(listener.returned, 0) << "the loop that listened is gone";
+}
+
+TEST_F(receive_pool_test, a_moved_lease_is_released_once) {
+    make(2);
+    received from = lease(0, 5);
+
+    received to = std::move(from);
+    EXPECT_TRUE(from.empty());
+    from.release();
+    EXPECT_EQ(listener.returned, 0);
+    EXPECT_EQ(to.size(), 5U);
+
+    to.release();
+    to.release();
+    EXPECT_EQ(listener.returned, 1);
+    EXPECT_EQ(to.data(), nullptr);
+}
+
+TEST_F(receive_pool_test, assigning_a_lease_releases_the_one_before) {
+    make(2);
+    received held = lease(0, 3), other = lease(1, 4);
+
+    held = std::move(other);
+
+    EXPECT_EQ(listener.returned, 1);
+    EXPECT_EQ(held.size(), 4U);
+    EXPECT_EQ(static_cast<const_buffer>(held).size(), 4U);
+    EXPECT_EQ(held.bytes().data(), held.data());
+}
+
+TEST_F(receive_pool_test, a_default_made_lease_holds_nothing) {
+    const received nothing;
+
+    EXPECT_TRUE(nothing.empty());
+    EXPECT_EQ(nothing.data(), nullptr);
+}
+
+#ifndef NDEBUG
+TEST_F(receive_pool_test, a_lease_that_is_released_twice_stops_the_program) {
+    receive_pool& pool = make(2);
+
+    EXPECT_DEATH(pool.release(pool.claim(), nullptr), "a lease was released twice");
+}
+#endif
+
+} // namespace
+} // namespace simplenet::inline v0::detail

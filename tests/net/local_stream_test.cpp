@@ -1,0 +1,218 @@
+#include <simplenet/net/local_stream.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/local_listener.hpp>
+#include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <unistd.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw_local;
+using testing::noise;
+using testing::turns;
+
+class local_stream_test : public testing::backend_test {};
+
+TEST_P(local_stream_test, a_pair_carries_bytes_both_ways) {
+    auto [one, two] = or_throw(local_stream::pair());
+    run([&]() -> task<> {
+        std::array<char, 8> buffer{};
+        EXPECT_TRUE(co_await one.write_some("there"));
+        EXPECT_EQ((co_await two.read_some(buffer)).value_or(0), 5U);
+        EXPECT_TRUE(co_await async_write_all(two, "back"));
+        auto lease = co_await one.receive();
+        EXPECT_EQ(lease ? lease->size() : 0, 4U);
+    });
+}
+
+TEST_P(local_stream_test, megabytes_cross_both_ways_through_small_buffers) {
+    auto [one, two] = or_throw(local_stream::pair());
+    EXPECT_TRUE(one.set_send_buffer(8192));
+    EXPECT_TRUE(two.set_send_buffer(8192));
+    const std::string there = noise(4 << 20, 1);
+    const std::string back = noise(4 << 20, 2);
+    run([&]() -> task<> {
+        std::string got_there(there.size(), '\0');
+        std::string got_back(back.size(), '\0');
+        auto outcome =
+            co_await gather(async_write_all(one, there), async_write_all(two, back),
+                            async_read_exact(two, got_there), async_read_exact(one, got_back));
+        EXPECT_TRUE(outcome);
+        EXPECT_TRUE(got_there == there);
+        EXPECT_TRUE(got_back == back);
+    });
+}
+
+TEST_P(local_stream_test, the_peers_close_ends_the_stream_once_everything_is_read) {
+    auto [ours, theirs] = connect_raw_local();
+    theirs.send("last words");
+    theirs.close();
+    run([&]() -> task<> {
+        std::array<char, 4> buffer{};
+        std::string all;
+        result<std::size_t> count;
+        while ((count = co_await ours.read_some(buffer)))
+            all.append(buffer.data(), *count);
+        EXPECT_EQ(all, "last words");
+        EXPECT_EQ(error_of(count), errc::end_of_stream);
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+    });
+}
+
+TEST_P(local_stream_test, a_peer_that_closes_with_bytes_unread_is_a_reset) {
+    auto [ours, theirs] = connect_raw_local();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("never read"));
+        std::array<std::byte, 8> buffer;
+        auto later = spawn([&]() -> task<> {
+            co_await turns(3);
+            theirs.close();
+        });
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+        co_await later;
+    });
+}
+
+TEST_P(local_stream_test, both_sides_of_a_half_close_go_on) {
+    auto [ours, theirs] = connect_raw_local();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("request"));
+        EXPECT_TRUE(ours.shutdown_write());
+        EXPECT_EQ(theirs.receive(100), "request");
+        theirs.send("answer");
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 6U);
+        theirs.shutdown_write();
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+// Connecting a Unix socket need not wait, and used to succeed.
+TEST_P(local_stream_test, a_connect_in_a_stopped_scope_is_refused) {
+    const local_endpoint name =
+        or_throw(local_endpoint::abstract("simplenet-" + std::to_string(::getpid()) + "-stopped"));
+    auto listener = or_throw(local_listener::bind(name));
+    run([&]() -> task<> {
+        auto connects = spawn([&]() -> task<> {
+            (void)co_await async_sleep(1h);
+            EXPECT_EQ(error_of(co_await async_connect(name)), canceled);
+        });
+        co_await turns(3);
+        connects.request_stop();
+        co_await connects;
+    });
+}
+
+TEST_P(local_stream_test, stops_and_closes_work_as_on_tcp) {
+    auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        std::array<std::byte, 8> buffer;
+        EXPECT_EQ(error_of(co_await with_timeout(ours.read_some(buffer), 1ms)),
+                  errc::deadline_exceeded);
+        theirs.send("kept");
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 4U);
+
+        const std::string much(4 << 20, 'x');
+        auto reading =
+            spawn([&]() -> task<> { EXPECT_EQ(error_of(co_await ours.receive()), canceled); });
+        auto writing = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await async_write_all(ours, much)), canceled);
+        });
+        co_await turns(5);
+        ours.close();
+        co_await reading;
+        co_await writing;
+        EXPECT_TRUE(co_await ours.closed());
+        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
+    });
+}
+
+/// Sends `text` with a descriptor attached to it.
+void send_with_descriptor(const testing::raw_peer& from, std::string_view text) {
+    iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = 0;
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    testing::checked(::sendmsg(from.fd(), &message, MSG_NOSIGNAL));
+}
+
+// A short read used to mean that nothing is left; behind attached descriptors it does not.
+TEST_P(local_stream_test, descriptors_nobody_asked_for_do_not_hide_the_bytes_behind_them) {
+    for (int when = 0; when < 3; ++when) {
+        auto [ours, theirs] = connect_raw_local();
+        run([&]() -> task<> {
+            std::string got;
+            auto reading = spawn([&]() -> task<> {
+                std::array<char, 64> buffer;
+                while (auto count = co_await ours.read_some(buffer))
+                    got.append(buffer.data(), *count);
+            });
+            co_await turns(when);
+            send_with_descriptor(theirs, "one ");
+            send_with_descriptor(theirs, "two ");
+            theirs.send("three");
+            while (got != "one two three")
+                co_await yield();
+            reading.request_stop();
+            co_await reading;
+        });
+    }
+}
+
+TEST_P(local_stream_test, a_stream_is_released_with_what_was_not_read) {
+    auto [ours, theirs] = connect_raw_local();
+    run([&]() -> task<> {
+        std::array<char, 2> buffer{};
+        auto reading = ours.read_some(buffer);
+        theirs.send("abcdef");
+        EXPECT_EQ((co_await std::move(reading)).value_or(0), 2U);
+        auto left = co_await std::move(ours).release();
+        EXPECT_TRUE(left);
+        if (!left) co_return;
+        std::string rest(reinterpret_cast<const char*>(left->unread.data()), left->unread.size());
+        rest += testing::read_text(left->socket, 4 - rest.size());
+        EXPECT_EQ(rest, "cdef");
+    });
+}
+
+TEST_P(local_stream_test, credentials_name_the_process_that_made_the_pair) {
+    auto [one, two] = or_throw(local_stream::pair());
+    const auto who = or_throw(one.peer_credentials());
+    EXPECT_EQ(who.pid, ::getpid());
+    EXPECT_EQ(who.uid, ::getuid());
+    one.close();
+    EXPECT_EQ(error_of(one.peer_credentials()), std::errc::bad_file_descriptor);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, local_stream_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,751 @@
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/threads/with_stop.hpp>
+#include <simplenet/time/sleep.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/tcp_listener.hpp>
+#include <simplenet/stream/transfer.hpp>
+#include <simplenet/testing/manual_clock.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <netinet/tcp.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::connected_pair;
+
+using testing::noise;
+
+using testing::turns;
+
+using clock = std::chrono::steady_clock;
+
+class tcp_stream_test : public testing::backend_test {};
+
+// --- reading -------------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, read_some_gets_what_is_there_already) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("hello");
+    testing::await(ours.native_handle(), POLLIN);
+    run([&]() -> task<> {
+        std::array<char, 16> buffer{};
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 5U);
+        EXPECT_EQ(std::string_view(buffer.data(), 5), "hello");
+    });
+}
+
+TEST_P(tcp_stream_test, read_some_waits_for_the_first_byte) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        auto later = spawn([&]() -> task<> {
+            co_await turns(5);
+            theirs.send("x");
+        });
+        std::array<char, 16> buffer{};
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+        EXPECT_EQ(buffer[0], 'x');
+        co_await later;
+    });
+}
+
+TEST_P(tcp_stream_test, read_some_takes_no_more_than_fits) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("abcdef");
+    testing::await(ours.native_handle(), POLLIN);
+    run([&]() -> task<> {
+        std::array<char, 2> buffer{};
+        std::string all;
+        for (int part = 0; part < 3; ++part) {
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 2U);
+            all.append(buffer.data(), 2);
+        }
+        EXPECT_EQ(all, "abcdef");
+    });
+}
+
+TEST_P(tcp_stream_test, reading_into_an_empty_buffer_is_a_violation) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto [ours, theirs] = connect_raw();
+    EXPECT_DEATH(static_cast<void>(ours.read_some(mutable_buffer{})),
+                 "read_some\\(\\) into an empty buffer");
+}
+
+TEST_P(tcp_stream_test, read_some_reports_end_of_stream_after_the_peer_shuts_down) {
+    auto [ours, theirs] = connect_raw();
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<std::byte, 8> buffer{};
+        for (int times = 0; times < 3; ++times) {
+            auto count = co_await ours.read_some(buffer);
+            EXPECT_EQ(error_of(count), errc::end_of_stream);
+        }
+    });
+}
+
+TEST_P(tcp_stream_test, bytes_before_the_end_of_the_stream_come_first) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("last words");
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<char, 4> buffer{};
+        std::string all;
+        while (auto count = co_await ours.read_some(buffer))
+            all.append(buffer.data(), *count);
+        EXPECT_EQ(all, "last words");
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+// A short read used to mean that nothing is left; at urgent data it does not.
+TEST_P(tcp_stream_test, bytes_after_urgent_data_are_not_left_behind) {
+    for (int when = 0; when < 3; ++when) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            std::string got;
+            auto reading = spawn([&]() -> task<> {
+                std::array<char, 64> buffer;
+                while (auto count = co_await ours.read_some(buffer))
+                    got.append(buffer.data(), *count);
+            });
+            co_await turns(when);
+            theirs.send("before");
+            theirs.send("!", MSG_OOB);
+            theirs.send("after");
+            if (when == 2) co_await turns(3);
+            while (got.find("after") == std::string::npos)
+                co_await yield();
+            reading.request_stop();
+            co_await reading;
+        });
+    }
+}
+
+// --- read-ahead ----------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, what_a_stream_nobody_reads_takes_is_bounded_and_arrives_later) {
+    constexpr std::size_t read_ahead = 32 * 1024;
+    // The kernel fills up to 32 buffers before it looks at the cancel that ends it.
+    constexpr std::size_t on_the_way = 32 * 16 * 1024;
+    constexpr testing::buffer_sizes sizes{.ours = 256 * 1024, .theirs = 256 * 1024};
+    remake_loop({.read_ahead = read_ahead});
+    auto [ours, theirs] = connect_raw(sizes);
+    auto [unknown, filling] = connect_raw(sizes); // that no loop reads from
+    run([&]() -> task<> {
+        const std::string block = noise(1 << 20);
+        const auto fill = [&](const testing::raw_peer& from) -> task<std::size_t> {
+            std::size_t sent = 0;
+            for (int idle = 0; idle < 50 && sent < 8U << 20; ++idle) {
+                const std::size_t at = sent % block.size();
+                const ssize_t count =
+                    ::send(from.fd(), block.data() + at, block.size() - at, MSG_DONTWAIT);
+                if (count > 0) {
+                    sent += static_cast<std::size_t>(count);
+                    idle = 0;
+                }
+                co_await async_sleep(count > 0 ? 0ms : 1ms); // TCP opens its window at leisure
+            }
+            co_return sent;
+        };
+        const std::size_t kernel_takes = co_await fill(filling);
+        // From here on io_uring receives by itself.
+        std::array<std::byte, 8> small;
+        EXPECT_FALSE(co_await with_timeout(ours.read_some(small), 1ms));
+        const std::size_t sent = co_await fill(theirs);
+        EXPECT_LE(sent, kernel_takes + read_ahead + on_the_way + 64 * 1024);
+        theirs.shutdown_write();
+
+        std::size_t got = 0;
+        bool same = true;
+        while (auto lease = co_await ours.receive()) {
+            for (const std::byte each : lease->bytes()) {
+                same = same && each == static_cast<std::byte>(block[got % block.size()]);
+                ++got;
+            }
+        }
+        EXPECT_EQ(got, sent);
+        EXPECT_TRUE(same);
+    });
+}
+
+TEST_P(tcp_stream_test, small_messages_nobody_reads_do_not_use_up_the_pool) {
+    auto [ours, theirs] = connect_raw();
+    ::setsockopt(theirs.fd(), IPPROTO_TCP, TCP_NODELAY, std::array{1}.data(), sizeof(int));
+    run([&]() -> task<> {
+        std::array<std::byte, 8> small;
+        EXPECT_FALSE(co_await with_timeout(ours.read_some(small), 1ms));
+        std::string sent;
+        for (int message = 0; message < 3000; ++message) {
+            sent += noise(3, message);
+            theirs.send(noise(3, message));
+            if (message % 3 == 0) co_await yield();
+        }
+        std::string got(sent.size(), '\0');
+        EXPECT_TRUE(co_await async_read_exact(ours, got));
+        EXPECT_TRUE(got == sent);
+    });
+}
+
+// --- writing -------------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, write_some_reaches_the_peer) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> { EXPECT_EQ((co_await ours.write_some("hello")).value_or(0), 5U); });
+    EXPECT_EQ(theirs.receive(5), "hello");
+}
+
+TEST_P(tcp_stream_test, write_some_waits_for_room_and_takes_what_fits) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much = noise(1 << 20);
+        std::size_t written = 0;
+        while (auto count = co_await with_timeout(
+                   ours.write_some(const_buffer{much}.subspan(written)), 2ms)) {
+            EXPECT_GT(*count, 0U);
+            written += *count;
+        }
+        EXPECT_LT(written, much.size());
+
+        auto draining = spawn([&]() -> task<> {
+            co_await turns(3);
+            EXPECT_TRUE(theirs.receive(written) == much.substr(0, written));
+        });
+        EXPECT_TRUE(co_await ours.write_some("x"));
+        co_await draining;
+    });
+}
+
+TEST_P(tcp_stream_test, vectored_writes_arrive_in_order_empty_buffers_included) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        const std::array<const_buffer, 5> parts{const_buffer{}, const_buffer{"one "},
+                                                const_buffer{}, const_buffer{"two"},
+                                                const_buffer{}};
+        EXPECT_EQ((co_await ours.write_some(std::span{parts})).value_or(0), 7U);
+    });
+    EXPECT_EQ(theirs.receive(7), "one two");
+}
+
+TEST_P(tcp_stream_test, hundreds_of_buffers_are_written_through_a_small_socket) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    testing::dice dice{11};
+    std::vector<std::string> texts;
+    std::string all;
+    for (std::uint32_t each = 0; each < 700; ++each) {
+        texts.push_back(dice.one_in(4) ? std::string{} : noise(dice.up_to(2000), each));
+        all += texts.back();
+    }
+    const std::vector<const_buffer> parts{texts.begin(), texts.end()};
+    std::string got;
+    std::thread peer{[&] { got = theirs.receive(all.size()); }};
+    run([&]() -> task<> {
+        EXPECT_EQ((co_await async_write_all(ours, std::span{parts})).value_or(0), all.size());
+    });
+    peer.join();
+    EXPECT_TRUE(got == all);
+}
+
+TEST_P(tcp_stream_test, only_empty_buffers_at_the_front_do_not_hide_the_bytes_behind_them) {
+    auto [ours, theirs] = connect_raw();
+    std::vector<const_buffer> parts(200);
+    parts.push_back(const_buffer{"end"});
+    run([&]() -> task<> {
+        EXPECT_EQ((co_await ours.write_some(std::span{std::as_const(parts)})).value_or(0), 3U);
+        EXPECT_EQ((co_await async_write_all(ours, std::span{std::as_const(parts)})).value_or(0),
+                  3U);
+    });
+    EXPECT_EQ(theirs.receive(6), "endend");
+}
+
+// --- half-close ----------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, reading_goes_on_after_shutdown_write) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("request"));
+        EXPECT_TRUE(ours.shutdown_write());
+        EXPECT_EQ(theirs.receive(100), "request");
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+
+        theirs.send("answer");
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 6U);
+    });
+}
+
+TEST_P(tcp_stream_test, writing_goes_on_after_the_peer_shut_down) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("request");
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_TRUE(co_await ours.read_some(buffer));
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+        EXPECT_TRUE(co_await async_write_all(ours, "answer"));
+    });
+    EXPECT_EQ(theirs.receive(6), "answer");
+}
+
+TEST_P(tcp_stream_test, a_stream_whose_peer_shut_down_does_not_make_the_loop_spin) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+        const std::string much(8 << 20, 'x');
+        auto writing = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await async_write_all(ours, much)), canceled);
+        });
+        co_await turns(10);
+        const auto before = loop().metrics().turns;
+        co_await async_sleep(30ms);
+        EXPECT_LT(loop().metrics().turns - before, 10U);
+        writing.request_stop();
+        co_await writing;
+    });
+}
+
+TEST_P(tcp_stream_test, shutdown_write_of_a_dead_connection_says_so) {
+    auto [ours, theirs] = connect_raw();
+    theirs.reset();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+        EXPECT_EQ(error_of(ours.shutdown_write()), std::errc::not_connected);
+    });
+}
+
+// --- resets --------------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, a_reset_ends_a_read_in_flight) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        auto later = spawn([&]() -> task<> {
+            co_await turns(3);
+            theirs.reset();
+        });
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+        co_await later;
+    });
+}
+
+TEST_P(tcp_stream_test, bytes_received_before_a_reset_are_delivered_first) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::string got;
+        std::error_code end;
+        auto reading = spawn([&]() -> task<> {
+            std::array<char, 4> buffer;
+            for (;;) {
+                auto count = co_await ours.read_some(buffer);
+                if (!count) {
+                    end = count.error();
+                    break;
+                }
+                got.append(buffer.data(), *count);
+                co_await turns(3); // the reset comes meanwhile
+            }
+        });
+        co_await turns(2);
+        theirs.send("0123456789");
+        co_await turns(2);
+        EXPECT_GT(got.size(), 0U);
+        theirs.reset();
+        co_await reading;
+
+        EXPECT_EQ(got, "0123456789");
+        EXPECT_EQ(end, std::errc::connection_reset);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_ends_a_write_that_waits_for_room) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        auto writing = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_write_all(ours, much); });
+        co_await turns(5);
+        theirs.reset();
+        auto outcome = co_await writing;
+
+        EXPECT_TRUE(error_of(outcome) == std::errc::connection_reset ||
+                    error_of(outcome) == std::errc::broken_pipe)
+            << error_of(outcome).message();
+        EXPECT_GT(outcome.error().transferred, 0U);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_ends_reader_and_writer_and_neither_for_ever) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        auto reading = spawn([&]() -> task<> { EXPECT_FALSE(co_await ours.receive()); });
+        auto writing =
+            spawn([&]() -> task<> { EXPECT_FALSE(co_await async_write_all(ours, much)); });
+        co_await turns(5);
+        theirs.reset();
+        co_await reading;
+        co_await writing;
+    });
+}
+
+TEST_P(tcp_stream_test, writing_to_a_peer_that_is_gone_raises_no_signal) {
+    std::signal(SIGPIPE, SIG_DFL);
+    auto [ours, theirs] = connect_raw();
+    theirs.reset();
+    run([&]() -> task<> {
+        // The first write may still find the reset, the second finds a dead socket.
+        const std::string much(1 << 20, 'x');
+        EXPECT_FALSE(co_await async_write_all(ours, much));
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+        const std::array<const_buffer, 2> parts{const_buffer{"x"}, const_buffer{"y"}};
+        EXPECT_EQ(error_of(co_await ours.write_some(std::span{parts})), std::errc::broken_pipe);
+    });
+}
+
+TEST_P(tcp_stream_test, linger_of_zero_makes_close_a_reset) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("x"));
+        EXPECT_TRUE(ours.set_linger(0s));
+        ours.close();
+        co_await ours.closed();
+    });
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+// Received ahead or not: who closes with bytes unread has not had them, and the peer hears of it.
+TEST_P(tcp_stream_test, closing_with_bytes_unread_resets_the_connection) {
+    for (const int turns_between : {0, 10}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            theirs.send("first");
+            EXPECT_TRUE(co_await ours.receive());
+            theirs.send("second");
+            co_await turns(turns_between);
+            ours.close();
+            co_await ours.closed();
+        });
+        EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << turns_between;
+    }
+}
+
+// It would wait for room that nobody makes any more, for a minute.
+TEST_P(tcp_stream_test, a_peer_that_waits_for_room_hears_of_a_close_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        const std::string much(100'000, 'x');
+        while (::send(theirs.fd(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        }
+        ours.close();
+        co_await ours.closed();
+    });
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+TEST_P(tcp_stream_test, the_end_of_the_loop_resets_a_connection_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        theirs.send("second");
+        co_await turns(10);
+    });
+    destroy_loop();
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+// --- names and options ---------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, a_stream_knows_both_ends) {
+    auto [ours, theirs] = connected_pair();
+    EXPECT_EQ(or_throw(ours.local_endpoint()), or_throw(theirs.remote_endpoint()));
+    EXPECT_EQ(or_throw(ours.remote_endpoint()), or_throw(theirs.local_endpoint()));
+}
+
+TEST_P(tcp_stream_test, options_are_set_and_read_back) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("x"));
+        EXPECT_TRUE(ours.set_no_delay(true));
+        EXPECT_TRUE(ours.no_delay().value_or(false));
+        EXPECT_TRUE(
+            ours.set_keep_alive(keep_alive_options{.idle = 7s, .interval = 3s, .count = 2}));
+        EXPECT_TRUE(ours.keep_alive().value_or(false));
+        EXPECT_EQ(or_throw(ours.keep_alive_timing()).idle, 7s);
+        EXPECT_TRUE(ours.set_receive_buffer(100000));
+        EXPECT_GE(ours.receive_buffer().value_or(0), 100000U);
+        EXPECT_TRUE(ours.set_send_buffer(100000));
+        EXPECT_GE(ours.send_buffer().value_or(0), 100000U);
+        EXPECT_TRUE(ours.set_user_timeout(1234ms));
+        EXPECT_EQ(ours.user_timeout().value_or(0ms), 1234ms);
+    });
+}
+
+TEST_P(tcp_stream_test, set_linger_accepts_only_zero_and_none) {
+    auto [ours, theirs] = connect_raw();
+    EXPECT_TRUE(ours.set_linger(0s));
+    EXPECT_EQ(or_throw(ours.linger()), 0s);
+    EXPECT_TRUE(ours.set_linger(std::nullopt));
+    EXPECT_EQ(error_of(ours.set_linger(1s)), std::errc::invalid_argument);
+    EXPECT_EQ(or_throw(ours.linger()), std::nullopt);
+}
+
+// --- large and many ------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_test, sixty_four_mebibytes_cross_both_ways_through_small_buffers) {
+    auto [ours, theirs] = connected_pair({.ours = 65536, .theirs = 65536});
+    constexpr std::size_t block_size = 1 << 20;
+    constexpr std::size_t blocks = 64 / testing::patience;
+    const std::string there = noise(block_size, 1);
+    const std::string back = noise(block_size, 2);
+    run(
+        [&]() -> task<> {
+            auto send = [](tcp_stream& to, const std::string& block) -> task<> {
+                for (std::size_t each = 0; each < blocks; ++each)
+                    EXPECT_TRUE(co_await async_write_all(to, block));
+                EXPECT_TRUE(to.shutdown_write());
+            };
+            auto compare = [](std::string_view part, const std::string& block, std::size_t at) {
+                while (!part.empty()) {
+                    const std::size_t offset = at % block_size;
+                    const std::size_t size = std::min(part.size(), block_size - offset);
+                    if (part.substr(0, size) != std::string_view{block}.substr(offset, size))
+                        return false;
+                    part.remove_prefix(size);
+                    at += size;
+                }
+                return true;
+            };
+            auto read = [&](tcp_stream& from, const std::string& block) -> task<std::size_t> {
+                std::string buffer(100001, '\0');
+                std::size_t at = 0;
+                while (auto count = co_await from.read_some(buffer)) {
+                    EXPECT_TRUE(compare({buffer.data(), *count}, block, at));
+                    at += *count;
+                }
+                co_return at;
+            };
+            auto receive = [&](tcp_stream& from, const std::string& block) -> task<std::size_t> {
+                std::size_t at = 0;
+                while (auto lease = co_await from.receive()) {
+                    EXPECT_TRUE(compare(testing::text_of(*lease), block, at));
+                    at += lease->size();
+                }
+                co_return at;
+            };
+            auto [one, two, read_there, read_back] = co_await when_all(
+                send(ours, there), send(theirs, back), receive(theirs, there), read(ours, back));
+            EXPECT_EQ(read_there, blocks * block_size);
+            EXPECT_EQ(read_back, blocks * block_size);
+        },
+        6 * testing::test_limit);
+}
+
+TEST_P(tcp_stream_test, a_thousand_connections_at_once_are_all_served) {
+    constexpr std::size_t connections = 1000;
+    std::size_t answered = 0;
+    run(
+        [&]() -> task<> {
+            auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+            const endpoint at = or_throw(listener.local_endpoint());
+            auto echo = [](tcp_stream stream) -> task<> {
+                while (auto lease = co_await stream.receive()) {
+                    if (!co_await async_write_all(stream, *lease)) break;
+                }
+            };
+            auto serve = [&](task_group& group) -> task<> {
+                for (std::size_t each = 0; each < connections; ++each) {
+                    auto stream = co_await listener.accept();
+                    EXPECT_TRUE(stream);
+                    if (stream) group.spawn(echo(*std::move(stream)));
+                }
+            };
+            auto client = [&](std::size_t id) -> task<> {
+                auto stream = co_await async_connect(at);
+                EXPECT_TRUE(stream) << error_of(stream).message();
+                if (!stream) co_return;
+                for (int round = 0; round < 3; ++round) {
+                    const std::string text = "client " + std::to_string(id);
+                    std::string answer(text.size(), '\0');
+                    EXPECT_TRUE(co_await async_write_all(*stream, text));
+                    EXPECT_TRUE(co_await async_read_exact(*stream, answer));
+                    answered += answer == text;
+                }
+            };
+            auto server = spawn([&]() -> task<> { EXPECT_TRUE(co_await with_group(serve)); });
+            auto clients = [&](task_group& group) -> task<> {
+                for (std::size_t each = 0; each < connections; ++each)
+                    group.spawn(client(each));
+                co_return;
+            };
+            EXPECT_TRUE(co_await with_group(clients));
+            co_await server;
+        },
+        4 * testing::test_limit);
+    EXPECT_EQ(answered, 3 * connections);
+}
+
+TEST_P(tcp_stream_test, shutdown_write_may_be_awaited_like_everything_else) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.shutdown_write());
+        EXPECT_TRUE(co_await with_timeout(ours.shutdown_write(), 1s));
+        ours.close();
+        const auto refused = ours.shutdown_write();
+        const result<> passed_on = fail(refused);
+        EXPECT_EQ(error_of(passed_on), std::errc::bad_file_descriptor);
+    });
+}
+
+TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 8> buffer;
+        const auto stopped = std::make_error_code(std::errc::operation_canceled);
+        std::stop_source source;
+        source.request_stop();
+        auto read = co_await with_stop(source.get_token(), ours.read_some(buffer));
+        auto slept = co_await with_stop(source.get_token(), async_sleep(1h));
+        EXPECT_EQ(error_of(read), stopped);
+        EXPECT_EQ(error_of(slept), stopped);
+    });
+}
+
+TEST_P(tcp_stream_test, a_stream_given_to_a_task_closes_with_it_though_somebody_holds_the_handle) {
+    run([]() -> task<> {
+        auto pair = connected_pair();
+        auto serve = [](tcp_stream stream) -> task<> {
+            std::array<char, 8> buffer{};
+            (void)co_await stream.read_some(buffer);
+        };
+        auto handle = spawn(serve(std::move(pair.ours)));
+        EXPECT_TRUE(co_await async_write_all(pair.theirs, "x"));
+
+        std::array<char, 8> buffer{};
+        const auto got = co_await with_timeout(pair.theirs.read_some(buffer), 5s);
+        EXPECT_EQ(error_of(got), errc::end_of_stream);
+        EXPECT_TRUE(handle.done());
+    });
+}
+
+/// A stream that has received, and not read, "half a message" and a reset; released.
+task<tcp_stream::released> released_after_a_reset() {
+    auto pair = connected_pair();
+    std::array<char, 8> buffer{};
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "a"));
+    EXPECT_EQ(co_await pair.ours.read_some(buffer), 1U); // receives ahead from here on
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "half a message"));
+    co_await testing::turns(3);
+    EXPECT_TRUE(pair.theirs.set_linger(0s));
+    pair.theirs.close();
+    (void)co_await pair.theirs.closed();
+    co_await testing::turns(3);
+    co_return or_throw(co_await std::move(pair.ours).release());
+}
+
+// With io_uring the reset was lost, and half a message looked like all there was.
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_after_it) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        auto count = released.socket.read_some(buffer);
+        for (; count; count = released.socket.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(released.socket.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_by_the_next_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        tcp_stream again{std::move(released.socket)};
+        auto count = co_await again.read_some(buffer);
+        for (; count; count = co_await again.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(co_await again.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_test, a_reset_that_came_before_a_release_is_told_by_a_blocking_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        auto plain = or_throw(blocking::tcp_stream::from(std::move(released.socket)));
+        std::array<char, 32> buffer{};
+        const auto read = plain.read_exact(buffer);
+
+        EXPECT_EQ(read.error().code, std::errc::connection_reset);
+        EXPECT_EQ(released.unread.size() + read.error().transferred, 14U);
+    });
+}
+
+// As it would be from an io_uring loop.
+TEST_P(tcp_stream_test, an_error_that_a_socket_brings_along_is_told_once_by_every_read) {
+    run([]() -> task<> {
+        for (const int way : {0, 1, 2, 3}) {
+            auto pair = connected_pair();
+            auto plain = or_throw(co_await std::move(pair.ours).release()).socket;
+            plain.expect_read_error(ECONNRESET);
+            tcp_stream stream{std::move(plain)};
+            EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
+            std::array<char, 2> buffer{};
+            std::error_code error;
+            EXPECT_EQ(co_await async_read_exact(stream, std::span<std::byte>{}), 0U); // not by this
+            if (way == 0) {
+                error = error_of(co_await stream.read_some(buffer));
+            } else if (way == 1) {
+                error = error_of(co_await stream.receive());
+            } else if (way == 2) {
+                error = error_of(co_await async_read_exact(stream, buffer));
+            } else {
+                EXPECT_TRUE(co_await async_write_all(stream, "goes on"));
+                error = error_of(co_await stream.read_some(buffer));
+            }
+            EXPECT_EQ(error, std::errc::connection_reset);
+            EXPECT_EQ(co_await async_read_exact(stream, buffer), 2U);
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,822 @@
+#include <simplenet/net/udp_socket.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/error_of.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace simplenet::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::dice;
+using testing::noise;
+using testing::text_of;
+using testing::turns;
+
+/// Memory for a batch, and what is to be filled in it.
+template <class Slot>
+class places {
+public:
+    places(std::size_t count, std::size_t size)
+        : memory_(count * size) {
+        for (std::size_t at = 0; at < count; ++at)
+            slots.push_back({.into = mutable_buffer{memory_.data() + at * size, size}});
+    }
+    std::vector<Slot> slots;
+
+private:
+    std::vector<std::byte> memory_;
+};
+
+class udp_socket_test : public testing::backend_test {
+protected:
+    void SetUp() override {
+        backend_test::SetUp();
+        if (IsSkipped() || HasFatalFailure()) return;
+        one_.emplace(or_throw(udp_socket::bind(endpoint::loopback(0))));
+        two_.emplace(or_throw(udp_socket::bind(endpoint::loopback(0))));
+    }
+    void TearDown() override {
+        one_.reset();
+        two_.reset();
+        backend_test::TearDown();
+    }
+
+    udp_socket& one() { return *one_; }
+    udp_socket& two() { return *two_; }
+    static endpoint address_of(const udp_socket& socket) {
+        return or_throw(socket.local_endpoint());
+    }
+    /// A port at which nobody is.
+    static endpoint nobody() {
+        return address_of(or_throw(udp_socket::bind(endpoint::loopback(0))));
+    }
+
+    std::optional<udp_socket> one_;
+    std::optional<udp_socket> two_;
+    std::array<char, 16> buffer_{};
+};
+
+TEST_P(udp_socket_test, a_datagram_arrives_with_its_sender) {
+    run([&]() -> task<> {
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await two().receive_from(buffer_);
+        });
+        co_await turns(3);
+        EXPECT_EQ(co_await one().send_to("hello", address_of(two())), 5U);
+        EXPECT_EQ(co_await waiting,
+                  (udp_datagram{.size = 5, .from = address_of(one()), .truncated = false}));
+        EXPECT_EQ(std::string_view(buffer_.data(), 5), "hello");
+    });
+}
+
+TEST_P(udp_socket_test, an_empty_datagram_is_a_datagram_and_no_end) {
+    run([&]() -> task<> {
+        EXPECT_EQ(co_await one().send_to(const_buffer{}, address_of(two())), 0U);
+        EXPECT_EQ(co_await one().send_to("next", address_of(two())), 4U);
+        const auto empty = co_await two().receive_from(buffer_);
+        EXPECT_TRUE(empty && empty->size == 0 && !empty->truncated);
+        EXPECT_TRUE(empty && empty->from == address_of(one()));
+        EXPECT_EQ((co_await two().receive_from(buffer_))->size, 4U);
+    });
+}
+
+TEST_P(udp_socket_test, what_a_buffer_cuts_off_is_told) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await one().send_to(std::string(100, 'x'), address_of(two())));
+        EXPECT_TRUE(co_await one().send_to("whole", address_of(two())));
+        const auto cut = co_await two().receive_from(buffer_);
+        EXPECT_TRUE(cut && cut->truncated);
+        EXPECT_EQ(cut->size, buffer_.size());
+        EXPECT_EQ(cut->missing, 100 - buffer_.size());
+        const auto whole = co_await two().receive_from(buffer_);
+        EXPECT_TRUE(whole && !whole->truncated && whole->size == 5 && whole->missing == 0);
+    });
+}
+
+TEST_P(udp_socket_test, too_long_a_datagram_is_refused_and_the_socket_goes_on) {
+    run([&]() -> task<> {
+        const std::string most(65'507, 'm');
+        EXPECT_EQ(error_of(co_await one().send_to(std::string(65'508, 'x'), address_of(two()))),
+                  std::errc::message_size);
+        EXPECT_EQ(co_await one().send_to(most, address_of(two())), most.size());
+        std::string into(most.size(), '\0');
+        EXPECT_EQ((co_await two().receive_from(into))->size, most.size());
+        EXPECT_TRUE(into == most);
+    });
+}
+
+TEST_P(udp_socket_test, a_batch_crosses_in_order_whatever_its_size) {
+    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
+    run([&]() -> task<> {
+        std::vector<std::string> texts;
+        std::vector<outgoing_datagram> batch;
+        for (std::size_t at = 0; at < 150; ++at) // more than one call takes; one is empty
+            texts.push_back(noise(at % 40, static_cast<std::uint32_t>(at)));
+        for (const std::string& text : texts)
+            batch.push_back({.data = text, .to = address_of(two())});
+        EXPECT_EQ(co_await one().send_batch(batch), batch.size());
+
+        places<incoming_datagram> places{40, 64};
+        std::size_t got = 0;
+        while (got < texts.size()) {
+            const auto count = co_await two().receive_batch(places.slots);
+            EXPECT_TRUE(count && *count > 0 && *count <= places.slots.size());
+            for (std::size_t at = 0; count && at < *count; ++at, ++got) {
+                EXPECT_EQ(text_of(places.slots[at].data()), texts[got]);
+                EXPECT_EQ(places.slots[at].about.from, address_of(one()));
+            }
+        }
+        EXPECT_EQ(got, texts.size());
+    });
+}
+
+TEST_P(udp_socket_test, an_error_in_the_middle_of_a_batch_says_how_many_went) {
+    run([&]() -> task<> {
+        const std::string huge(70'000, 'x');
+        const std::array<outgoing_datagram, 4> batch{{{.data = "1", .to = address_of(two())},
+                                                      {.data = "2", .to = address_of(two())},
+                                                      {.data = huge, .to = address_of(two())},
+                                                      {.data = "4", .to = address_of(two())}}};
+        const auto sent = co_await one().send_batch(batch);
+        EXPECT_EQ(error_of(sent), std::errc::message_size);
+        EXPECT_EQ(sent.error().transferred, 2U);
+
+        places<incoming_datagram> places{8, 8};
+        EXPECT_EQ(co_await two().receive_batch(places.slots), 2U);
+        EXPECT_EQ(co_await one().send_batch(std::span{batch}.subspan(3)), 1U);
+        EXPECT_EQ(co_await two().receive_batch(places.slots), 1U);
+        EXPECT_EQ(text_of(places.slots[0].data()), "4");
+    });
+}
+
+TEST_P(udp_socket_test, neighbours_in_a_batch_that_go_as_one_arrive_as_they_were) {
+    auto third = or_throw(udp_socket::bind(endpoint::loopback(0)));
+    run([&]() -> task<> {
+        struct piece {
+            std::size_t size;
+            udp_socket* to;
+            std::optional<ecn> mark;
+        };
+        const std::vector<piece> plan{
+            {10, &two(), {}},        {10, &two(), {}}, {5, &two(), {}},  {10, &two(), {}},
+            {0, &two(), {}},         {10, &two(), {}}, {10, &third, {}}, {10, &third, {}},
+            {11, &third, {}},        {10, &third, {}}, {10, &two(), {}}, {10, &two(), ecn::ect_0},
+            {10, &two(), ecn::ect_0}};
+        EXPECT_TRUE(two().set_receive_ecn(true));
+        for (const int no_checksums : {0, 1}) { // with 1 the kernel refuses to cut
+            EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
+                                   sizeof no_checksums),
+                      0);
+            std::vector<std::string> texts;
+            std::vector<outgoing_datagram> batch;
+            for (std::size_t at = 0; at < plan.size(); ++at)
+                texts.push_back(noise(plan[at].size, static_cast<std::uint32_t>(at)));
+            for (std::size_t at = 0; at < plan.size(); ++at) {
+                batch.push_back({.data = texts[at],
+                                 .to = address_of(*plan[at].to),
+                                 .options = {.ecn = plan[at].mark}});
+            }
+            EXPECT_EQ(co_await one().send_batch(batch), batch.size());
+            for (std::size_t at = 0; at < plan.size(); ++at) {
+                const auto got = co_await plan[at].to->receive_from(buffer_);
+                EXPECT_TRUE(got);
+                EXPECT_EQ(std::string_view(buffer_.data(), got ? got->size : 0), texts[at]);
+                EXPECT_EQ(got->ecn, plan[at].mark.value_or(ecn::not_capable));
+            }
+        }
+    });
+}
+
+TEST_P(udp_socket_test, neighbours_in_a_batch_are_cut_by_the_kernel) {
+    EXPECT_TRUE(two().enable_gro());
+    run([&]() -> task<> {
+        const std::vector<outgoing_datagram> batch(100, {.data = "four", .to = address_of(two())});
+        EXPECT_EQ(co_await one().send_batch(batch), batch.size());
+        std::string into(65'536, '\0');
+        const auto got = co_await two().receive_from(into);
+        EXPECT_TRUE(got && got->segment_size == 4 && got->size == 4 * 64UL);
+        EXPECT_EQ((co_await two().receive_from(into))->size, 4 * 36U);
+    });
+}
+
+TEST_P(udp_socket_test, a_batch_of_none_is_sent_at_once) {
+    run([&]() -> task<> {
+        EXPECT_EQ(co_await one().send_batch(std::span<const outgoing_datagram>{}), 0U);
+    });
+}
+
+TEST_P(udp_socket_test, a_batch_marks_what_was_cut_off_and_what_is_empty) {
+    run([&]() -> task<> {
+        const std::array<outgoing_datagram, 3> batch{
+            {{.data = "long enough to be cut", .to = address_of(two())},
+             {.data = {}, .to = address_of(two())},
+             {.data = "fits", .to = address_of(two())}}};
+        EXPECT_EQ(co_await one().send_batch(batch), 3U);
+        places<incoming_datagram> places{3, 8};
+        EXPECT_EQ(co_await two().receive_batch(places.slots), 3U);
+        EXPECT_TRUE(places.slots[0].about.truncated);
+        EXPECT_EQ(places.slots[0].about.missing, 13U);
+        EXPECT_EQ(places.slots[1].about.size, 0U);
+        EXPECT_FALSE(places.slots[1].about.truncated);
+        EXPECT_EQ(text_of(places.slots[2].data()), "fits");
+    });
+}
+
+TEST_P(udp_socket_test, that_nobody_is_there_ends_a_waiting_receive_and_not_the_socket) {
+    run([&]() -> task<> {
+        const endpoint gone = nobody();
+        auto socket = or_throw(udp_socket::connect(gone));
+        auto waiting = spawn(
+            [&]() -> task<result<udp_datagram>> { co_return co_await socket.receive(buffer_); });
+        co_await turns(3);
+        EXPECT_EQ(co_await socket.send("anybody?"), 8U);
+        EXPECT_EQ(error_of(co_await waiting), std::errc::connection_refused);
+
+        EXPECT_EQ(co_await socket.send("again"), 5U);
+        EXPECT_EQ(error_of(co_await socket.send("and again")), std::errc::connection_refused);
+        auto late = or_throw(udp_socket::bind(gone));
+        EXPECT_EQ(co_await socket.send("now"), 3U);
+        EXPECT_EQ((co_await late.receive_from(buffer_))->size, 3U);
+        EXPECT_EQ(co_await late.send_to("yes", address_of(socket)), 3U);
+        EXPECT_EQ((co_await socket.receive(buffer_))->size, 3U);
+    });
+}
+
+TEST_P(udp_socket_test, in_a_batch_to_nobody_every_error_is_an_error_and_the_socket_goes_on) {
+    run([&]() -> task<> {
+        const endpoint gone = nobody();
+        auto socket = or_throw(udp_socket::connect(gone));
+        const std::vector<outgoing_datagram> batch(5, {.data = "x"});
+        static_cast<void>(co_await socket.send_batch(batch));
+        // Whatever the kernel told in between, what the last one met is told now.
+        EXPECT_EQ(error_of(co_await socket.receive(buffer_)), std::errc::connection_refused);
+        auto late = or_throw(udp_socket::bind(gone));
+        EXPECT_EQ(co_await socket.send_batch(batch), 5U);
+        places<incoming_datagram> places{8, 8};
+        EXPECT_EQ(co_await late.receive_batch(places.slots), 5U);
+    });
+}
+
+TEST_P(udp_socket_test, a_socket_that_is_not_connected_is_told_only_if_it_asks) {
+    run([&]() -> task<> {
+        const endpoint gone = nobody();
+        EXPECT_TRUE(co_await one().send_to("x", gone));
+        EXPECT_TRUE(co_await one().send_to("y", gone));
+        EXPECT_EQ(error_of(one().take_error()), std::errc::operation_would_block);
+
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("z", gone));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+        const auto told = one().take_error();
+        EXPECT_TRUE(told);
+        EXPECT_EQ(told->code, std::errc::connection_refused);
+        EXPECT_EQ(told->to, gone);
+        EXPECT_EQ(error_of(one().take_error()), std::errc::operation_would_block);
+
+        EXPECT_TRUE(co_await one().send_to("goes on", address_of(two())));
+        EXPECT_EQ((co_await two().receive_from(buffer_))->size, 7U);
+    });
+}
+
+// An error queue that nobody reads makes every poll(2) of the socket say POLLERR: with io_uring a
+// wait went round and round until take_error() was called.
+TEST_P(udp_socket_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+
+        const auto before = event_loop::current()->metrics().turns;
+        for (int round = 0; round < 3; ++round) {
+            EXPECT_EQ(error_of(co_await with_timeout(one().receive_from(buffer_), 20ms)),
+                      errc::deadline_exceeded);
+        }
+        EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
+
+        // What comes is received all the same, early or late, and so is the next error told.
+        for (int round = 0; round < 3; ++round) {
+            EXPECT_TRUE(co_await two().send_to("early", address_of(one())));
+            EXPECT_EQ((co_await one().receive_from(buffer_))->size, 5U);
+            auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+                co_return co_await one().receive_from(buffer_);
+            });
+            co_await turns(3);
+            EXPECT_FALSE(waiting.done());
+            EXPECT_TRUE(co_await two().send_to("late", address_of(one())));
+            EXPECT_EQ((co_await waiting)->size, 4U);
+        }
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await one().receive_from(buffer_);
+        });
+        co_await turns(3);
+        EXPECT_TRUE(co_await one().send_to("y", nobody()));
+        EXPECT_EQ(error_of(co_await waiting), std::errc::connection_refused);
+        int told = 0;
+        while (one().take_error())
+            ++told;
+        EXPECT_EQ(told, 2);
+    });
+}
+
+TEST_P(udp_socket_test, close_ends_a_receive_beside_an_error_queue) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await one().receive_from(buffer_);
+        });
+        co_await turns(3);
+        one().close();
+        EXPECT_EQ(error_of(co_await waiting), canceled);
+        EXPECT_TRUE(co_await one().closed());
+    });
+}
+
+TEST_P(udp_socket_test, a_loop_ends_with_a_receive_beside_an_error_queue) {
+    loop().spawn([&]() -> task<> {
+        EXPECT_TRUE(one().set_receive_errors(true));
+        EXPECT_TRUE(co_await one().send_to("x", nobody()));
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
+        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), canceled);
+    });
+    EXPECT_FALSE(loop().run_for(20ms));
+    destroy_loop();
+}
+
+// --- stops, deadlines, close
+// --------------------------------------------------------------------------------------
+
+TEST_P(udp_socket_test, a_stopped_receive_leaves_the_datagram_to_the_next) {
+    run([&]() -> task<> {
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await two().receive_from(buffer_);
+        });
+        co_await turns(3);
+        waiting.request_stop();
+        EXPECT_TRUE(co_await one().send_to("kept", address_of(two())));
+        const auto stopped = co_await waiting;
+        // Success beats stop: the datagram is either in the one or in the other.
+        if (stopped) {
+            EXPECT_EQ(stopped->size, 4U);
+        } else {
+            EXPECT_EQ(error_of(stopped), canceled);
+            EXPECT_EQ((co_await two().receive_from(buffer_))->size, 4U);
+        }
+    });
+}
+
+TEST_P(udp_socket_test, no_datagram_is_lost_to_stops_and_deadlines_that_race) {
+    for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+        dice dice{seed};
+        run([&]() -> task<> {
+            constexpr std::size_t total = 60;
+            auto sender = spawn([&]() -> task<> {
+                for (std::size_t at = 0; at < total; ++at) {
+                    co_await turns(static_cast<int>(dice.up_to(3)));
+                    const std::string text = std::to_string(at);
+                    EXPECT_TRUE(co_await one().send_to(text, address_of(two())));
+                }
+            });
+            std::size_t got = 0;
+            places<incoming_datagram> places{4, 8};
+            while (got < total) {
+                std::size_t count = 0;
+                auto receiver = spawn([&]() -> task<result<>> {
+                    auto limit = dice.one_in(2) ? std::chrono::nanoseconds{0} : 50us;
+                    if (dice.one_in(2)) {
+                        const auto batch =
+                            co_await with_timeout(two().receive_batch(places.slots), limit);
+                        if (!batch) co_return fail(batch);
+                        count = *batch;
+                    } else {
+                        auto& slot = places.slots[0];
+                        const auto single =
+                            co_await with_timeout(two().receive_from(slot.into), limit);
+                        if (!single) co_return fail(single);
+                        slot.about = *single;
+                        count = 1;
+                    }
+                    co_return {};
+                });
+                co_await turns(static_cast<int>(dice.up_to(3)));
+                receiver.request_stop();
+                static_cast<void>(co_await receiver);
+                for (std::size_t at = 0; at < count; ++at, ++got)
+                    EXPECT_EQ(text_of(places.slots[at].data()), std::to_string(got));
+            }
+            co_await sender;
+        });
+    }
+}
+
+TEST_P(udp_socket_test, what_is_there_beats_a_deadline_that_has_passed) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await one().send_to("there", address_of(two())));
+        EXPECT_EQ((co_await with_timeout(two().receive_from(buffer_), -1h))->size, 5U);
+        EXPECT_EQ(error_of(co_await with_timeout(two().receive_from(buffer_), 0s)),
+                  errc::deadline_exceeded);
+        EXPECT_EQ(error_of(co_await with_timeout(two().receive_from(buffer_), 1ms)),
+                  errc::deadline_exceeded);
+        EXPECT_TRUE(co_await one().send_to("again", address_of(two())));
+        EXPECT_EQ(
+            (co_await with_timeout(two().receive_from(buffer_), std::chrono::nanoseconds::max()))
+                ->size,
+            5U);
+    });
+}
+
+TEST_P(udp_socket_test, a_stopped_scope_refuses_and_leaves_everything_where_it_is) {
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await one().send_to("kept", address_of(two())));
+        auto child = spawn([&]() -> task<> {
+            co_await yield();
+            EXPECT_EQ(error_of(co_await two().receive_from(buffer_)), canceled);
+            EXPECT_EQ(error_of(co_await two().send_to("x", address_of(one()))), canceled);
+            const std::array<outgoing_datagram, 1> batch{{{.data = "x", .to = address_of(one())}}};
+            const auto sent = co_await two().send_batch(batch);
+            EXPECT_EQ(error_of(sent), canceled);
+            EXPECT_EQ(sent.error().transferred, 0U);
+        });
+        child.request_stop();
+        co_await child;
+        EXPECT_EQ((co_await two().receive_from(buffer_))->size, 4U);
+        EXPECT_EQ(error_of(co_await with_timeout(one().receive_from(buffer_), 0s)),
+                  errc::deadline_exceeded);
+    });
+}
+
+TEST_P(udp_socket_test, close_ends_a_receive_and_frees_the_port) {
+    run([&]() -> task<> {
+        const endpoint at = address_of(two());
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await two().receive_from(buffer_);
+        });
+        co_await turns(3);
+        two().close();
+        EXPECT_EQ(two().native_handle(), -1);
+        EXPECT_EQ(error_of(co_await waiting), canceled);
+        EXPECT_TRUE(co_await two().closed());
+        EXPECT_TRUE(udp_socket::bind(at));
+        EXPECT_EQ(error_of(co_await two().receive_from(buffer_)), std::errc::bad_file_descriptor);
+        EXPECT_EQ(error_of(co_await two().send("x")), std::errc::bad_file_descriptor);
+        EXPECT_EQ(error_of(two().take_error()), std::errc::bad_file_descriptor);
+    });
+}
+
+TEST_P(udp_socket_test, close_does_not_end_a_duplicate_of_the_socket) {
+    run([&]() -> task<> {
+        const int copy = ::dup(two().native_handle());
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await two().receive_from(buffer_);
+        });
+        co_await turns(3);
+        two().close();
+        EXPECT_EQ(error_of(co_await waiting), canceled);
+        auto other = or_throw(udp_socket::adopt(unique_fd{copy}));
+        EXPECT_TRUE(co_await one().send_to("still", address_of(other)));
+        EXPECT_EQ((co_await other.receive_from(buffer_))->size, 5U);
+    });
+}
+
+TEST_P(udp_socket_test, it_moves_and_dies_with_a_receive_in_flight) {
+    run([&]() -> task<> {
+        const endpoint at = address_of(two());
+        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await two().receive_from(buffer_);
+        });
+        co_await turns(3);
+        std::optional<udp_socket> moved{std::move(two())};
+        EXPECT_TRUE(co_await one().send_to("found", at));
+        EXPECT_EQ((co_await waiting)->size, 5U);
+
+        auto last = spawn([&]() -> task<result<udp_datagram>> {
+            co_return co_await moved->receive_from(buffer_);
+        });
+        co_await turns(3);
+        moved.reset();
+        EXPECT_EQ(error_of(co_await last), canceled);
+    });
+}
+
+TEST_P(udp_socket_test, the_end_of_the_loop_ends_a_receive) {
+    std::error_code ended;
+    auto body = [&]() -> task<> { ended = error_of(co_await two().receive_from(buffer_)); };
+    loop().spawn(body()).detach();
+    for (int turn = 0; turn < 3; ++turn)
+        loop().poll();
+    destroy_loop();
+    EXPECT_EQ(ended, canceled);
+    EXPECT_EQ(two().native_handle(), -1);
+}
+
+TEST_P(udp_socket_test, a_second_receive_is_a_contract_violation) {
+    const auto twice = [&] {
+        run([&]() -> task<> {
+            std::array<char, 4> other;
+            co_await when_all(two().receive_from(buffer_), two().receive_from(other));
+        });
+    };
+    EXPECT_DEATH(twice(), "a second read");
+}
+
+TEST_P(udp_socket_test, empty_places_and_segments_of_no_size_are_contract_violations) {
+    std::array<incoming_datagram, 1> nowhere{};
+    EXPECT_DEATH((void)one().receive_from(mutable_buffer{}), "contract violation");
+    EXPECT_DEATH((void)one().receive_batch(std::span<incoming_datagram>{}), "contract violation");
+    EXPECT_DEATH((void)one().send_segmented("x", 0, endpoint::loopback(9)), "contract violation");
+    EXPECT_DEATH(run([&]() -> task<> {
+                     EXPECT_TRUE(co_await one().send_to("x", address_of(two())));
+                     (void)co_await two().receive_batch(nowhere);
+                 }),
+                 "contract violation");
+}
+
+TEST_P(udp_socket_test, a_released_socket_goes_on_elsewhere_with_what_had_arrived) {
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(co_await with_timeout(two().receive_from(buffer_), 0s)),
+                  errc::deadline_exceeded);
+        EXPECT_TRUE(co_await one().send_to("waits", address_of(two())));
+        auto plain = or_throw(co_await std::move(two()).release());
+        EXPECT_EQ(plain.receive_from(buffer_)->size, 5U);
+        EXPECT_TRUE(co_await one().send_to("more", or_throw(plain.local_endpoint())));
+        udp_socket again{std::move(plain)};
+        EXPECT_EQ((co_await again.receive_from(buffer_))->size, 4U);
+    });
+}
+
+TEST_P(udp_socket_test, sends_and_receives_go_on_at_the_same_time) {
+    EXPECT_TRUE(one().set_receive_buffer(1 << 20));
+    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
+    run([&]() -> task<> {
+        constexpr int rounds = 300;
+        auto echo = spawn([&]() -> task<> {
+            std::array<char, 64> into;
+            for (int round = 0; round < rounds; ++round) {
+                const auto got = co_await two().receive_from(into);
+                if (!got) co_return;
+                EXPECT_TRUE(co_await two().send_to(std::span{into}.first(got->size), got->from));
+            }
+        });
+        auto reader = spawn([&]() -> task<> {
+            std::array<char, 64> into;
+            for (int round = 0; round < rounds; ++round)
+                EXPECT_EQ((co_await one().receive_from(into))->size, 32U);
+        });
+        for (int round = 0; round < rounds; ++round) {
+            EXPECT_TRUE(co_await one().send_to(noise(32), address_of(two())));
+            if (round % 10 == 0) co_await yield();
+        }
+        co_await echo;
+        co_await reader;
+    });
+}
+
+// --- segments
+// --------------------------------------------------------------------------------------
+
+TEST_P(udp_socket_test, segments_arrive_as_datagrams) {
+    run([&]() -> task<> {
+        const std::string text = noise(1050);
+        EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
+        places<incoming_datagram> places{16, 128};
+        std::string all;
+        for (std::size_t got = 0; got < 11;) {
+            const auto count = co_await two().receive_batch(places.slots);
+            EXPECT_TRUE(count);
+            for (std::size_t at = 0; at < count.value_or(11); ++at, ++got) {
+                EXPECT_EQ(places.slots[at].about.size, got == 10 ? 50U : 100U);
+                EXPECT_EQ(places.slots[at].about.segment_size, 0U);
+                all += text_of(places.slots[at].data());
+            }
+        }
+        EXPECT_TRUE(all == text);
+    });
+}
+
+TEST_P(udp_socket_test, segments_arrive_together_with_their_size_where_gro_is_on) {
+    EXPECT_TRUE(two().enable_gro());
+    run([&]() -> task<> {
+        const std::string text = noise(1050);
+        EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
+        std::string into(65'536, '\0');
+        const auto got = co_await two().receive_from(into);
+        EXPECT_TRUE(got);
+        EXPECT_EQ(got->size, text.size());
+        EXPECT_EQ(got->segment_size, 100U);
+        std::vector<std::size_t> sizes;
+        std::string all;
+        datagrams_of(into, *got, [&](mutable_buffer each) {
+            sizes.push_back(each.size());
+            all += text_of(each);
+        });
+        EXPECT_EQ(sizes.size(), 11U);
+        EXPECT_EQ(sizes.back(), 50U);
+        EXPECT_TRUE(all == text);
+    });
+}
+
+TEST_P(udp_socket_test, more_segments_than_the_kernel_takes_at_once_all_go) {
+    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
+    EXPECT_TRUE(two().connect_to(address_of(one())));
+    EXPECT_TRUE(one().connect_to(address_of(two())));
+    run([&]() -> task<> {
+        const std::string text = noise(1501);
+        EXPECT_EQ(co_await one().send_segmented(text, 10), text.size());
+        std::array<char, 16> into;
+        std::string all;
+        for (int at = 0; at < 151; ++at) {
+            const auto got = co_await two().receive(into);
+            all.append(into.data(), got->size);
+        }
+        EXPECT_TRUE(all == text);
+        EXPECT_EQ(co_await one().send_segmented(const_buffer{}, 10), 0U);
+        EXPECT_EQ(co_await one().send_segmented("one", 1000), 3U);
+        EXPECT_EQ((co_await two().receive(into))->size, 3U);
+        EXPECT_EQ(error_of(co_await one().send_segmented(std::string(200'000, 'x'), 70'000)),
+                  std::errc::message_size);
+    });
+}
+
+TEST_P(udp_socket_test, where_the_kernel_cannot_cut_datagrams_go_one_by_one) {
+    const int on = 1; // without checksums the kernel refuses
+    EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+    run([&]() -> task<> {
+        for (int round = 0; round < 3; ++round) {
+            const std::string text = noise(250);
+            EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
+            std::string into(512, '\0');
+            for (const std::size_t size : {100U, 100U, 50U})
+                EXPECT_EQ((co_await two().receive_from(into))->size, size);
+        }
+    });
+}
+
+// --- what stands beside a datagram
+// --------------------------------------------------------------------------------------
+
+TEST_P(udp_socket_test, an_answer_can_come_from_the_address_that_was_asked) {
+    run([&]() -> task<> {
+        auto server = or_throw(udp_socket::bind(endpoint::any(0)));
+        EXPECT_TRUE(server.set_receive_packet_info(true));
+        const auto alias = or_throw(ip_address::parse("127.0.0.2"));
+        EXPECT_TRUE(co_await one().send_to("?", {alias, address_of(server).port()}));
+        const auto asked = co_await server.receive_from(buffer_);
+        EXPECT_TRUE(asked);
+        EXPECT_EQ(asked->to, alias);
+        EXPECT_EQ(asked->interface, ::if_nametoindex("lo"));
+
+        EXPECT_TRUE(co_await server.send_to("!", asked->from, {.from = asked->to}));
+        EXPECT_EQ((co_await one().receive_from(buffer_))->from.address(), alias);
+        const std::array<outgoing_datagram, 2> batch{
+            {{.data = "1", .to = asked->from, .options = {.from = alias}},
+             {.data = "2", .to = asked->from}}};
+        EXPECT_EQ(co_await server.send_batch(batch), 2U);
+        EXPECT_EQ((co_await one().receive_from(buffer_))->from.address(), alias);
+        EXPECT_EQ((co_await one().receive_from(buffer_))->from.address(),
+                  ip_address::loopback_v4());
+        const auto elsewhere = or_throw(ip_address::parse("198.51.100.1")); // RFC 5737
+        EXPECT_FALSE(co_await server.send_to("x", asked->from, {.from = elsewhere}));
+    });
+}
+
+TEST_P(udp_socket_test, packet_info_is_told_of_ipv6_and_of_ipv4_on_an_ipv6_socket) {
+    run([&]() -> task<> {
+        auto server = or_throw(udp_socket::bind({ip_address::any_v6(), 0}));
+        EXPECT_TRUE(server.set_receive_packet_info(true));
+        EXPECT_TRUE(server.set_receive_ecn(true));
+        const auto port = address_of(server).port();
+        auto six = or_throw(udp_socket::bind({ip_address::loopback_v6(), 0}));
+
+        EXPECT_TRUE(
+            co_await six.send_to("6", {ip_address::loopback_v6(), port}, {.ecn = ecn::ect_1}));
+        auto got = co_await server.receive_from(buffer_);
+        EXPECT_EQ(got->to, ip_address::loopback_v6());
+        EXPECT_EQ(got->ecn, ecn::ect_1);
+        EXPECT_EQ(got->interface, ::if_nametoindex("lo"));
+        EXPECT_TRUE(co_await server.send_to("6", got->from,
+                                            {.from = got->to, .interface = got->interface}));
+        EXPECT_EQ((co_await six.receive_from(buffer_))->size, 1U);
+
+        EXPECT_TRUE(co_await one().send_to("4", endpoint::loopback(port), {.ecn = ecn::ect_0}));
+        got = co_await server.receive_from(buffer_);
+        EXPECT_EQ(got->to->unmapped(), ip_address::loopback_v4());
+        EXPECT_EQ(got->ecn, ecn::ect_0);
+        EXPECT_TRUE(co_await server.send_to("4", got->from,
+                                            {.from = got->to, .interface = got->interface}));
+        EXPECT_EQ((co_await one().receive_from(buffer_))->size, 1U);
+        EXPECT_TRUE(co_await server.send_to("4", got->from, {.interface = got->interface}));
+        EXPECT_EQ((co_await one().receive_from(buffer_))->size, 1U);
+    });
+}
+
+TEST_P(udp_socket_test, ecn_marks_are_sent_and_told) {
+    EXPECT_TRUE(two().set_receive_ecn(true));
+    run([&]() -> task<> {
+        using enum ecn;
+        for (const ecn mark : {ect_0, ect_1, congestion_experienced, not_capable}) {
+            EXPECT_TRUE(co_await one().send_to("x", address_of(two()), {.ecn = mark}));
+            EXPECT_EQ((co_await two().receive_from(buffer_))->ecn, mark);
+        }
+        EXPECT_TRUE(one().set_ecn(ect_1));
+        EXPECT_TRUE(co_await one().send_to("x", address_of(two())));
+        EXPECT_EQ((co_await two().receive_from(buffer_))->ecn, ect_1);
+        EXPECT_TRUE(co_await one().send_segmented("1122", 2, address_of(two()), {.ecn = ect_0}));
+        EXPECT_EQ((co_await two().receive_from(buffer_))->ecn, ect_0);
+        EXPECT_EQ((co_await two().receive_from(buffer_))->ecn, ect_0);
+    });
+}
+
+/// An interface that has a route for `group`; 0 if there is none.
+unsigned interface_for(const ip_address& group) {
+    if (group.is_v4()) return ::if_nametoindex("lo");
+    unsigned found = 0;
+    struct if_nameindex* const all = ::if_nameindex();
+    for (auto* each = all; each != nullptr && each->if_index != 0; ++each) {
+        auto probe = or_throw(nonblocking::udp_socket::open_v6());
+        EXPECT_TRUE(probe.set_multicast_interface(each->if_index));
+        if (probe.connect_to({group, 9})) found = each->if_index;
+    }
+    ::if_freenameindex(all);
+    return found;
+}
+
+TEST_P(udp_socket_test, a_group_hears_what_is_sent_to_it_until_it_leaves) {
+    // Of this process alone: a socket hears any group that somebody on the machine has joined, if
+    // the port is its own (IP_MULTICAST_ALL in ip(7)), and two that may share a port may get it.
+    const auto own = static_cast<unsigned>(::getpid()) & 0xffffU;
+    const std::string v4 =
+        "239.255." + std::to_string(own >> 8U) + '.' + std::to_string(own & 255U);
+    const std::string v6 = "ff12::5e7:" + std::to_string(own % 10000);
+    for (const std::string& name : {v4, v6}) {
+        const auto group = or_throw(ip_address::parse(name));
+        const unsigned interface = interface_for(group);
+        if (interface == 0) GTEST_SKIP() << "no interface here has a route for " << name;
+        const auto any = group.is_v4() ? ip_address::any_v4() : ip_address::any_v6();
+        run([&]() -> task<> {
+            auto member = or_throw(udp_socket::bind({any, 0}, {.reuse_address = true}));
+            auto speaker = or_throw(udp_socket::bind({any, 0}));
+            EXPECT_TRUE(member.join_group(group, interface));
+            EXPECT_TRUE(member.set_receive_packet_info(true));
+            EXPECT_TRUE(speaker.set_multicast_interface(interface));
+            EXPECT_TRUE(speaker.set_multicast_hops(0)); // stays on this machine
+            EXPECT_TRUE(speaker.set_multicast_loopback(true));
+            const endpoint everybody{group, address_of(member).port()};
+            EXPECT_EQ(co_await speaker.send_to("all", everybody), 3U);
+            const auto heard = co_await with_timeout(member.receive_from(buffer_), 3s);
+            EXPECT_TRUE(heard) << name;
+            if (heard) {
+                EXPECT_EQ(heard->size, 3U);
+                EXPECT_EQ(heard->to, group);
+            }
+
+            EXPECT_TRUE(member.leave_group(group, interface));
+            EXPECT_EQ(error_of(member.leave_group(group, interface)),
+                      std::errc::address_not_available);
+            EXPECT_EQ(co_await speaker.send_to("nobody", everybody), 6U);
+            EXPECT_EQ(error_of(co_await with_timeout(member.receive_from(buffer_), 0s)),
+                      errc::deadline_exceeded);
+        });
+    }
+}
+
+TEST_P(udp_socket_test, many_inline_receives_let_others_run) {
+    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
+    run([&]() -> task<> {
+        for (int at = 0; at < 300; ++at)
+            EXPECT_TRUE(co_await one().send_to("x", address_of(two())));
+        int others = 0;
+        bool over = false;
+        auto other = spawn([&]() -> task<> {
+            while (!over) {
+                ++others;
+                co_await yield();
+            }
+        });
+        for (int at = 0; at < 300; ++at)
+            EXPECT_TRUE(co_await two().receive_from(buffer_));
+        over = true;
+        co_await other;
+        EXPECT_GE(others, 3);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, udp_socket_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::inline v0

@@ -1,0 +1,698 @@
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace simplenet::inline v0::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using time_point = timer_wheel::time_point;
+
+constexpr nanoseconds tick{1 << 12};
+constexpr time_point start{1000h}; // a machine that has been up for a while
+
+/// Tells a function when it fires.
+class timer final : public timer_node {
+public:
+    explicit timer(std::function<void()> fired = [] {})
+        : fired_{std::move(fired)} {}
+
+private:
+    void expired() noexcept override { fired_(); }
+
+    std::function<void()> fired_;
+};
+
+/// What `wheel.expire(now)` hands out, in its order.
+std::vector<timer_node*> expired(timer_wheel& wheel, time_point now) {
+    timer_list due;
+    wheel.expire(now, due);
+    std::vector<timer_node*> nodes;
+    while (!due.empty())
+        nodes.push_back(&due.pop_front());
+    return nodes;
+}
+
+TEST(timer_wheel_test, expires_in_order_of_deadlines) {
+    timer_wheel wheel{start};
+    timer late, early, between;
+    wheel.insert(late, start + 30ms);
+    wheel.insert(early, start + 10ms);
+    wheel.insert(between, start + 20ms);
+
+    EXPECT_THAT(expired(wheel, start + 21ms), ElementsAre(&early, &between));
+    EXPECT_THAT(expired(wheel, start + 1h), ElementsAre(&late));
+    EXPECT_TRUE(wheel.empty());
+}
+
+TEST(timer_wheel_test, equal_deadlines_expire_first_come_first_served) {
+    for (const nanoseconds distance :
+         std::initializer_list<nanoseconds>{1ns, 20us, 3ms, 100ms, 9s, 10min, 30h}) {
+        timer_wheel wheel{start};
+        std::vector<timer> timers(50);
+        std::vector<timer_node*> expected;
+        for (timer& each : timers) {
+            wheel.insert(each, start + distance);
+            expected.push_back(&each);
+        }
+        EXPECT_EQ(expired(wheel, start + distance + tick), expected);
+    }
+}
+
+TEST(timer_wheel_test, equal_deadlines_keep_their_order_when_armed_at_different_times) {
+    timer_wheel wheel{start};
+    const time_point deadline = start + 5h;
+    std::deque<timer> timers;
+    std::vector<timer_node*> expected;
+
+    for (time_point now = start; now < deadline; now += (deadline - now) / 3 + 1us) {
+        EXPECT_THAT(expired(wheel, now), IsEmpty());
+        for (int i = 0; i != 2; ++i) {
+            wheel.insert(timers.emplace_back(), deadline);
+            expected.push_back(&timers.back());
+        }
+    }
+
+    EXPECT_EQ(expired(wheel, deadline + tick), expected);
+}
+
+TEST(timer_wheel_test, never_early_and_at_most_a_tick_late) {
+    for (std::int64_t distance = 1; distance < (std::int64_t{1} << 60);
+         distance = distance * 3 + 1) {
+        timer_wheel wheel{start};
+        timer one;
+        const time_point deadline = start + nanoseconds{distance};
+        wheel.insert(one, deadline);
+        EXPECT_EQ(one.deadline(), deadline);
+
+        EXPECT_THAT(expired(wheel, deadline - 1ns), IsEmpty());
+        EXPECT_THAT(expired(wheel, deadline + tick - 1ns), ElementsAre(&one));
+    }
+}
+
+TEST(timer_wheel_test, a_past_deadline_is_due_at_the_next_call_even_within_the_tick) {
+    for (const time_point deadline :
+         {start, start - 1ns, start - 10h, time_point{}, time_point{-1ns}, time_point::min()}) {
+        timer_wheel wheel{start};
+        timer one;
+        wheel.insert(one, deadline);
+
+        EXPECT_LE(wheel.next(), start);
+        EXPECT_THAT(expired(wheel, start), ElementsAre(&one));
+    }
+}
+
+TEST(timer_wheel_test, past_deadlines_come_first_in_order_of_insertion) {
+    timer_wheel wheel{start};
+    timer ahead, first, second;
+    wheel.insert(ahead, start + 1ms);
+    wheel.settle(start + 1s); // time passes, nothing has been expired yet
+
+    wheel.insert(first, start + 900ms);
+    wheel.insert(second, start + 800ms);
+
+    EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&first, &second, &ahead));
+}
+
+TEST(timer_wheel_test, the_end_of_time_is_a_deadline_like_any_other) {
+    timer_wheel wheel{start};
+    timer one;
+    wheel.insert(one, time_point::max());
+
+    EXPECT_EQ(wheel.next(), time_point::max());
+    EXPECT_THAT(expired(wheel, time_point::max() - 1ns), IsEmpty());
+    EXPECT_EQ(wheel.next(), time_point::max());
+    EXPECT_THAT(expired(wheel, time_point::max()), ElementsAre(&one));
+
+    wheel.insert(one, start);
+    EXPECT_THAT(expired(wheel, time_point::max()), ElementsAre(&one));
+}
+
+TEST(timer_wheel_test, a_wheel_can_begin_at_zero_and_below) {
+    for (const time_point origin : {time_point{}, time_point{-5h}, time_point::min()}) {
+        timer_wheel wheel{origin};
+        timer one;
+        wheel.insert(one, time_point{1ns});
+
+        EXPECT_THAT(expired(wheel, time_point{}), IsEmpty());
+        EXPECT_THAT(expired(wheel, time_point{tick}), ElementsAre(&one));
+    }
+}
+
+TEST(timer_wheel_test, time_does_not_run_backwards) {
+    timer_wheel wheel{start};
+    timer one, two;
+    wheel.insert(one, start + 10ms);
+    EXPECT_THAT(expired(wheel, start + 9ms), IsEmpty());
+
+    EXPECT_THAT(expired(wheel, start), IsEmpty());
+    wheel.insert(two, start + 8ms); // past: 9 ms is the latest time seen
+    EXPECT_THAT(expired(wheel, start), ElementsAre(&two));
+    EXPECT_THAT(expired(wheel, start + 11ms), ElementsAre(&one));
+}
+
+TEST(timer_wheel_test, a_cancelled_timer_does_not_expire) {
+    timer_wheel wheel{start};
+    timer cancelled, other;
+    wheel.insert(cancelled, start + 5ms);
+    wheel.insert(other, start + 5ms);
+    EXPECT_TRUE(cancelled.armed());
+
+    cancelled.cancel();
+    cancelled.cancel();
+
+    EXPECT_FALSE(cancelled.armed());
+    EXPECT_EQ(wheel.size(), 1U);
+    EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&other));
+}
+
+TEST(timer_wheel_test, destroying_a_timer_cancels_it) {
+    timer_wheel wheel{start};
+    {
+        timer gone;
+        wheel.insert(gone, start + 5ms);
+    }
+    EXPECT_TRUE(wheel.empty());
+    EXPECT_THAT(expired(wheel, start + 1s), IsEmpty());
+}
+
+TEST(timer_wheel_test, destroying_the_wheel_leaves_its_timers_unarmed) {
+    timer armed, fresh;
+    {
+        timer_wheel wheel{start};
+        wheel.insert(armed, start + 5ms);
+        wheel.insert_after(fresh, 5ms);
+    }
+    EXPECT_FALSE(armed.armed());
+    EXPECT_FALSE(fresh.armed());
+}
+
+TEST(timer_wheel_test, an_expired_timer_that_is_cancelled_leaves_the_list) {
+    timer_wheel wheel{start};
+    timer first, second, third;
+    for (timer* each : {&first, &second, &third})
+        wheel.insert(*each, start + 1ms);
+    timer_list due;
+    wheel.expire(start + 1s, due);
+
+    EXPECT_TRUE(second.armed());
+    second.cancel();
+
+    EXPECT_EQ(&due.pop_front(), &first);
+    EXPECT_EQ(&due.pop_front(), &third);
+    EXPECT_TRUE(due.empty());
+}
+
+TEST(timer_wheel_test, next_is_exact_for_a_lone_timer) {
+    for (const nanoseconds distance :
+         std::initializer_list<nanoseconds>{1ns, 1ms, 1s, 1h, 20000h}) {
+        timer_wheel wheel{start};
+        timer one;
+        wheel.insert(one, start + distance);
+
+        EXPECT_GE(wheel.next(), start + distance);
+        EXPECT_LT(wheel.next(), start + distance + tick);
+        EXPECT_EQ(wheel.fire(*wheel.next()), 1U);
+    }
+}
+
+TEST(timer_wheel_test, next_is_nothing_without_timers) {
+    timer_wheel wheel{start};
+    EXPECT_EQ(wheel.next(), std::nullopt);
+    EXPECT_TRUE(wheel.empty());
+    EXPECT_EQ(wheel.size(), 0U);
+}
+
+TEST(timer_wheel_test, next_forgets_cancelled_timers) {
+    timer_wheel wheel{start};
+    std::vector<timer> timers(1000);
+    for (std::size_t i = 0; i != timers.size(); ++i)
+        wheel.insert(timers[i], start + (i + 1) * 1ms);
+    timer last;
+    wheel.insert(last, start + 2h);
+
+    for (timer& each : timers)
+        each.cancel();
+
+    EXPECT_GE(wheel.next(), last.deadline());
+    last.cancel();
+    EXPECT_EQ(wheel.next(), std::nullopt);
+    EXPECT_TRUE(wheel.empty());
+}
+
+TEST(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
+    std::mt19937_64 random{7};
+    for (int round = 0; round != 50; ++round) {
+        timer_wheel wheel{start};
+        std::size_t fired = 0;
+        time_point now = start;
+        std::deque<timer> timers;
+        for (int i = 0; i != 100; ++i) {
+            const nanoseconds distance{random() >> (2 + random() % 60)};
+            timer& made = timers.emplace_back([&fired] { ++fired; });
+            wheel.insert(made, start + distance);
+        }
+
+        std::size_t steps = 0;
+        while (const auto next = wheel.next()) {
+            now = std::max(now, *next);
+            wheel.fire(now);
+            ASSERT_LE(++steps, timers.size() * 9);
+        }
+        EXPECT_EQ(fired, timers.size());
+    }
+}
+
+// The start of their slot was before soonest(), and there fire() did nothing: whoever went by
+// next() came again and again.
+TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot) {
+    timer_wheel wheel{start};
+    int fired = 0;
+    timer first{[&] { ++fired; }};
+    timer second{[&] { ++fired; }};
+    wheel.insert_after(first, 100ms);
+    wheel.insert_after(second, 101ms);
+    wheel.settle(start);
+
+    int steps = 0;
+    while (const auto next = wheel.next()) {
+        ASSERT_LE(++steps, 20) << "next() leads nowhere";
+        wheel.fire(*next);
+    }
+
+    EXPECT_EQ(fired, 2);
+}
+
+TEST(timer_wheel_test, firing_may_arm_and_what_is_due_then_waits_for_the_next_call) {
+    timer_wheel wheel{start};
+    int count = 0;
+    timer again{[&] {
+        ++count;
+        wheel.insert(again, start);
+    }};
+    wheel.insert(again, start);
+
+    EXPECT_EQ(wheel.fire(start), 1U);
+    EXPECT_TRUE(again.armed());
+    EXPECT_LE(wheel.next(), start);
+    EXPECT_EQ(wheel.fire(start + 1s), 1U);
+    EXPECT_EQ(count, 2);
+}
+
+TEST(timer_wheel_test, firing_may_cancel_and_destroy_others_that_are_due) {
+    timer_wheel wheel{start};
+    int count = 0;
+    timer cancelled{[&] { ++count; }};
+    auto destroyed = std::make_unique<timer>([&] { ++count; });
+    timer first{[&] {
+        cancelled.cancel();
+        destroyed.reset();
+    }};
+    wheel.insert(first, start + 1ms);
+    wheel.insert(*destroyed, start + 1ms);
+    wheel.insert(cancelled, start + 2ms);
+
+    EXPECT_EQ(wheel.fire(start + 1s), 1U);
+    EXPECT_EQ(count, 0);
+    EXPECT_TRUE(wheel.empty());
+}
+
+TEST(timer_wheel_test, firing_may_destroy_the_timer_itself) {
+    timer_wheel wheel{start};
+    std::unique_ptr<timer> self;
+    self = std::make_unique<timer>([&] {
+        auto* const doomed = self.release();
+        // The function object lives in the timer, so nothing of it is used afterwards.
+        delete doomed;
+    });
+    wheel.insert(*self, start);
+
+    EXPECT_EQ(wheel.fire(start), 1U);
+}
+
+TEST(timer_wheel_test, firing_may_fire) {
+    timer_wheel wheel{start};
+    std::vector<int> order;
+    timer inner{[&] { order.push_back(2); }};
+    timer outer{[&] {
+        order.push_back(1);
+        wheel.insert(inner, start);
+        EXPECT_EQ(wheel.fire(start + 1s), 1U);
+    }};
+    timer last{[&] { order.push_back(3); }};
+    wheel.insert(outer, start + 1ms);
+    wheel.insert(last, start + 1ms);
+
+    EXPECT_EQ(wheel.fire(start + 1s), 2U);
+    EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(timer_wheel_test, a_fresh_timer_counts_from_the_time_it_is_settled_at) {
+    timer_wheel wheel{start};
+    timer one;
+    wheel.insert_after(one, 10ms);
+    EXPECT_TRUE(one.armed());
+    EXPECT_TRUE(wheel.has_fresh());
+    EXPECT_FALSE(wheel.empty());
+    EXPECT_EQ(wheel.size(), 1U);
+    EXPECT_LE(wheel.next(), start); // nobody knows yet: at once
+    EXPECT_THAT(expired(wheel, start + 1h), IsEmpty());
+
+    wheel.settle(start + 2h);
+
+    EXPECT_FALSE(wheel.has_fresh());
+    EXPECT_GT(wheel.soonest(), start + 2h);
+    EXPECT_LE(wheel.soonest(), start + 2h + 10ms + tick);
+    EXPECT_THAT(expired(wheel, start + 2h + 10ms - 1ns), IsEmpty());
+    EXPECT_THAT(expired(wheel, start + 2h + 10ms + tick), ElementsAre(&one));
+}
+
+TEST(timer_wheel_test, every_deadline_is_known_after_settling_all) {
+    timer_wheel wheel{start};
+    timer batched, fresh;
+    wheel.insert_after(batched, 10ms);
+    wheel.settle(start + 1h); // counts from here, and is in a batch
+    wheel.insert_after(fresh, 20ms);
+
+    wheel.settle_all(start + 1h + 5ms);
+
+    EXPECT_EQ(batched.deadline(), start + 1h + 10ms);
+    EXPECT_EQ(fresh.deadline(), start + 1h + 25ms);
+    EXPECT_THAT(expired(wheel, start + 1h + 25ms + tick), ElementsAre(&batched, &fresh));
+}
+
+TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_meets_the_wheel) {
+    timer_wheel wheel{start};
+    timer one, two;
+    wheel.insert_after(one, 10ms);
+    wheel.insert_after(two, 10ms);
+
+    one.cancel();
+
+    EXPECT_EQ(wheel.size(), 1U);
+    wheel.settle(start);
+    EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&two));
+}
+
+TEST(timer_wheel_test, limits_that_are_cancelled_soon_never_reach_a_slot) {
+    timer_wheel wheel{start};
+    timer one;
+    time_point now = start;
+
+    for (int turn = 0; turn != 1000; ++turn) {
+        wheel.insert_after(one, 30s);
+        wheel.settle(now);
+        EXPECT_EQ(wheel.fire(now), 0U);
+        now += 1ms;
+        one.cancel();
+    }
+
+    EXPECT_FALSE(wheel.quiet());
+    wheel.settle(now + 1min);
+    EXPECT_EQ(wheel.fire(now + 1min), 0U);
+    wheel.calm_down();
+    EXPECT_TRUE(wheel.quiet());
+    EXPECT_EQ(wheel.soonest(), time_point::max());
+}
+
+TEST(timer_wheel_test, soonest_is_never_late) {
+    timer_wheel wheel{start};
+    timer late, early, fresh;
+    wheel.insert(late, start + 1s);
+    wheel.insert(early, start + 1ms);
+    EXPECT_LE(wheel.soonest(), start + 1ms + tick);
+
+    wheel.insert_after(fresh, 100us);
+    wheel.settle(start);
+    EXPECT_LE(wheel.soonest(), start + 100us + tick);
+
+    EXPECT_EQ(wheel.fire(wheel.soonest()), 1U);
+    EXPECT_FALSE(fresh.armed());
+    EXPECT_EQ(wheel.fire(wheel.soonest()), 1U);
+    EXPECT_FALSE(early.armed());
+    EXPECT_LE(wheel.soonest(), start + 1s + tick);
+}
+
+TEST(timer_wheel_test, fresh_timers_and_points_fire_in_order_of_their_deadlines) {
+    timer_wheel wheel{start};
+    std::vector<int> order;
+    timer first{[&] { order.push_back(1); }}, second{[&] { order.push_back(2); }};
+    timer third{[&] { order.push_back(3); }}, fourth{[&] { order.push_back(4); }};
+    wheel.insert(fourth, start + 40ms);
+    wheel.insert_after(second, 20ms);
+    wheel.settle(start);
+    wheel.insert(third, start + 30ms);
+    wheel.insert_after(first, 9ms);
+    wheel.settle(start + 1ms);
+
+    // What is due by the time of a settle() keeps its place, too, behind what is due at once.
+    timer fifth{[&] { order.push_back(5); }};
+    wheel.insert_after(fifth, 0ms);
+    wheel.settle(start + 1s);
+
+    EXPECT_EQ(wheel.fire(start + 1s), 5U);
+    EXPECT_THAT(order, ElementsAre(5, 1, 2, 3, 4));
+}
+
+TEST(timer_wheel_test, delays_of_fresh_timers_saturate) {
+    timer_wheel wheel{start};
+    timer longest, zero, negative, most_negative;
+    wheel.insert_after(longest, nanoseconds::max());
+    wheel.insert_after(negative, -1s);
+    wheel.insert_after(zero, 0ns);
+    wheel.insert_after(most_negative, nanoseconds::min());
+
+    wheel.settle(start + 5ns);
+
+    EXPECT_LE(wheel.next(), start + 5ns);
+    EXPECT_EQ(longest.deadline(), time_point::max());
+    EXPECT_THAT(expired(wheel, start + 5ns), ElementsAre(&negative, &zero, &most_negative));
+    EXPECT_TRUE(longest.armed());
+}
+
+TEST(timer_wheel_test, a_timer_moves_while_it_is_not_armed) {
+    struct holder final : timer_node {
+        void expired() noexcept override {}
+    };
+    holder one;
+    holder two{std::move(one)};
+    timer_wheel wheel{start};
+    wheel.insert(two, start);
+    EXPECT_DEBUG_DEATH({ holder three{std::move(two)}; }, "cannot move");
+    EXPECT_THAT(expired(wheel, start), ElementsAre(&two));
+}
+
+TEST(timer_wheel_test, a_million_timers) {
+    timer_wheel wheel{start};
+    struct silent final : timer_node {
+        void expired() noexcept override {}
+    };
+    std::vector<silent> timers(1'000'000);
+    std::mt19937_64 random{3};
+    for (auto& each : timers)
+        wheel.insert(each, start + nanoseconds{random() % 60'000'000'000});
+    EXPECT_EQ(wheel.size(), timers.size());
+
+    time_point latest = start;
+    timer_list due;
+    for (time_point now = start; now <= start + 61s; now += 1ms)
+        wheel.expire(now, due);
+
+    std::size_t count = 0;
+    while (!due.empty()) {
+        const time_point deadline = due.pop_front().deadline();
+        ASSERT_GT(deadline, latest - tick);
+        latest = std::max(latest, deadline);
+        ++count;
+    }
+    EXPECT_EQ(count, timers.size());
+}
+
+/// What the wheel ought to do, said with a sorted map.
+class model {
+public:
+    explicit model(time_point origin)
+        : latest_{origin}
+        , elapsed_{origin.time_since_epoch() / tick} {}
+
+    void insert(std::size_t id, time_point deadline) {
+        const auto past_tick = deadline.time_since_epoch() / tick;
+        const bool whole = deadline.time_since_epoch() % tick == 0ns;
+        const auto at = deadline <= latest_ ? elapsed_ : past_tick + (whole ? 0 : 1);
+        pending_.emplace(key{at, ++sequence_}, std::pair{id, deadline});
+    }
+    void insert_after(std::size_t id, nanoseconds delay) { fresh_.emplace_back(id, delay); }
+    void settle(time_point now) {
+        latest_ = std::max(latest_, now);
+        for (const auto& [id, delay] : fresh_)
+            insert(id, delay > time_point::max() - latest_ ? time_point::max() : latest_ + delay);
+        fresh_.clear();
+    }
+    void cancel(std::size_t id) {
+        std::erase_if(pending_, [id](const auto& each) { return each.second.first == id; });
+        std::erase_if(fresh_, [id](const auto& each) { return each.first == id; });
+    }
+    std::vector<std::size_t> expire(time_point now) {
+        latest_ = std::max(latest_, now);
+        elapsed_ = latest_.time_since_epoch() / tick;
+        std::vector<std::size_t> due;
+        while (!pending_.empty() && pending_.begin()->first.at <= elapsed_) {
+            const auto [id, deadline] = pending_.begin()->second;
+            EXPECT_LE(deadline, now);
+            due.push_back(id);
+            pending_.erase(pending_.begin());
+        }
+        return due;
+    }
+    /// When the first one is due.
+    [[nodiscard]] std::optional<time_point> first() const {
+        if (pending_.empty()) return std::nullopt;
+        const auto at = pending_.begin()->first.at;
+        if (at > time_point::max().time_since_epoch() / tick) return time_point::max();
+        return time_point{tick * at};
+    }
+    [[nodiscard]] std::size_t size() const { return pending_.size() + fresh_.size(); }
+
+private:
+    struct key {
+        std::int64_t at; // tick
+        std::uint64_t sequence;
+        auto operator<=>(const key&) const = default;
+    };
+
+    std::map<key, std::pair<std::size_t, time_point>> pending_;
+    std::vector<std::pair<std::size_t, nanoseconds>> fresh_;
+    time_point latest_;
+    std::int64_t elapsed_;
+    std::uint64_t sequence_ = 0;
+};
+
+/// Does to a wheel and to a model the same things at random, and compares.
+class timer_wheel_model_test : public ::testing::TestWithParam<unsigned> {
+protected:
+    static constexpr std::size_t timer_count = 60;
+
+    /// From 1 ns to a hundred years, each order of magnitude as likely.
+    nanoseconds some_duration() {
+        const auto bits = random_() % 62;
+        return nanoseconds{static_cast<std::int64_t>((random_() | 1) >> 2 >> (61 - bits))};
+    }
+    /// Steps that leave room for some thousands of them before the clock ends.
+    nanoseconds some_step() {
+        const auto kind = random_() % 100;
+        if (kind == 0) return some_duration() / 512;
+        return nanoseconds{static_cast<std::int64_t>(random_() >> (24 + random_() % 36))};
+    }
+
+    void arm_or_cancel(std::size_t id) {
+        timer& one = timers_[id];
+        if (one.armed()) {
+            one.cancel();
+            model_.cancel(id);
+            return;
+        }
+        switch (random_() % 8) {
+        case 0:
+            return insert(id, now_ - some_duration() % (now_ - time_point{}));
+        case 1: // often equal to another one's
+            return insert(id, now_ - now_.time_since_epoch() % 1ms + 5ms);
+        case 2:
+            return insert(id, timers_[random_() % timer_count].deadline());
+        case 3:
+        case 4: {
+            const nanoseconds delay = some_duration();
+            wheel_.insert_after(one, delay);
+            return model_.insert_after(id, delay);
+        }
+        default:
+            return insert(id, later(some_duration()));
+        }
+    }
+
+    void insert(std::size_t id, time_point deadline) {
+        wheel_.insert(timers_[id], deadline);
+        model_.insert(id, deadline);
+    }
+
+    time_point later(nanoseconds by) const {
+        return by > time_point::max() - now_ ? time_point::max() : now_ + by;
+    }
+
+    void settle() {
+        wheel_.settle(now_);
+        model_.settle(now_);
+    }
+
+    void advance_to(time_point when) {
+        now_ = when;
+        std::vector<std::size_t> ids;
+        for (timer_node* node : expired(wheel_, now_))
+            ids.push_back(static_cast<std::size_t>(static_cast<timer*>(node) - timers_.data()));
+        ASSERT_EQ(ids, model_.expire(now_));
+    }
+
+    void compare() {
+        const auto next = wheel_.next();
+        if (wheel_.has_fresh()) {
+            ASSERT_LE(next, now_);
+        } else {
+            ASSERT_EQ(next.has_value(), model_.first().has_value());
+            ASSERT_LE(next, model_.first());
+        }
+        ASSERT_EQ(wheel_.size(), model_.size());
+        ASSERT_EQ(wheel_.empty(), model_.size() == 0);
+    }
+
+    std::mt19937_64 random_{GetParam()};
+    time_point now_ = start + nanoseconds{random_() % 1'000'000'000};
+    timer_wheel wheel_{now_};
+    model model_{now_};
+    std::array<timer, timer_count> timers_;
+};
+
+TEST_P(timer_wheel_model_test, does_what_a_sorted_map_would) {
+    for (int step = 0; step != 25'000; ++step) {
+        const auto kind = random_() % 10;
+        if (kind < 6) {
+            arm_or_cancel(random_() % timer_count);
+        } else if (kind < 7) {
+            settle();
+        } else if (kind < 9) {
+            settle();
+            advance_to(later(some_step()));
+        } else {
+            settle();
+            const auto next = wheel_.next();
+            // Not to the end of the clock: there would be nothing left to test.
+            if (next && *next - now_ < 1000h) advance_to(std::max(now_, *next));
+        }
+        // Rarely, as looking at all of it pours the batches.
+        if (random_() % 16 == 0) compare();
+        if (HasFatalFailure()) FAIL() << "at step " << step;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(seeds, timer_wheel_model_test, ::testing::Range(1U, 9U));
+
+} // namespace
+} // namespace simplenet::inline v0::detail
