@@ -27,7 +27,7 @@ struct replaced {
     unsigned users = 0;
     struct sigaction before{};
 };
-constinit std::mutex guard; // of what follows, and of who writes above
+constinit std::mutex guard_of_slots; // of what follows, and of who writes above
 // Not a map: an exception from here would destroy a loop that is half made inside another one.
 constinit std::array<replaced, _NSIG> handled{};
 
@@ -35,7 +35,7 @@ constinit std::array<replaced, _NSIG> handled{};
 
 result<> dump_signal::arm(int signal) {
     if (signal < 1 || signal >= _NSIG) return fail(std::errc::invalid_argument);
-    const std::lock_guard lock{guard};
+    const std::lock_guard lock{guard_of_slots};
     for (std::size_t slot = 0; slot < armed_signals.size(); ++slot) {
         if (armed_signals[slot].who.load() != nullptr) continue;
         replaced& old = handled[static_cast<std::size_t>(signal)];
@@ -64,7 +64,7 @@ result<> dump_signal::arm(int signal) {
 void dump_signal::disarm() noexcept {
     if (signal_ == 0) return;
     {
-        const std::lock_guard lock{guard};
+        const std::lock_guard lock{guard_of_slots};
         armed_signals[slot_].who = nullptr;
         replaced& old = handled[static_cast<std::size_t>(signal_)];
         if (--old.users == 0) ::sigaction(signal_, &old.before, nullptr);

@@ -13,8 +13,8 @@ namespace simplenet::inline v0::detail {
 
 namespace {
 
-constexpr std::chrono::milliseconds shortest_pause{10};
-constexpr std::chrono::milliseconds longest_pause{500};
+constexpr std::chrono::milliseconds shortest_accept_pause{10};
+constexpr std::chrono::milliseconds longest_accept_pause{500};
 
 } // namespace
 
@@ -234,8 +234,8 @@ void io_queue::note_touched(idle_state& idle) noexcept {
 void io_queue::pause_accepting(io_record& listener) noexcept {
     ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
-    accepting.pause =
-        std::clamp<std::chrono::nanoseconds>(accepting.pause * 2, shortest_pause, longest_pause);
+    accepting.pause = std::clamp<std::chrono::nanoseconds>(
+        accepting.pause * 2, shortest_accept_pause, longest_accept_pause);
     accepting.pausing = true;
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     paused_.push_back(listener);
