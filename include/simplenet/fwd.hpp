@@ -6,9 +6,11 @@
 
 #include <cstdint>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 class const_buffer;
 class endpoint;
@@ -85,6 +87,6 @@ class fault_script;
 class manual_clock;
 } // namespace testing
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -42,4 +42,4 @@ result<local_datagram> local_datagram::from(nonblocking::local_datagram&& other)
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -34,4 +34,4 @@ result<local_stream> local_stream::from(nonblocking::local_stream&& other) noexc
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking

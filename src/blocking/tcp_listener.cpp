@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -30,4 +30,4 @@ result<tcp_listener> tcp_listener::from(nonblocking::tcp_listener&& other) noexc
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking

@@ -9,7 +9,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -40,4 +40,4 @@ result<tcp_stream> tcp_stream::from(nonblocking::tcp_stream&& other) noexcept {
     return made;
 }
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 namespace sys = detail::sys;
 
@@ -38,4 +38,4 @@ result<udp_socket> udp_socket::from(nonblocking::udp_socket&& other) noexcept {
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking

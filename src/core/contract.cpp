@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 constinit std::atomic<void (*)() noexcept> tell_more = nullptr;
@@ -24,4 +24,4 @@ void on_contract_violation(void (*tell)() noexcept) noexcept {
     tell_more.store(tell, std::memory_order_relaxed);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -1,6 +1,6 @@
 #include <simplenet/core/error.hpp>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace {
 
@@ -55,4 +55,4 @@ void throw_system_error(std::error_code code, const char* what) {
 
 } // namespace detail
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 foreign_wait::foreign_wait(std::coroutine_handle<> waiting, run_queue& queue) noexcept
     : caller{stand_in::begin(
@@ -42,4 +42,4 @@ void foreign_wait::resume_waiting() noexcept {
     end();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -57,4 +57,4 @@ void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept {
     ::operator delete(memory);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -13,7 +13,7 @@
 
 #include <cxxabi.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 void suspension::describe(std::string& text) {
@@ -265,4 +265,4 @@ void this_task::set_name(std::string_view name) {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

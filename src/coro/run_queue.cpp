@@ -1,6 +1,6 @@
 #include <simplenet/coro/run_queue.hpp>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void scope::stop(stop_reason why) noexcept {
     // Teardown goes downwards even where an earlier stop went: a shield may have held that. Once:
@@ -110,4 +110,4 @@ void run_queue::destroy_chains() noexcept {
     destroying = false;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -1,6 +1,6 @@
 #include <simplenet/coro/task_group.hpp>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 group_child_base::group_child_base(group_core& group) noexcept
@@ -219,4 +219,4 @@ task_group::task_group() noexcept
     : core_{*detail::run_queue::require_current().here, {}} {}
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -390,4 +390,4 @@ result<std::unique_ptr<backend_driver>> make_epoll_backend(io_queue& owner,
     return made;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

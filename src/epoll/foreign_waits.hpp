@@ -15,7 +15,7 @@
 #include <deque>
 #include <new>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
 /// may at the same time be registered with the backend as a socket, or become one later.
@@ -140,4 +140,4 @@ private:
     std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

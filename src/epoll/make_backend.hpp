@@ -8,10 +8,10 @@
 
 #include <memory>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Also the simulated one, if `options` ask for it.
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_epoll_backend(io_queue& owner, const loop_options& options);
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -97,4 +97,4 @@ void dump_signal::run() noexcept {
     }
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class loop;
 
@@ -35,4 +35,4 @@ private:
     std::atomic<bool> posted_ = false; // it is in the inbox
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

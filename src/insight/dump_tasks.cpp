@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 void dump_tasks(std::ostream& to) {
@@ -27,7 +27,7 @@ void detail::print_to_standard_error(std::string_view text) noexcept {
     }
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 void simplenet_dump_tasks() noexcept {
     std::string text;

@@ -4,9 +4,11 @@
 
 #include <string_view>
 
-namespace simplenet::inline v0::detail {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::detail {
 
 /// Gives up at the first error. Safe in a signal handler (write(2)).
 void print_to_standard_error(std::string_view text) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

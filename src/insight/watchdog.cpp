@@ -39,7 +39,7 @@
 #define SIMPLENET_HAS_BACKTRACE 0 // musl
 #endif
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -461,4 +461,4 @@ void unwatch(loop& watched) noexcept {
     watchdog::of_process().remove(watched);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

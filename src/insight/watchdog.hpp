@@ -1,7 +1,9 @@
 #pragma once
 // watchdog: one thread that notices loops which do not turn. Layer insight, private.
 
-namespace simplenet::inline v0::detail {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::detail {
 
 class loop;
 
@@ -10,4 +12,4 @@ void watch(loop& watched);
 /// Waits while a report about it is being made.
 void unwatch(loop& watched) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <array>
 #include <span>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 bool advance_write(operation& op, std::size_t count) noexcept {
     op.moved += count;
@@ -248,4 +248,4 @@ bool attempt_send_vector(operation& op) noexcept {
     return false;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// System calls in one attempt at a transfer of everything: a fast peer must not hold the loop. An
 /// attempt that stops for this leaves the socket marked as ready, and is repeated in the next turn.
@@ -115,4 +115,4 @@ inline void take_connection(operation& op, int connection) noexcept {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class io_queue;
 class receive_pool;
@@ -77,4 +77,4 @@ public:
     [[nodiscard]] virtual receive_pool& pool() noexcept = 0;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -11,7 +11,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -149,4 +149,4 @@ datagram_object::datagram_object(unique_fd socket)
     record()->connectionless = true;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -3,7 +3,7 @@
 #include "io/io_queue.hpp"
 #include "sys/calls.hpp"
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 io_object::io_object(unique_fd socket)
     : record_{&io_queue::new_record(socket.get())} {
@@ -126,4 +126,4 @@ void accept_state::expired() noexcept {
     record.home->resume_accepting(record);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

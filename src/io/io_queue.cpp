@@ -9,7 +9,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -295,4 +295,4 @@ void io_queue::orphan_records() noexcept {
     }
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Owns the records of its sockets, and the backend that works on them. Loop thread only.
 class io_queue : public posting_queue {
@@ -153,4 +153,4 @@ private:
     intrusive_list<io_record, paused_tag> paused_; // listeners without descriptors
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

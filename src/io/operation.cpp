@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 std::error_code operation::code() const noexcept {
     if (error < 0) return make_error_code(static_cast<errc>(-error));
@@ -414,4 +414,4 @@ void operation::on_stop(stop_reason reason) noexcept {
     if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void readiness_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
     suspend(caller, within);
@@ -65,4 +65,4 @@ result<> readiness_operation::await_resume() const noexcept {
     return fail(std::error_code{error, std::system_category()});
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

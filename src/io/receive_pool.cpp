@@ -11,7 +11,7 @@
 
 #include <sys/mman.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept {
     pool.release(buffer, memory);
@@ -72,4 +72,4 @@ void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexce
     if (listener_ != nullptr) listener_->buffer_returned();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
@@ -95,4 +95,4 @@ private:
     std::vector<slot> slots_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class backend_driver;
 class io_queue;
@@ -143,4 +143,4 @@ struct io_record final : list_hook<>, list_hook<paused_tag> {
 /// `error` of an operation at the end of the stream.
 inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

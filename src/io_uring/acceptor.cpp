@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // An accept in the kernel takes every connection that comes, wanted or not, and nobody else gets a
 // descriptor while it does. So nothing is accepted ahead when they are running out: a proxy needs
@@ -90,4 +90,4 @@ void uring_backend::drop_connections(io_record& record) noexcept {
         close_descriptor(ahead.front());
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

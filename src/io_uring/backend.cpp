@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 result<> uring_backend::open(const loop_options& options) {
     const unsigned entries = std::clamp(options.queue_depth, 8U, 4096U);
@@ -265,4 +265,4 @@ result<std::unique_ptr<backend_driver>> make_uring_backend(io_queue& owner,
     return made;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

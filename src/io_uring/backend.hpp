@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -356,4 +356,4 @@ private:
     std::size_t aside_next_ = 0;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

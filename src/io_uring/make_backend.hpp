@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_uring_backend(io_queue& owner, const loop_options& options);
@@ -18,4 +18,4 @@ make_uring_backend(io_queue& owner, const loop_options& options);
 /// process.
 [[nodiscard]] result<> probe_uring() noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

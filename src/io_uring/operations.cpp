@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -314,4 +314,4 @@ int uring_backend::connected(io_record& record) noexcept {
     return outcome ? 0 : outcome.error().value();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

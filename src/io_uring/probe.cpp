@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -83,4 +83,4 @@ result<> probe_uring() noexcept {
     return {};
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
     try {
@@ -272,4 +272,4 @@ void uring_backend::post_buffers(std::uint32_t count) noexcept {
     }
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

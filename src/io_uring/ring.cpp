@@ -6,7 +6,7 @@
 #include <bit>
 #include <cerrno>
 
-namespace simplenet::inline v0::detail::uring {
+namespace simplenet::v0::detail::uring {
 
 namespace {
 
@@ -126,4 +126,4 @@ int buffer_ring::open(ring& owner, std::uint32_t buffers, std::uint16_t group) n
     return outcome;
 }
 
-} // namespace simplenet::inline v0::detail::uring
+} // namespace simplenet::v0::detail::uring

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <liburing.h>
 
-namespace simplenet::inline v0::detail::uring {
+namespace simplenet::v0::detail::uring {
 
 /// A copy of an io_uring_cqe, whose place in the ring is given back before it is looked at.
 struct completion {
@@ -167,4 +167,4 @@ private:
     std::uint32_t added_ = 0; // since publish()
 };
 
-} // namespace simplenet::inline v0::detail::uring
+} // namespace simplenet::v0::detail::uring

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace simplenet::inline v0::detail::uring {
+namespace simplenet::v0::detail::uring {
 
 namespace {
 
@@ -164,4 +164,4 @@ void ring_seam::end_pass() noexcept {
     }
 }
 
-} // namespace simplenet::inline v0::detail::uring
+} // namespace simplenet::v0::detail::uring

@@ -9,7 +9,7 @@
 
 #include <liburing.h>
 
-namespace simplenet::inline v0::detail::uring {
+namespace simplenet::v0::detail::uring {
 
 struct completion;
 class ring;
@@ -51,4 +51,4 @@ private:
     std::vector<held> waiting_;      // reaped by us, or held long enough: come next
 };
 
-} // namespace simplenet::inline v0::detail::uring
+} // namespace simplenet::v0::detail::uring

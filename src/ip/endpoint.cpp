@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace {
 
@@ -52,7 +52,7 @@ std::string endpoint::to_string() const {
     return {text.data(), detail::write_decimal(end, port_)};
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 std::size_t
 std::hash<simplenet::endpoint>::operator()(const simplenet::endpoint& endpoint) const noexcept {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace {
 
@@ -113,7 +113,7 @@ std::string ip_address::to_string() const {
     return {text.data(), detail::write_address(text.data(), *this)};
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 std::size_t
 std::hash<simplenet::ip_address>::operator()(const simplenet::ip_address& address) const noexcept {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 result<local_endpoint> local_endpoint::parse(std::string_view path) noexcept {
     if (path.empty() || path.contains('\0')) return fail(std::errc::invalid_argument);
@@ -26,7 +26,7 @@ std::string local_endpoint::to_string() const {
     return text;
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 std::size_t std::hash<simplenet::local_endpoint>::operator()(
     const simplenet::local_endpoint& endpoint) const noexcept {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 struct local_endpoint_access {
     /// @pre `name` has at most 108 bytes.
@@ -29,4 +29,4 @@ struct local_endpoint_access {
     }
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -125,4 +125,4 @@ result<local_endpoint> local_endpoint_from_native(const sockaddr* address,
     return local_endpoint_access::abstract(bytes.substr(1));
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

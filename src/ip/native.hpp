@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Room for any address, and how much of it is used. Behind `size` nothing is initialised: a
 /// connect or a send should not pay for clearing 128 bytes of which it uses 16.
@@ -46,4 +46,4 @@ struct native_address {
 [[nodiscard]] result<local_endpoint> local_endpoint_from_native(const sockaddr* address,
                                                                 socklen_t size) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

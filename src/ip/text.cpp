@@ -5,7 +5,7 @@
 #include <charconv>
 #include <span>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -93,4 +93,4 @@ char* write_address(char* to, const ip_address& address) noexcept {
     return write_decimal(to, address.scope_id());
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Bytes: eight full groups of IPv6, and `%4294967295`.
 inline constexpr std::size_t max_address_text = 39 + 11;
@@ -31,4 +31,4 @@ inline constexpr std::size_t max_address_text = 39 + 11;
     return static_cast<std::size_t>((std::rotl(std::uint64_t{seed}, 23) ^ more) * odd);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

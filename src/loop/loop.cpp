@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -399,4 +399,4 @@ void loop::tear_down() noexcept {
     driver_.reset();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

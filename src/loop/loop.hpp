@@ -12,13 +12,13 @@
 #include <string>
 #include <thread>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 class event_loop;
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// What a loop shows of itself to other threads: relaxed stores on its own path, and nothing that
 /// waits.
@@ -133,4 +133,4 @@ private:
     return static_cast<loop&>(run_queue::require_current());
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -14,7 +14,7 @@
 #include <chrono>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 namespace {
@@ -136,4 +136,4 @@ task<result<local_stream>> async_connect(local_endpoint to) {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <system_error>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// When a call was made, by the clock of the loop of this thread.
 class call_time {
@@ -56,4 +56,4 @@ private:
 [[nodiscard]] task<result<tcp_stream>> limited_by(connect_options options,
                                                   task<result<tcp_stream>> connecting);
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

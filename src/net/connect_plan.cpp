@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 connect_plan::connect_plan(delays delays)
     : delays_{
@@ -63,4 +63,4 @@ connect_plan::step connect_plan::next(time_point now) {
     return {step::kind::attempt, address};
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Told what happens, says what to do. Loop thread only.
 class connect_plan {
@@ -76,4 +76,4 @@ private:
     time_point last_start_{};
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

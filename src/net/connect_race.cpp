@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 namespace {
@@ -250,4 +250,4 @@ task<result<tcp_stream>> async_connect(std::string_view host, std::uint16_t port
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

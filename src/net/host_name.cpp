@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -85,4 +85,4 @@ result<std::optional<std::uint16_t>> read_service(std::string_view text) noexcep
     return std::nullopt;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// An address, or a name that can be looked up.
 struct host_name {
@@ -23,4 +23,4 @@ struct host_name {
 /// A port, or none: then `text` is a name that can be looked up.
 [[nodiscard]] result<std::optional<std::uint16_t>> read_service(std::string_view text) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

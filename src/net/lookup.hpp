@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 using lookup_result = result<std::shared_ptr<const sys::name_answer>>;
 
@@ -21,4 +21,4 @@ using lookup_result = result<std::shared_ptr<const sys::name_answer>>;
 /// one that is final, since the name may exist.
 [[nodiscard]] std::error_code merge_errors(std::error_code v6, std::error_code v4) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -194,4 +194,4 @@ void lookup_operation::on_stop(stop_reason reason) noexcept {
     within_->queue->push(*this);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -18,7 +18,7 @@
 #include <mutex>
 #include <string>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class lookup_operation;
 
@@ -150,4 +150,4 @@ private:
     stop_reason stopped_ = stop_reason::none;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ task<result<std::vector<endpoint>>> async_resolve(std::string_view host, std::st
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -13,7 +13,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 receive_pool& lend(run_queue& queue) noexcept {
@@ -174,4 +174,4 @@ result<std::pair<local_datagram, local_datagram>> local_datagram::pair() {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 namespace sys = detail::sys;
 
@@ -42,4 +42,4 @@ result<local_datagram> local_datagram::from(blocking::local_datagram&& other) no
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking

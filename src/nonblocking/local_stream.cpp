@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 namespace sys = detail::sys;
 
@@ -32,4 +32,4 @@ result<local_stream> local_stream::from(blocking::local_stream&& other) noexcept
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 namespace sys = detail::sys;
 
@@ -31,4 +31,4 @@ result<tcp_listener> tcp_listener::from(blocking::tcp_listener&& other) noexcept
     return adopt(std::move(other).release());
 }
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 namespace sys = detail::sys;
 
@@ -30,4 +30,4 @@ result<tcp_stream> tcp_stream::from(blocking::tcp_stream&& other) noexcept {
     return made;
 }
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// What an event_loop owns.
 class assembled_loop final : public loop {
@@ -41,4 +41,4 @@ private:
     bool watched_ = false;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

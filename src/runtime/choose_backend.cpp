@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 namespace {
@@ -135,4 +135,4 @@ result<> probe_backend(backend which) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

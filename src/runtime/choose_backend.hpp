@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 struct loop_options;
 } // namespace runtime
@@ -20,4 +20,4 @@ class io_queue;
                                                                    const loop_options& options);
 
 } // namespace detail
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

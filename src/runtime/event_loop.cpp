@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_options& options) {
@@ -118,4 +118,4 @@ void event_loop::post_item(detail::posted& item) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -105,4 +105,4 @@ void main_signals::run() noexcept {
     main_.request_stop();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

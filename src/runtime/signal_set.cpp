@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 /// What the sets of one thread have blocked. Sets overlap, and go in any order.
@@ -121,4 +121,4 @@ task<result<int>> signal_set::next() {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -15,7 +15,7 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
-namespace simplenet::inline v0::detail::datagrams {
+namespace simplenet::v0::detail::datagrams {
 
 namespace {
 
@@ -523,4 +523,4 @@ result<udp_error> take_error(int fd) noexcept {
     return about;
 }
 
-} // namespace simplenet::inline v0::detail::datagrams
+} // namespace simplenet::v0::detail::datagrams

@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-namespace simplenet::inline v0::detail::datagrams {
+namespace simplenet::v0::detail::datagrams {
 
 /// What one call takes at most of a batch: more saves nothing, and the headers are on the stack.
 inline constexpr std::size_t most_at_once = 64;
@@ -41,4 +41,4 @@ inline constexpr std::size_t most_at_once = 64;
                                     const endpoint* to, const udp_send_options& options,
                                     segment_limit& limit) noexcept;
 
-} // namespace simplenet::inline v0::detail::datagrams
+} // namespace simplenet::v0::detail::datagrams

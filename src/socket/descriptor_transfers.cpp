@@ -12,7 +12,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace streams {
 
@@ -119,4 +119,4 @@ std::expected<received_descriptors, transfer_error> came_with(std::ptrdiff_t out
     return received_descriptors{size, std::move(descriptors)};
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -13,7 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -292,4 +292,4 @@ result<unique_fd> connect_local_datagram(const local_endpoint& peer, sys::mode w
     return fd;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

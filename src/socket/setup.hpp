@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// When `timeout` from now is over; none if that is further away than the clock can tell.
 [[nodiscard]] std::optional<std::chrono::steady_clock::time_point>
@@ -105,4 +105,4 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
 [[nodiscard]] result<unique_fd> connect_local_datagram(const local_endpoint& peer,
                                                        sys::mode waiting) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-namespace simplenet::inline v0::detail::names {
+namespace simplenet::v0::detail::names {
 
 namespace {
 
@@ -52,4 +52,4 @@ result<> unlink_unix_path(int fd) noexcept {
     return unlink_socket(*at);
 }
 
-} // namespace simplenet::inline v0::detail::names
+} // namespace simplenet::v0::detail::names

@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 
-namespace simplenet::inline v0::detail::options {
+namespace simplenet::v0::detail::options {
 
 namespace {
 
@@ -263,4 +263,4 @@ result<> set_ecn(int fd, ecn mark) noexcept {
     return set_mark(fd, IPPROTO_IP, IP_TOS, mark);
 }
 
-} // namespace simplenet::inline v0::detail::options
+} // namespace simplenet::v0::detail::options

@@ -7,7 +7,7 @@
 #include <array>
 #include <climits>
 
-namespace simplenet::inline v0::detail::streams {
+namespace simplenet::v0::detail::streams {
 
 namespace {
 
@@ -122,4 +122,4 @@ result<> shutdown_write(int fd) noexcept {
     return sys::to_result(sys::shutdown(fd, SHUT_WR));
 }
 
-} // namespace simplenet::inline v0::detail::streams
+} // namespace simplenet::v0::detail::streams

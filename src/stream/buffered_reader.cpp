@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::size_t pass_store::give(const search_verdict&) const noexcept {
     return count;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

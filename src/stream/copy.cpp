@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -70,4 +70,4 @@ result<std::size_t> copy_pipe::read(mutable_buffer into) noexcept {
     return sys::to_count(sys::read_pipe(out(), into.data(), into.size()));
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 namespace {
@@ -318,4 +318,4 @@ std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes) {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

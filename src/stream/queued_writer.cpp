@@ -1,6 +1,6 @@
 #include <simplenet/stream/queued_writer.hpp>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // --- the waits
 // ------------------------------------------------------------------------------------
@@ -276,4 +276,4 @@ void writer_core::drop() noexcept {
     delete this;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

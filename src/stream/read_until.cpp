@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -57,4 +57,4 @@ mutable_buffer string_store::prepare(std::size_t wanted) {
     return mutable_buffer{*into_}.subspan(valid_);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 struct write_queue::piece {
     enum class kind : std::uint8_t { chunk, string, vector };
@@ -181,4 +181,4 @@ void write_queue::pop_front() noexcept {
     }
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -1,6 +1,6 @@
 #include <simplenet/sync/async_condition_variable.hpp>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 bool condition_waiter::start(std::coroutine_handle<> caller, scope& within) {
@@ -102,4 +102,4 @@ async_condition_variable::~async_condition_variable() {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

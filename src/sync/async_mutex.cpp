@@ -1,6 +1,6 @@
 #include <simplenet/sync/async_mutex.hpp>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 async_mutex::~async_mutex() {
@@ -21,4 +21,4 @@ void async_mutex::hand_over() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

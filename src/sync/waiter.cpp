@@ -1,6 +1,6 @@
 #include <simplenet/sync/waiter.hpp>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void waiter::refuse(std::coroutine_handle<> caller, scope& within) noexcept {
     suspend(caller, within);
@@ -8,4 +8,4 @@ void waiter::refuse(std::coroutine_handle<> caller, scope& within) noexcept {
     within.queue->refuse(*this, within);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 namespace {
 
@@ -346,13 +346,13 @@ void unmap_memory(void* memory, std::size_t bytes) noexcept {
     static_cast<void>(made<call::munmap>(::munmap, memory, bytes));
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // Of core, and here because here is who talks to the kernel.
 void close_descriptor(int fd) noexcept {
     sys::close(fd);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 /// The error that a negative outcome stands for, in `std::system_category()`.
 ///
@@ -302,4 +302,4 @@ void drain_eventfd(int fd) noexcept;
 [[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

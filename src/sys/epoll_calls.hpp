@@ -10,7 +10,7 @@
 
 #include <sys/epoll.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 /// epoll_create1(2), CLOEXEC.
 [[nodiscard]] int epoll_create() noexcept;
@@ -35,4 +35,4 @@ namespace simplenet::inline v0::detail::sys {
                                     static_cast<int>(events.size()), &timeout, nullptr);
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

@@ -13,7 +13,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 namespace {
 
@@ -137,4 +137,4 @@ result<std::uint32_t> interface_index(const std::string& name) noexcept {
     return static_cast<std::uint32_t>(index);
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

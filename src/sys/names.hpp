@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 /// What getaddrinfo(3) is asked. Equal questions have the same answer.
 struct name_question {
@@ -42,4 +42,4 @@ struct name_answer {
 /// if_nametoindex(3): asks the kernel, and waits for nobody.
 [[nodiscard]] result<std::uint32_t> interface_index(const std::string& name) noexcept;
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

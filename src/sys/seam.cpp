@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 namespace {
 
@@ -99,4 +99,4 @@ bool intercept_buffers() noexcept {
     return true;
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

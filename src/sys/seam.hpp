@@ -17,7 +17,9 @@
 #include <utility>
 #endif
 
-namespace simplenet::inline v0::detail::sys {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::detail::sys {
 
 /// What can fail. Named for the system call, or for what the C library calls it.
 enum class call : std::uint8_t {
@@ -247,4 +249,4 @@ template <call, class Function, class... Arguments>
 
 #endif
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

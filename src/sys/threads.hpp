@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 /// std::thread of `body`. Throws what that throws: std::system_error when there are too many
 /// (pthread_create(3), EAGAIN), std::bad_alloc.
@@ -19,4 +19,4 @@ template <class Body>
     return std::thread{std::move(body)};
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

@@ -1,6 +1,6 @@
 #include "sys/uring_calls.hpp"
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 int uring_enable(int ring) noexcept {
     constexpr auto enable = [](int fd) noexcept {
@@ -18,4 +18,4 @@ int uring_register(int ring, unsigned what, void* argument, unsigned count) noex
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

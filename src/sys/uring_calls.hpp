@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 
 /// io_uring_enter(2), once.
 [[nodiscard]] inline int uring_enter(int ring, unsigned to_submit, unsigned wait_for,
@@ -31,4 +31,4 @@ namespace simplenet::inline v0::detail::sys {
 /// io_uring_register(2).
 [[nodiscard]] int uring_register(int ring, unsigned what, void* argument, unsigned count) noexcept;
 
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

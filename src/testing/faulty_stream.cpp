@@ -1,6 +1,6 @@
 #include <simplenet/testing/faulty_stream.hpp>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 fault_script& fault_script::at_most(std::size_t bytes) {
     SIMPLENET_EXPECTS(bytes != 0, "a call that may move nothing can only fail: say how");
@@ -65,4 +65,4 @@ fault_script::verdict fault_script::next_call() {
     return now;
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -2,7 +2,7 @@
 
 #include "threads/posting_queue.hpp"
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 bool cross_lock::push(run_queue& queue, posted& item) noexcept {
     return posting_queue::of(queue).post_asleep(item);
@@ -12,4 +12,4 @@ void cross_lock::wake(run_queue& queue) noexcept {
     posting_queue::of(queue).wake_for_post();
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

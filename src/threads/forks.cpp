@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -60,4 +60,4 @@ unsigned fork_generation() noexcept {
     return number;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

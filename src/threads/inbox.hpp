@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// A list that any thread adds to and one thread empties. Owned by its loop.
 class inbox {
@@ -88,4 +88,4 @@ private:
     std::atomic<state> state_ = state::running;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// What such an object knows of its process: a base of `Object`.
 ///
@@ -41,4 +41,4 @@ private:
     Object* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// What ends the sleep of a loop.
 class waker {
@@ -87,4 +87,4 @@ protected:
     bool forked_ = false; // in this turn
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -2,7 +2,7 @@
 
 #include <simplenet/threads/remote_handle.hpp>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 void remote_state_base::complete() noexcept {
     const std::lock_guard lock{guard_};
@@ -46,4 +46,4 @@ bool remote_state_base::done() const noexcept {
     return done_;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

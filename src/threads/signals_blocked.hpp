@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
-namespace simplenet::inline v0::detail {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::detail {
 
 /// Blocks signals on the calling thread while it lives: a thread that is started meanwhile inherits
 /// that, and keeps it.
@@ -29,4 +31,4 @@ private:
     sigset_t before_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -33,4 +33,4 @@ void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why
     posting_queue::of(*target->queue).post(*target);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

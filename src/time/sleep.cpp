@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 bool sleep_base::begin(std::coroutine_handle<> caller, scope& within) noexcept {
@@ -59,4 +59,4 @@ interval::upcoming(std::chrono::steady_clock::time_point now) noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

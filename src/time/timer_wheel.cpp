@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 namespace {
 
@@ -176,4 +176,4 @@ std::uint64_t timer_wheel::start_of(position at) const noexcept {
     return (round | at.slot) << shift;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

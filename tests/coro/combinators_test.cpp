@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -468,4 +468,4 @@ TEST(gather_test, reports_a_stop_from_around_it) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

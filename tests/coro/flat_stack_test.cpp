@@ -14,7 +14,7 @@
 
 #include <cstddef>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::gate;
@@ -196,4 +196,4 @@ TEST(flat_stack_test, the_end_of_the_loop_reaches_the_documented_depth) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -22,7 +22,7 @@
 #include <system_error>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::eager_coroutine;
@@ -271,4 +271,4 @@ TEST(foreign_wait_test, says_where_it_waits) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

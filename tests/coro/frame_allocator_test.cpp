@@ -39,7 +39,7 @@ constinit thread_local bool out_of_memory = false;
     ::operator delete(memory);
 }
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 namespace {
 
 using testing::UnorderedElementsAreArray;
@@ -343,4 +343,4 @@ TEST(frame_allocator_test, recycled_objects_can_be_deleted_through_a_virtual_des
 }
 
 } // namespace
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

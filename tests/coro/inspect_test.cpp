@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::gate;
@@ -320,4 +320,4 @@ TEST(set_name_death_test, needs_a_task) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::gate;
@@ -181,4 +181,4 @@ TEST(random_trees_test, end_without_a_frame_left_whatever_happens_to_them) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

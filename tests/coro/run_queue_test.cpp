@@ -17,7 +17,7 @@
 #include <system_error>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using detail::scope;
@@ -487,4 +487,4 @@ TEST(run_queue_death_test, two_do_not_run_on_one_thread) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -199,4 +199,4 @@ TEST(shield_test, destroyed_unstarted_destroys_what_it_holds) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

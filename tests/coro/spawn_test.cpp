@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -630,4 +630,4 @@ TEST(root_test, is_of_a_size_that_is_recycled) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

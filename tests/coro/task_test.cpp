@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -329,4 +329,4 @@ TEST(task_test, goes_on_when_another_task_resumes_it_directly) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -184,4 +184,4 @@ TEST_P(datagram_faults_test, full_queue) {
 INSTANTIATE_TEST_SUITE_P(backends, datagram_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 constexpr int as_promised = 0;
@@ -151,4 +151,4 @@ TEST_F(probe_faults_test, every_completion_that_is_late_or_the_last_of_its_multi
 }
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

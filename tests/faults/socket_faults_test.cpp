@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -461,4 +461,4 @@ TEST_P(socket_faults_test, a_lookup_that_finds_no_address_says_so) {
 INSTANTIATE_TEST_SUITE_P(backends, socket_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

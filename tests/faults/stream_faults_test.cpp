@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -451,4 +451,4 @@ TEST_P(stream_faults_test, duplex) {
 INSTANTIATE_TEST_SUITE_P(backends, stream_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

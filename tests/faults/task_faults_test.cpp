@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -336,4 +336,4 @@ TEST_P(task_faults_test, end_of_a_loop_with_work_in_flight) {
 INSTANTIATE_TEST_SUITE_P(backends, task_faults_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

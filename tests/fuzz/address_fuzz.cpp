@@ -19,7 +19,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 template <class Address>
@@ -162,7 +162,7 @@ void check_bytes(input from) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet::fuzz;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -148,7 +148,7 @@ void write_queues(input from) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet::fuzz;

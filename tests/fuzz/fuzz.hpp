@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include <simplenet/core/abi.hpp>
+
 /// Called by libFuzzer, or by replay_main.cpp with the files of the corpus.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -19,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (static_cast<bool>(condition) ? static_cast<void>(0)                                           \
                                   : simplenet::fuzz::wrong(__FILE__, __LINE__, #condition))
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 
 [[noreturn]] inline void wrong(const char* file, int line, const char* condition) {
     std::fprintf(stderr, "%s:%d: wrong: %s\n", file, line, condition);
@@ -72,4 +74,4 @@ inline std::string pattern(std::size_t offset, std::size_t size, unsigned stream
     return text;
 }
 
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz

@@ -10,7 +10,7 @@
 
 #include <netdb.h>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 /// What getaddrinfo(3) makes of it without asking anybody.
@@ -51,7 +51,7 @@ void check_service(const std::string& text) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text{reinterpret_cast<const char*>(data), size};

@@ -7,7 +7,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 template <class Endpoint, class Read>
@@ -22,7 +22,7 @@ void check(const sockaddr* address, socklen_t size, Read read) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet;

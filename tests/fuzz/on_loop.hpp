@@ -12,7 +12,7 @@
 #include <iostream>
 #include <utility>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 
 /// The loop of this backend; of epoll if it cannot be had. Never destroyed.
 inline event_loop& shared_loop(backend which) {
@@ -53,4 +53,4 @@ inline task<> turns(std::size_t count) {
         co_await yield();
 }
 
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz

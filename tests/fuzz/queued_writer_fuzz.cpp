@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 using namespace std::chrono_literals;
@@ -262,7 +262,7 @@ task<> play(input from) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet::fuzz;

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 using namespace std::chrono_literals;
@@ -277,7 +277,7 @@ task<> both(const plan& of) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet::fuzz;

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet::inline v0::fuzz {
+namespace simplenet::v0::fuzz {
 namespace {
 
 using namespace std::chrono_literals;
@@ -421,7 +421,7 @@ task<> play(input from) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::fuzz
+} // namespace simplenet::v0::fuzz
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet;

@@ -36,7 +36,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -281,4 +281,4 @@ TEST_P(dump_tasks_test, a_debugger_may_call_it_anywhere) {
 INSTANTIATE_TEST_SUITE_P(backends, dump_tasks_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -399,4 +399,4 @@ TEST_P(stall_watchdog_test, is_off_by_default) {
 INSTANTIATE_TEST_SUITE_P(backends, stall_watchdog_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

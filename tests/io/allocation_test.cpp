@@ -42,7 +42,7 @@ void* counted(std::size_t size) {
     std::free(memory);
 }
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 constexpr int warm_up = 1'000;
@@ -140,4 +140,4 @@ TEST_P(allocation_test, waiting_for_a_foreign_descriptor_allocates_nothing) {
 INSTANTIATE_TEST_SUITE_P(backends, allocation_test, real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -440,4 +440,4 @@ TEST_P(descriptors_test, a_receive_does_not_wait_for_buffers_that_are_held) {
 INSTANTIATE_TEST_SUITE_P(backends, descriptors_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -24,7 +24,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -357,4 +357,4 @@ TEST_P(idle_timeout_test, a_write_that_moves_goes_on_when_it_is_set_later) {
 INSTANTIATE_TEST_SUITE_P(backends, idle_timeout_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

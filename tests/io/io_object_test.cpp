@@ -21,7 +21,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -561,4 +561,4 @@ TEST_P(io_object_test, a_socket_that_no_loop_knows_is_released_at_once) {
 INSTANTIATE_TEST_SUITE_P(backends, io_object_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

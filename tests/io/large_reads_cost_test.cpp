@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::backend_name;
@@ -158,4 +158,4 @@ TEST_P(large_reads_cost_test, a_copy_of_them_goes_on_receiving_ahead) {
 INSTANTIATE_TEST_SUITE_P(backends, large_reads_cost_test, testing::real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

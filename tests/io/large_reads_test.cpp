@@ -29,7 +29,7 @@
 #include "sys/seam.hpp"
 #endif
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -508,4 +508,4 @@ TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_
 INSTANTIATE_TEST_SUITE_P(backends, large_reads_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

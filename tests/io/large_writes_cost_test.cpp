@@ -14,7 +14,7 @@
 #include <linux/io_uring.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::backend_name;
@@ -71,4 +71,4 @@ TEST_P(large_writes_cost_test, a_write_that_waits_asks_once_for_each_part) {
 INSTANTIATE_TEST_SUITE_P(backends, large_writes_cost_test, testing::real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

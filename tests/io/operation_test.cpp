@@ -28,7 +28,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -887,4 +887,4 @@ TEST_P(operation_test, operations_after_the_end_of_their_loop_say_bad_file_descr
 INSTANTIATE_TEST_SUITE_P(backends, operation_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

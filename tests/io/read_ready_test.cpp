@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_P(read_ready_test, a_wait_for_bytes_lets_the_loop_sleep) {
 INSTANTIATE_TEST_SUITE_P(backends, read_ready_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -700,4 +700,4 @@ TEST_P(readiness_test, a_process_without_descriptors_gets_an_error_or_waits) {
 INSTANTIATE_TEST_SUITE_P(backends, readiness_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

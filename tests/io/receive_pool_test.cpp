@@ -15,7 +15,7 @@
 
 #include <sys/mman.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 namespace {
 
 constexpr std::size_t buffer_size = receive_pool::buffer_size;
@@ -212,4 +212,4 @@ TEST_F(receive_pool_test, a_lease_that_is_released_twice_stops_the_program) {
 #endif
 
 } // namespace
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -14,7 +14,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::all_backends;
@@ -170,4 +170,4 @@ TEST_P(received_test, receive_reports_the_end_again_and_again) {
 INSTANTIATE_TEST_SUITE_P(backends, received_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

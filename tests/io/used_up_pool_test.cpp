@@ -25,7 +25,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -500,4 +500,4 @@ TEST_P(used_up_pool_test, what_one_receive_leaves_after_an_error_is_for_the_next
 INSTANTIATE_TEST_SUITE_P(backends, used_up_pool_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

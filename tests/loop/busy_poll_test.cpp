@@ -14,7 +14,7 @@
 #include <ctime>
 #include <thread>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -179,4 +179,4 @@ TEST_P(busy_poll_test, bytes_end_the_spinning) {
 INSTANTIATE_TEST_SUITE_P(backends, busy_poll_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -54,7 +54,7 @@ std::atomic<std::size_t> allocations = 0;
 }
 #endif
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -180,4 +180,4 @@ TEST_P(loop_allocation_test, accepting_while_others_wait_allocates_the_stream) {
 INSTANTIATE_TEST_SUITE_P(backends, loop_allocation_test, real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -106,4 +106,4 @@ TEST_P(outlived_loop_test, a_socket_that_is_being_released_is_released_or_closed
 INSTANTIATE_TEST_SUITE_P(backends, outlived_loop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -644,4 +644,4 @@ TEST_P(teardown_test, a_loop_that_was_only_polled_with_its_handle_ends_well) {
 INSTANTIATE_TEST_SUITE_P(backends, teardown_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

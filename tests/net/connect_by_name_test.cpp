@@ -28,7 +28,7 @@
 #include <gmock/gmock.h>
 #include <netdb.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 namespace sys = detail::sys;
@@ -509,4 +509,4 @@ TEST_P(connect_by_name_test, many_at_once_share_two_lookups) {
 INSTANTIATE_TEST_SUITE_P(backends, connect_by_name_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -308,4 +308,4 @@ TEST_F(connect_plan_test, random_histories_try_every_address_once_and_end) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -24,7 +24,7 @@
 
 #include <sched.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -254,4 +254,4 @@ TEST_P(connect_test, a_full_local_listener_is_waited_for) {
 INSTANTIATE_TEST_SUITE_P(backends, connect_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,4 +103,4 @@ TEST_P(local_listener_test, accept_is_stopped_and_timed_out_without_loss) {
 INSTANTIATE_TEST_SUITE_P(backends, local_listener_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

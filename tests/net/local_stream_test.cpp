@@ -20,7 +20,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,4 +215,4 @@ TEST_P(local_stream_test, credentials_name_the_process_that_made_the_pair) {
 INSTANTIATE_TEST_SUITE_P(backends, local_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -28,7 +28,7 @@
 #include <gmock/gmock.h>
 #include <netdb.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 std::string why_no_network; // empty: we have one of our own
 
@@ -278,7 +278,7 @@ TEST_P(resolve_dns_test, a_connection_to_nobody_fails_as_its_lookup) {
 INSTANTIATE_TEST_SUITE_P(backends, resolve_dns_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 int main(int argc, char** argv) {
     ::testing::InitGoogleMock(&argc, argv);

@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -655,4 +655,4 @@ INSTANTIATE_TEST_SUITE_P(backends, resolve_test, all_backends, backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, resolve_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -20,7 +20,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -509,4 +509,4 @@ TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_there_are_few_descripto
 INSTANTIATE_TEST_SUITE_P(backends, tcp_listener_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -31,7 +31,7 @@
 #include <gmock/gmock.h>
 #include <netinet/tcp.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -748,4 +748,4 @@ TEST_P(tcp_stream_test, an_error_that_a_socket_brings_along_is_told_once_by_ever
 INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -16,7 +16,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -819,4 +819,4 @@ TEST_P(udp_socket_test, many_inline_receives_let_others_run) {
 INSTANTIATE_TEST_SUITE_P(backends, udp_socket_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -25,7 +25,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -280,4 +280,4 @@ TEST_F(backend_choice_test, backends_have_the_names_of_the_environment_variable)
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

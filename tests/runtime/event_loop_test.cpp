@@ -32,7 +32,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -830,28 +830,28 @@ protected:
     std::_Exit(0);
 }
 
-const auto ended = ::testing::ExitedWithCode(0);
+const auto exited_with_success = ::testing::ExitedWithCode(0);
 
 TEST_F(backend_choice_death_test, automatic_is_one_of_the_two) {
-    EXPECT_EXIT(tell(choice()), ended, "^(epoll|io_uring)$");
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^(epoll|io_uring)$");
 }
 
 TEST_F(backend_choice_death_test, the_environment_decides_for_automatic) {
     ::setenv("SIMPLENET_BACKEND", "epoll", 1);
-    EXPECT_EXIT(tell(choice()), ended, "^epoll$");
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^epoll$");
 }
 
 TEST_F(backend_choice_death_test, an_explicit_choice_wins_over_the_environment) {
     ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
-    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), ended, "^epoll$");
+    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), exited_with_success, "^epoll$");
     ::setenv("SIMPLENET_BACKEND", "nonsense", 1);
-    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), ended, "^epoll$");
+    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), exited_with_success, "^epoll$");
 }
 
 TEST_F(backend_choice_death_test, a_name_that_is_no_backend_is_an_error) {
     for (const char* const name : {"kqueue", "EPOLL", "epoll ", "uring"}) {
         ::setenv("SIMPLENET_BACKEND", name, 1);
-        EXPECT_EXIT(tell(choice()), ended,
+        EXPECT_EXIT(tell(choice()), exited_with_success,
                     "^SIMPLENET_BACKEND names no backend: epoll, io_uring or automatic$")
             << name;
     }
@@ -859,7 +859,7 @@ TEST_F(backend_choice_death_test, a_name_that_is_no_backend_is_an_error) {
 
 TEST_F(backend_choice_death_test, an_empty_environment_variable_says_nothing) {
     ::setenv("SIMPLENET_BACKEND", "", 1);
-    EXPECT_EXIT(tell(choice()), ended, "^(epoll|io_uring)$");
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^(epoll|io_uring)$");
 }
 
 std::string choice_without_io_uring(int error, loop_options options = {}) {
@@ -869,7 +869,7 @@ std::string choice_without_io_uring(int error, loop_options options = {}) {
 
 TEST_F(backend_choice_death_test, automatic_is_epoll_where_io_uring_is_refused) {
     for (const int error : {EPERM, ENOSYS, EACCES, ENOMEM, EOPNOTSUPP, EINVAL}) {
-        EXPECT_EXIT(tell(choice_without_io_uring(error)), ended, "^epoll$");
+        EXPECT_EXIT(tell(choice_without_io_uring(error)), exited_with_success, "^epoll$");
     }
 }
 
@@ -884,10 +884,10 @@ TEST_F(backend_choice_death_test,
 #endif
         const std::string said = "^io_uring is unavailable: " + why + "$";
         ::unsetenv("SIMPLENET_BACKEND");
-        EXPECT_EXIT(tell(choice_without_io_uring(error, {.backend = backend::io_uring})), ended,
-                    said);
+        EXPECT_EXIT(tell(choice_without_io_uring(error, {.backend = backend::io_uring})),
+                    exited_with_success, said);
         ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
-        EXPECT_EXIT(tell(choice_without_io_uring(error)), ended, said);
+        EXPECT_EXIT(tell(choice_without_io_uring(error)), exited_with_success, said);
     }
 }
 
@@ -901,8 +901,8 @@ TEST_F(backend_choice_death_test, a_shortage_of_descriptors_is_no_verdict_on_io_
         }
         return choice({.backend = backend::io_uring});
     };
-    EXPECT_EXIT(tell(after_a_shortage()), ended, "^io_uring$");
+    EXPECT_EXIT(tell(after_a_shortage()), exited_with_success, "^io_uring$");
 }
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,4 +97,4 @@ TEST_P(loop_options_test, busy_polling_changes_no_result) {
 INSTANTIATE_TEST_SUITE_P(backends, loop_options_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -16,7 +16,7 @@
 #include <chrono>
 #include <string_view>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,4 +108,4 @@ TEST_P(or_return_test, ends_with_operation_canceled_when_the_loop_ends) {
 INSTANTIATE_TEST_SUITE_P(backends, or_return_test, testing::all_backends, testing::backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -24,7 +24,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -552,4 +552,4 @@ TEST_P(run_on_test, many_at_once_from_loops_that_call_each_other) {
 INSTANTIATE_TEST_SUITE_P(backends, run_on_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

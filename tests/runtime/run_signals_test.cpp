@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 /// signals_helper, with pipes to talk to it. Killed at the end if it still runs.
@@ -222,4 +222,4 @@ INSTANTIATE_TEST_SUITE_P(backends, run_signals_test, real_backends, backend_name
 INSTANTIATE_TEST_SUITE_P(backends, signal_set_in_a_program_test, real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

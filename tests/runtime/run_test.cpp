@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -213,4 +213,4 @@ TEST(run_test_without_backend, throws_when_no_loop_can_be_made) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -17,7 +17,7 @@
 #include <csignal>
 #include <pthread.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(backends, signal_set_test, all_backends, backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, signal_set_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -27,11 +27,13 @@ http     | core nonblocking   | a protocol; on top
 HEADER = """\
 #pragma once
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 class socket;
-}  // namespace simplenet::inline v0
+}  // namespace simplenet::v0
 
 #pragma GCC visibility pop
 """
@@ -180,21 +182,22 @@ class NamespaceTest(TreeTest):
     def setUp(self):
         super().setUp()
         self.put(namespace.PRINTERS, 'ABI = "simplenet::v0::"\n')
+        self.put(namespace.DECLARED, "namespace simplenet {\ninline namespace v0 {}\n}\n")
         self.put("include/simplenet/core/a.hpp", HEADER)
 
     def complaints(self, **options):
         return namespace.check(self.root, **options)[0]
 
     def test_a_good_tree(self):
-        name = "namespace simplenet::inline v0::detail"
-        self.put("src/core/a.cpp", f"{name} {{\n}}  // {name}\n")
+        name = "namespace simplenet::v0::detail"
+        self.put("src/core/a.cpp", f"{namespace.INCLUDE}{name} {{\n}}  // {name}\n")
         self.assertEqual(self.complaints(), [])
 
     def test_without_the_version_is_wrong_and_is_fixed(self):
         self.put("src/core/a.cpp", "namespace simplenet::detail {\n} // namespace simplenet::detail\n")
         self.assertEqual(len(self.complaints()), 1)
         self.assertEqual(self.complaints(fix=True), [])
-        self.assertIn("namespace simplenet::inline v0::detail {", (self.root / "src/core/a.cpp").read_text())
+        self.assertIn("namespace simplenet::v0::detail {", (self.root / "src/core/a.cpp").read_text())
         self.assertEqual(self.complaints(), [])
 
     def test_a_public_header_without_its_visibility_is_wrong_and_is_fixed(self):
@@ -203,6 +206,22 @@ class NamespaceTest(TreeTest):
             self.assertEqual(len(self.complaints()), 1)
             self.assertEqual(self.complaints(fix=True), [])
             self.assertEqual((self.root / "include/simplenet/core/a.hpp").read_text(), HEADER)
+
+    def test_without_the_declaration_before_it_is_wrong_and_is_fixed(self):
+        for before in ("", "#pragma once\n// What it is.\n", "#include <vector>\n"):
+            self.put("src/core/a.hpp", before + "\nnamespace simplenet::v0 {\n}\n")
+            self.assertEqual(len(self.complaints()), 1)
+            self.assertEqual(self.complaints(fix=True), [])
+            self.assertEqual((self.root / "src/core/a.hpp").read_text(),
+                             before + "\n" + namespace.INCLUDE + "\nnamespace simplenet::v0 {\n}\n")
+
+    def test_a_second_declaration_is_wrong(self):
+        self.put("src/core/a.hpp", namespace.INCLUDE + "namespace simplenet {\ninline namespace v0 {}\n}\n")
+        self.assertIn("second declaration", self.complaints()[0])
+
+    def test_no_declaration_is_wrong(self):
+        self.put(namespace.DECLARED, "namespace simplenet {\n}\n")
+        self.assertIn("does not declare v0", self.complaints()[0])
 
     def test_another_version_is_wrong(self):
         self.put("include/simplenet/core/a.hpp", HEADER.replace("v0", "v1"))

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 /// One direction of one stream.
 struct flow {
@@ -199,4 +199,4 @@ task<std::error_code> receive_to_the_end(world& in, Stream& from, flow& what, ma
     co_return error;
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 void event_log::write(std::chrono::nanoseconds at, std::uint32_t endpoint, std::string_view what,
                       std::int64_t count) {
@@ -16,4 +16,4 @@ void event_log::write(std::chrono::nanoseconds at, std::uint32_t endpoint, std::
     if (size > 0) lines_.append(line.data(), static_cast<std::size_t>(size));
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

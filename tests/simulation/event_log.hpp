@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet::inline v0::simulation {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::simulation {
 
 /// Two runs were the same if their hashes are.
 class event_log {
@@ -46,4 +48,4 @@ private:
     std::string lines_;
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-namespace simplenet::inline v0::simulation {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::simulation {
 
 [[nodiscard]] inline std::size_t size_of(std::span<const iovec> pieces) noexcept {
     std::size_t size = 0;
@@ -44,4 +46,4 @@ template <class Value>
     return nullptr;
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

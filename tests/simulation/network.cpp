@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 using namespace std::chrono_literals;
 
@@ -174,4 +174,4 @@ void network::happen(const event& what) {
     }
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

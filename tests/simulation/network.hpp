@@ -28,7 +28,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 using std::chrono::nanoseconds;
 
@@ -228,4 +228,4 @@ private:
     bool stuck_ = false;
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 network::node* network::listener_at(const name& at) {
     auto found = listeners_.find(at);
@@ -389,4 +389,4 @@ ssize_t network::sendfile(int to, int from, off_t offset, std::size_t size) {
     return send(to, bytes.data(), static_cast<std::size_t>(count), 0);
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 void network::put(node& into, datagram&& what) {
     if (into.fd < 0) return;
@@ -110,4 +110,4 @@ ssize_t network::give_datagram(node& to, msghdr& message, int flags) {
     return length;
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

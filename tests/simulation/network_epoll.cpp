@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 using namespace std::chrono_literals;
 
@@ -192,4 +192,4 @@ int network::epoll_wait(int epoll, std::span<epoll_event> events,
     }
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

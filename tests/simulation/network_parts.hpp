@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 constexpr std::size_t most_datagrams = 10; // on a queue of local ones
 
@@ -117,4 +117,4 @@ struct network::epoll_set {
     std::map<int, std::uint64_t> others; // real files, with their data
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

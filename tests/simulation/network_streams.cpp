@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 using namespace std::chrono_literals;
 
@@ -198,4 +198,4 @@ ssize_t network::give_stream(node& to, std::span<const iovec> places, int flags)
     return static_cast<ssize_t>(count);
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -15,7 +15,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 namespace {
 
 using namespace std::chrono_literals;
@@ -233,4 +233,4 @@ TEST_F(network_test, a_descriptor_is_nobody_elses) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -8,7 +8,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 namespace {
 
@@ -194,4 +194,4 @@ long perturbed_kernel::transfer(pending_call& asked, unsigned worth_a_try) {
     return outcome;
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

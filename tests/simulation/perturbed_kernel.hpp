@@ -16,7 +16,7 @@
 
 #include <sys/epoll.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 class perturbed_kernel final : private detail::sys::interceptor {
 public:
@@ -56,4 +56,4 @@ private:
     const detail::sys::intercepting here_{*this};
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

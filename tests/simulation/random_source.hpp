@@ -8,7 +8,9 @@
 #include <span>
 #include <utility>
 
-namespace simplenet::inline v0::simulation {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::simulation {
 
 /// The same numbers for the same seed, whatever the compiler and its library: the distributions of
 /// <random> are not specified that far. (Steele, Lea, Flood, Fast splittable pseudorandom number
@@ -66,4 +68,4 @@ private:
     std::uint64_t state_;
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 namespace {
 
 class replay_test : public testing::TestWithParam<scenario> {};
@@ -37,4 +37,4 @@ TEST_P(replay_test, lines_change_nothing) {
 INSTANTIATE_TEST_SUITE_P(scenarios, replay_test, testing::ValuesIn(scenarios()), scenario_name);
 
 } // namespace
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

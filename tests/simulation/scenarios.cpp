@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 namespace {
 
@@ -720,4 +720,4 @@ std::span<const scenario> scenarios() noexcept {
     return all;
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

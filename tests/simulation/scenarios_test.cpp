@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 namespace {
 
 class scenarios_test : public testing::TestWithParam<scenario> {};
@@ -23,4 +23,4 @@ TEST_P(scenarios_test, keeps_its_promises) {
 INSTANTIATE_TEST_SUITE_P(scenarios, scenarios_test, testing::ValuesIn(scenarios()), scenario_name);
 
 } // namespace
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 namespace {
 
@@ -194,4 +194,4 @@ long simulated_calls::answer(pending_call& asked) {
     }
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

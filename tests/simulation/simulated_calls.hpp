@@ -7,7 +7,7 @@
 
 #include <thread>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 /// Answers the system calls that are about simulated sockets. Those of other threads, and those
 /// about other descriptors, go to the kernel.
@@ -28,4 +28,4 @@ private:
     const detail::sys::intercepting here_{*this};
 };
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 namespace {
 
@@ -84,4 +84,4 @@ outcome simulate(const scenario& what, std::uint64_t seed, backend which, bool k
             in.log.lines()};
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 /// What a scenario runs in.
 class world {
@@ -66,4 +66,4 @@ struct outcome {
 [[nodiscard]] outcome simulate(const scenario& what, std::uint64_t seed, backend which,
                                bool keep_lines = false);
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <sys/un.h>
 
-namespace simplenet::inline v0::simulation {
+namespace simplenet::v0::simulation {
 
 int family_of(const name& of) noexcept {
     return of.size() < sizeof(sa_family_t) ? AF_UNSPEC : native<sockaddr>(of).sa_family;
@@ -109,4 +109,4 @@ name name_of_path(const char* path) {
     return name_of(reinterpret_cast<const sockaddr*>(&at), sizeof at);
 }
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

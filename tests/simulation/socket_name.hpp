@@ -11,7 +11,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::simulation {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::simulation {
 
 using name = std::string;
 
@@ -49,4 +51,4 @@ template <class Native>
 [[nodiscard]] name unnamed();
 [[nodiscard]] name name_of_path(const char* path);
 
-} // namespace simplenet::inline v0::simulation
+} // namespace simplenet::v0::simulation

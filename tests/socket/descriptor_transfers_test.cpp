@@ -15,7 +15,7 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::make_pipe;
@@ -140,4 +140,4 @@ TEST(nonblocking_descriptor_transfers_test, neither_direction_waits) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

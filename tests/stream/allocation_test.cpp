@@ -45,7 +45,7 @@ void* counted(std::size_t size) {
     std::free(memory);
 }
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -154,4 +154,4 @@ TEST_P(allocation_test, a_count_takes_no_memory_before_its_bytes_come) {
 INSTANTIATE_TEST_SUITE_P(backends, allocation_test, real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -23,7 +23,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -589,4 +589,4 @@ TEST_P(buffered_reader_test, misuse_is_named) {
 INSTANTIATE_TEST_SUITE_P(backends, buffered_reader_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

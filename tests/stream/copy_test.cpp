@@ -23,7 +23,7 @@
 
 #include <sys/ioctl.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -633,4 +633,4 @@ INSTANTIATE_TEST_SUITE_P(backends, copy_test, all_backends, backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, copy_after_much_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

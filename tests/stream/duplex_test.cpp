@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -506,4 +506,4 @@ TEST_P(duplex_test, misuse_is_named) {
 INSTANTIATE_TEST_SUITE_P(backends, duplex_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -63,7 +63,7 @@ void* counted(void* memory) {
     ::operator delete(memory);
 }
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::all_backends;
@@ -289,4 +289,4 @@ TEST_P(memory_test, copies_that_are_idle_after_a_large_amount_hold_no_buffers) {
 INSTANTIATE_TEST_SUITE_P(backends, memory_test, testing::real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -897,4 +897,4 @@ INSTANTIATE_TEST_SUITE_P(backends, queued_writer_test, all_backends, backend_nam
 INSTANTIATE_TEST_SUITE_P(backends, queued_writer_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

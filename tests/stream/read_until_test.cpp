@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -170,4 +170,4 @@ TEST_P(read_until_test, an_empty_delimiter_is_a_violation) {
 INSTANTIATE_TEST_SUITE_P(backends, read_until_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -360,4 +360,4 @@ TEST_P(send_file_test, a_file_that_shrinks_meanwhile_ends_where_it_is_then) {
 INSTANTIATE_TEST_SUITE_P(backends, send_file_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

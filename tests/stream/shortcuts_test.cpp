@@ -24,7 +24,7 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::backend_name;
@@ -141,4 +141,4 @@ TEST_P(shortcuts_test, copies_to_peers_that_do_not_read_hold_a_bounded_number_of
 INSTANTIATE_TEST_SUITE_P(backends, shortcuts_test, testing::real_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

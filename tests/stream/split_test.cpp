@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -240,4 +240,4 @@ TEST_P(split_test, misuse_is_named) {
 INSTANTIATE_TEST_SUITE_P(backends, split_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -311,4 +311,4 @@ TEST_P(transfer_test, of_nothing_is_refused_in_a_stopped_scope_on_every_stream) 
 INSTANTIATE_TEST_SUITE_P(backends, transfer_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -27,7 +27,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -372,4 +372,4 @@ TEST_P(any_order_test, whatever_outlives_or_precedes_the_loop_is_safe) {
 INSTANTIATE_TEST_SUITE_P(backends, any_order_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

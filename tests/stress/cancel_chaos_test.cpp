@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -583,4 +583,4 @@ TEST_P(cancel_chaos_test, no_byte_of_a_local_stream_is_lost_doubled_or_moved) {
 INSTANTIATE_TEST_SUITE_P(backends, cancel_chaos_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -17,7 +17,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_P(hot_connection_test, a_hundred_others_are_answered_in_time) {
 INSTANTIATE_TEST_SUITE_P(backends, hot_connection_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

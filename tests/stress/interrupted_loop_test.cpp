@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_P(interrupted_loop_test, sleeps_on) {
 INSTANTIATE_TEST_SUITE_P(backends, interrupted_loop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -297,4 +297,4 @@ TEST_P(loops_chaos_test, nothing_is_lost_between_threads) {
 INSTANTIATE_TEST_SUITE_P(backends, loops_chaos_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -23,7 +23,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -578,4 +578,4 @@ TEST_P(network_stop_test, or_return) {
 INSTANTIATE_TEST_SUITE_P(backends, network_stop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

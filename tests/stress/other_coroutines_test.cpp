@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -225,4 +225,4 @@ TEST_P(other_coroutines_test, run_goes_on_until_the_last_of_them_has_ended) {
 INSTANTIATE_TEST_SUITE_P(backends, other_coroutines_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -21,7 +21,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -187,4 +187,4 @@ INSTANTIATE_TEST_SUITE_P(backends, paused_process_test, testing::all_backends,
                          testing::backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -24,7 +24,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -307,4 +307,4 @@ std::string case_name(const ::testing::TestParamInfo<parameter>& tested) {
 INSTANTIATE_TEST_SUITE_P(endings, peer_endings_test, ::testing::ValuesIn(all_cases()), case_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

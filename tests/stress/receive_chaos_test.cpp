@@ -23,7 +23,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -188,4 +188,4 @@ TEST_P(receive_chaos_test, no_byte_is_lost_and_nobody_waits_for_ever) {
 INSTANTIATE_TEST_SUITE_P(backends, receive_chaos_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +128,4 @@ TEST_P(silent_threads_test, the_end_of_the_loop_ends_every_wait) {
 INSTANTIATE_TEST_SUITE_P(backends, silent_threads_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

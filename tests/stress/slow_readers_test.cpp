@@ -18,7 +18,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ TEST_P(slow_readers_test, cost_no_more_than_their_limit_and_disturb_nobody) {
 INSTANTIATE_TEST_SUITE_P(backends, slow_readers_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -121,4 +121,4 @@ TEST_P(stop_connecting_test, async_connect_by_name_among_others) {
 INSTANTIATE_TEST_SUITE_P(backends, stop_connecting_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

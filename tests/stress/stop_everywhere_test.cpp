@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -533,4 +533,4 @@ TEST_P(stop_everywhere_test, echo_server) {
 INSTANTIATE_TEST_SUITE_P(all, stop_everywhere_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::all_backends;
@@ -391,4 +391,4 @@ TEST_P(stream_stop_test, graceful_shutdown) {
 INSTANTIATE_TEST_SUITE_P(all, stream_stop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -281,4 +281,4 @@ TEST_P(sync_stop_test, cross_channel) {
 INSTANTIATE_TEST_SUITE_P(all, sync_stop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

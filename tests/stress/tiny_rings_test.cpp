@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -148,4 +148,4 @@ TEST_P(tiny_rings_test, accept_a_whole_backlog) {
 INSTANTIATE_TEST_SUITE_P(backends, tiny_rings_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

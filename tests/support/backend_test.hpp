@@ -24,7 +24,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_thread_sanitizer = true;
@@ -191,4 +191,4 @@ inline const auto backend_name = [](const auto& info) {
     return std::string{to_string(info.param)};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// A loop on a thread of its own, until it is ended.
 class background_loop {
@@ -46,4 +46,4 @@ private:
     std::jthread thread_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

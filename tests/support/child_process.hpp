@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// By fork(2) or `make`, so from a thread without a loop, in a process without others. Killed at
 /// the end if it still runs.
@@ -48,4 +48,4 @@ private:
     pid_t process_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

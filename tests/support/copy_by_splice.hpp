@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Begins with splice(2), which async_copy() comes to only after a block, and on io_uring when the
 /// kernel does not receive ahead.
@@ -22,4 +22,4 @@ inline task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
     co_return rest;
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

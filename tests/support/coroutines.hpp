@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
 inline task<> turns(int count) {
@@ -86,4 +86,4 @@ private:
     ::testing::ScopedTrace trace_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

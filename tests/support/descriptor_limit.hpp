@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// From construction on no descriptor can be opened beyond `spare` more.
 class descriptor_limit {
@@ -37,4 +37,4 @@ private:
     rlimit before_{};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Sends `text` with descriptors attached to it, by one plain sendmsg(2).
 inline void send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
@@ -84,4 +84,4 @@ inline pipe_pair make_pipe() {
     return {unique_fd{fds[0]}, unique_fd{fds[1]}};
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

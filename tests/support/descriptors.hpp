@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 inline bool is_close_on_exec(int fd) {
     return (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
@@ -80,4 +80,4 @@ std::error_code read_to_the_end(Stream& stream) {
     }
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 enum class record : std::uint16_t { a = 1, aaaa = 28 };
 
@@ -243,4 +243,4 @@ private:
     std::thread thread_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// What was found, as texts; nothing if nothing was.
 inline std::vector<std::string> texts(const result<std::vector<endpoint>>& found) {
@@ -28,4 +28,4 @@ inline std::uint16_t port_of(const blocking::tcp_listener& listener) {
     return or_throw(listener.local_endpoint()).port();
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -43,7 +43,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// A little play, made anew for each run. It joins all that it starts.
 class fault_scenario {
@@ -649,4 +649,4 @@ private:
     int unharmed_ = 0;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

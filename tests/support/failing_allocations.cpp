@@ -53,7 +53,7 @@ void release(void* memory) noexcept {
     release(memory);
 }
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 failing_allocations::failing_allocations(std::size_t index, bool lasts) noexcept {
     count = 0;
@@ -82,4 +82,4 @@ exempt_allocations::~exempt_allocations() {
     --exemptions;
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

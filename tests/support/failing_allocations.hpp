@@ -4,7 +4,9 @@
 
 #include <cstddef>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// For this thread and as long as it lives.
 class failing_allocations {
@@ -31,4 +33,4 @@ public:
     ~exempt_allocations();
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// What was asked, as the outcome of a play.
 template <class... Answers>
@@ -124,4 +124,4 @@ task<result<>> converse(Stream stream, std::string_view text, std::string& got) 
     co_return co_await read_all(stream, got);
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

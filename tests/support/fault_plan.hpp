@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 using detail::sys::call;
 
@@ -277,4 +277,4 @@ private:
     detail::sys::intercepting installed_{*this};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

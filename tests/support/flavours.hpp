@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 template <class Stream, class Listener, bool Blocking>
 struct tcp_flavour {
@@ -91,4 +91,4 @@ connection<typename Flavour::stream> make_connection() {
     return {std::move(client), accept_one(listener)};
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -13,7 +13,9 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// Whether the environment asks for the full form.
 inline bool full_form() {
@@ -54,4 +56,4 @@ inline void report_figures(const std::string& figures) {
     std::fflush(stdout);
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// A listener that takes no more connections: a further one gets no answer at all.
 class full_listener {
@@ -66,4 +66,4 @@ private:
     std::vector<unique_fd> let_in_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -6,7 +6,7 @@
 #include <coroutine>
 #include <utility>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// One coroutine at a time waits at it; the test opens it. Outlives those who wait.
 ///
@@ -86,4 +86,4 @@ inline void gate::open(int value) noexcept {
     if (waiter_ != nullptr) waiter_->end(value);
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

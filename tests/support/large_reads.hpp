@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 inline constexpr std::size_t large = 64 * 1024;
 
@@ -31,4 +31,4 @@ task<> read_much(Stream& ours, raw_peer& theirs) {
     }
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Runs tasks on the thread of the test, which is its loop thread as long as it lives.
 ///
@@ -84,4 +84,4 @@ private:
     activation active_{*this};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

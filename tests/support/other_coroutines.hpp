@@ -5,7 +5,9 @@
 #include <exception>
 #include <utility>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// Begins where it is called; nobody waits for its end, at which its frame goes.
 struct eager_coroutine {
@@ -78,4 +80,4 @@ lazy_coroutine from_outside(Awaitable awaited) {
     static_cast<void>(co_await std::move(awaited));
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

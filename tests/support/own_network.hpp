@@ -16,7 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// Puts this process into namespaces (namespaces(7)) where nothing but 127.0.0.1 and ::1 exists,
 /// and the resolver asks 127.0.0.1. Before any thread is started.
@@ -66,4 +68,4 @@ inline std::string enter_own_network() {
     return {};
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

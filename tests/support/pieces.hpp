@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Gives one piece at each read, or what fits of it, and then `end` for ever. Never waits.
 class pieces {
@@ -56,4 +56,4 @@ private:
     int throws_at_ = -1;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// Endless content. What stands at an offset depends on the offset and the seed, and nothing else.
 class placed_bytes {
@@ -89,4 +91,4 @@ private:
     std::uint64_t seed_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -9,7 +9,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// From here on io_uring_setup(2) fails with `error`: for death tests, it cannot be undone.
 inline bool refuse_io_uring(int error) {
@@ -24,4 +26,4 @@ inline bool refuse_io_uring(int error) {
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -5,7 +5,9 @@
 
 #include <ctime>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// All threads of the process together.
 inline std::chrono::nanoseconds processor_time() {
@@ -14,4 +16,4 @@ inline std::chrono::nanoseconds processor_time() {
     return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

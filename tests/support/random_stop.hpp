@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// How something is stopped.
 enum class manner : std::uint8_t {
@@ -286,4 +286,4 @@ task<outcome_of<Awaitable>> stopped(Awaitable work, manner how, decisions& rando
     co_return co_await std::move(work);
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

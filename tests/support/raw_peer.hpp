@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Throws what errno says if `outcome` is negative; else it.
 template <class Outcome>
@@ -198,4 +198,4 @@ inline stream_pair connected_pair(buffer_sizes sizes = {}) {
     return {make_tcp_stream(std::move(ours)), make_tcp_stream(std::move(theirs))};
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

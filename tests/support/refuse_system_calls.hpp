@@ -10,7 +10,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// From here on each of `calls` fails with `error` in this thread and all that it starts; there is
 /// no way back, so only for child processes. False: not even this is allowed.
@@ -29,4 +31,4 @@ inline bool refuse_system_calls(const std::vector<long>& calls, int error) {
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

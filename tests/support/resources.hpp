@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// What this process holds of things that leak.
 struct resources {
@@ -26,4 +26,4 @@ inline void expect_nothing_left(const resources& before) {
     EXPECT_EQ(after.descriptors, before.descriptors) << "descriptors were left open";
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

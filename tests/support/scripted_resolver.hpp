@@ -17,7 +17,7 @@
 
 #include <netdb.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// Its threads are real, and block in their lookups as those of getaddrinfo(3) do.
 class scripted_resolver {
@@ -91,4 +91,4 @@ private:
     detail::name_resolver::replacement replaces_{resolver_};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -12,7 +12,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 // ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
 // storm cannot wait for its handler.
@@ -96,4 +98,4 @@ private:
     timer_t timer_{};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

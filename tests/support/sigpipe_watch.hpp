@@ -9,7 +9,7 @@
 #include <csignal>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// What a send to a socket whose peer is gone does, besides failing: a SIGPIPE for this thread.
 inline void raise_sigpipe_as_the_kernel() {
@@ -78,4 +78,4 @@ private:
     sigset_t before_{};
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 class small_pool_test : public backend_test {
 protected:
@@ -43,4 +43,4 @@ protected:
     }
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

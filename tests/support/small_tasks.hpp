@@ -3,7 +3,7 @@
 
 #include <simplenet/coro/task.hpp>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 inline task<> nothing() {
     co_return;
@@ -15,4 +15,4 @@ inline task<result<>> failing(errc code) {
     co_return fail(code);
 }
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -19,7 +19,7 @@
 
 #include <gtest/gtest.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// A little play, made anew for each run. It expects; it does not end the test.
 class scenario {
@@ -206,4 +206,4 @@ private:
     std::optional<stopper> stopper_; // outlives the loop it is queued on
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -7,7 +7,9 @@
 
 #include <cstdlib>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 class temporary_directory {
 public:
@@ -30,4 +32,4 @@ private:
     std::filesystem::path path_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
 
 /// Move-only. Appends its mark to a log, which outlives it, when it is destroyed unmoved.
 class witness {
@@ -26,4 +28,4 @@ private:
     int mark_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -332,4 +332,4 @@ TEST_F(async_condition_variable_death_test, waiting_without_the_lock_is_a_violat
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST_F(async_event_test, whoever_waits_in_a_loop_that_ends_is_told) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

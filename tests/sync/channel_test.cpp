@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using ::testing::ElementsAre;
@@ -392,4 +392,4 @@ TEST_F(channel_test, loses_and_doubles_nothing_whoever_is_stopped_when) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using testing::manual_queue;
@@ -139,4 +139,4 @@ TEST_F(oneshot_death_test, a_second_value_is_a_violation) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

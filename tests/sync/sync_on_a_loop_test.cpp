@@ -31,7 +31,7 @@ void* counted(std::size_t size) {
     std::free(memory);
 }
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -127,4 +127,4 @@ TEST_P(sync_on_a_loop_test, operations_allocate_nothing) {
 INSTANTIATE_TEST_SUITE_P(backends, sync_on_a_loop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace simplenet::inline v0::detail::sys {
+namespace simplenet::v0::detail::sys {
 namespace {
 
 using ::testing::ElementsAre;
@@ -259,4 +259,4 @@ TEST_F(sigpipe_test, is_nothing_to_a_program_that_ignores_it) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::detail::sys
+} // namespace simplenet::v0::detail::sys

@@ -19,7 +19,7 @@
 
 #include <gmock/gmock.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -273,4 +273,4 @@ TEST_P(faulty_stream_test, misuse_is_named) {
 INSTANTIATE_TEST_SUITE_P(backends, faulty_stream_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

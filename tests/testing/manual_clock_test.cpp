@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -232,4 +232,4 @@ TEST_P(manual_clock_test, every_run_is_the_same) {
 INSTANTIATE_TEST_SUITE_P(backends, manual_clock_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -20,7 +20,7 @@
 
 #include <poll.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -374,4 +374,4 @@ INSTANTIATE_TEST_SUITE_P(backends, cross_channel_test, all_backends, backend_nam
 INSTANTIATE_TEST_SUITE_P(backends, cross_channel_death_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

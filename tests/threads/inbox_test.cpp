@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 namespace {
 
 using ::testing::ElementsAre;
@@ -170,4 +170,4 @@ TEST(inbox_test, nothing_from_eight_threads_is_lost_or_overtakes_its_like) {
 }
 
 } // namespace
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -601,4 +601,4 @@ TEST_P(remote_handle_test, an_empty_handle_stops_the_program) {
 INSTANTIATE_TEST_SUITE_P(backends, remote_handle_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -260,4 +260,4 @@ TEST_P(with_stop_test, ten_thousand_requests_from_another_thread_at_random_momen
 INSTANTIATE_TEST_SUITE_P(backends, with_stop_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -555,4 +555,4 @@ TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_nothing_at_the_end_of_
 INSTANTIATE_TEST_SUITE_P(backends, deadline_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

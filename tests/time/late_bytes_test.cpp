@@ -34,7 +34,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ TEST_P(late_bytes_test, a_connection_beats_a_limit_while_accepting_ahead_is_ende
 INSTANTIATE_TEST_SUITE_P(backends, late_bytes_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0

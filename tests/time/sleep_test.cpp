@@ -20,7 +20,7 @@
 
 #include <sys/resource.h>
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -345,4 +345,4 @@ TEST_P(sleep_test, deadlines_are_points_of_the_monotonic_clock) {
 INSTANTIATE_TEST_SUITE_P(backends, sleep_test, all_backends, backend_name);
 
 } // namespace
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -695,4 +695,4 @@ TEST_P(timer_wheel_model_test, does_what_a_sorted_map_would) {
 INSTANTIATE_TEST_SUITE_P(seeds, timer_wheel_model_test, ::testing::Range(1U, 9U));
 
 } // namespace
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail

@@ -8,11 +8,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class local_datagram;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A Unix domain datagram socket. Owns its descriptor; destroying it is `close()`. Receiving waits
 /// for a datagram, sending for room in the queue of the receiver.
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<local_datagram> from(nonblocking::local_datagram&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

@@ -6,11 +6,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class local_listener;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A listening Unix domain socket. Owns its descriptor; destroying it is `close()`, which leaves
 /// the path in the file system: see `unlink_path()`.
@@ -61,6 +61,6 @@ public:
     [[nodiscard]] static result<local_listener> from(nonblocking::local_listener&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

@@ -10,11 +10,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class local_stream;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
 /// operation returns when it is done, so the thread waits meanwhile; signal handlers that run
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<local_stream> from(nonblocking::local_stream&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

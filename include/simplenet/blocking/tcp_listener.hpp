@@ -6,11 +6,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class tcp_listener;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A listening TCP socket. Owns its descriptor; destroying it is `close()`, which also resets the
 /// connections that wait to be accepted.
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<tcp_listener> from(nonblocking::tcp_listener&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

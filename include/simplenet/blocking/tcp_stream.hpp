@@ -8,11 +8,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class tcp_stream;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation returns when it
 /// is done, so the thread waits meanwhile; signal handlers that run then are not noticed.
@@ -51,6 +51,6 @@ public:
     [[nodiscard]] static result<tcp_stream> from(nonblocking::tcp_stream&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

@@ -5,11 +5,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 class udp_socket;
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 
 /// A UDP socket. Owns its descriptor; destroying it is `close()`. Receiving waits for a datagram,
 /// sending for room in the send buffer.
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<udp_socket> from(nonblocking::udp_socket&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace detail {
 
@@ -172,6 +172,6 @@ private:
     std::size_t size_ = 0; // bytes
 };
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -2,9 +2,11 @@
 // Contract checks: a bug in the caller (or in us) stops the program with a message that names it.
 // Layer core. Used everywhere; outcomes of I/O are never reported this way.
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Prints file, line, `message` and, unless it is null, the broken expression to standard error,
 /// then aborts.
@@ -15,7 +17,7 @@ namespace simplenet::inline v0::detail {
 /// are a layer above this one. Any thread.
 void on_contract_violation(void (*tell)() noexcept) noexcept;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 /// Checked in every build, unless a measurement beside the check says why not.
 #define SIMPLENET_EXPECTS(condition, message)                                                      \

@@ -10,9 +10,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// A value, or why there is none. Kernel errors keep their errno in `std::system_category()`.
 template <class T = void>
@@ -44,12 +46,12 @@ enum class errc {
     return {static_cast<int>(code), error_category()};
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 template <>
 struct std::is_error_code_enum<simplenet::errc> : std::true_type {};
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// Whether `code` means this, in whatever category: an error of the resolver that has a message of
 /// its own is `errc::name_not_found` all the same. Comparing two codes stays exact.
@@ -57,9 +59,9 @@ namespace simplenet::inline v0 {
     return code == std::error_condition{static_cast<int>(meaning), error_category()};
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// Why a transfer of many bytes ended early, and how many had moved by then.
 struct transfer_error {
@@ -142,6 +144,6 @@ decltype(auto) or_throw(Expected&& outcome) {
     }
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// The links of an element. `Tag` lets one object be in several lists at once.
 ///
@@ -123,6 +123,6 @@ private:
     hook head_; // sentinel: no branch at either end
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

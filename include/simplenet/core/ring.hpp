@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Owns its elements; destroys what is left in it.
 template <class T>
@@ -81,6 +81,6 @@ private:
     std::size_t size_ = 0;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -5,9 +5,11 @@
 #include <ratio>
 #include <type_traits>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// A duration of any kind as nanoseconds, rounded up, cut to what fits.
 template <class Rep, class Period>
@@ -37,6 +39,6 @@ saturated(std::chrono::nanoseconds given) noexcept {
     return given;
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace detail {
 /// close(2), once. Never retried on EINTR: Linux has released the number already, and by the
@@ -47,6 +49,6 @@ private:
     int fd_ = -1;
 };
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// A value for every result type: void becomes std::monostate.
@@ -474,6 +474,6 @@ template <detail::awaitable... Awaitables>
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// The chain, the scope and the promise that a coroutine of another type lacks, for one await.
 ///
@@ -108,6 +108,6 @@ public:
     }
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

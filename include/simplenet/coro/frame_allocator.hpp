@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <new>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // Under AddressSanitizer every frame goes back to the system at once: a recycled one would hide
 // its use after free. Sizes are rounded as elsewhere, so that a sanitized program may link a
@@ -139,6 +141,6 @@ struct recycled {
     }
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Where a coroutine awaits: as the default argument of an await_suspend it is the place of the
 /// co_await, and costs nothing until it is stored.
@@ -139,6 +139,6 @@ inline void stand_in::resume(frame* self) noexcept {
     resumed.when_resumed_(resumed);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

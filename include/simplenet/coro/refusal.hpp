@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Awaited first by operations that may end without waiting: fails with the reason where the caller
 /// was stopped, else goes on at once.
@@ -43,6 +43,6 @@ private:
     stop_reason reason_ = stop_reason::none;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -18,7 +18,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class chain;
 class promise_base;
@@ -475,6 +475,6 @@ inline void suspension::resume() noexcept {
     within.queue->resume(caller_, within);
 }
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

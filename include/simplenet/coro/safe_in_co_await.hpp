@@ -3,9 +3,11 @@
 
 #include <type_traits>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 // GCC 12 destroys the captures of a closure twice when it stands in a co_await expression.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
@@ -18,6 +20,6 @@ template <class Function>
 inline constexpr bool safe_in_co_await = true;
 #endif
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -24,7 +24,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 template <class T = void>
 class task;
@@ -300,6 +300,6 @@ task<T> detail::task_promise<T>::get_return_object() noexcept {
     return task<T>{std::coroutine_handle<task_promise>::from_promise(*this)};
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// Awaitable of yield(); the contract is documented there.
@@ -123,6 +123,6 @@ void set_name(std::string_view name);
 
 } // namespace this_task
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -3,9 +3,11 @@
 
 #include <iosfwd>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// Prints every task of this thread's loop that has not ended, each once, children below those who
@@ -35,7 +37,7 @@ inline namespace runtime {
 void dump_tasks(std::ostream& to);
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 /// For debuggers: dump_tasks() of the thread that calls it, to standard error.
 extern "C" void simplenet_dump_tasks() noexcept;

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// A turn of a loop took longer than loop_options::stall_threshold, and still does.
@@ -25,6 +27,6 @@ struct stall_report {
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 struct io_record;
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class io_object;
 
@@ -122,6 +122,6 @@ private:
     io_record* record_; // null only after a move
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

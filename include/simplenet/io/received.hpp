@@ -10,14 +10,14 @@
 #include <string_view>
 #include <utility>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 class receive_pool;
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// Gives a buffer back. Safe after the loop's death.
@@ -91,6 +91,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 enum class address_family : std::uint8_t { any, v4, v6 };
 
@@ -20,6 +20,6 @@ enum class address_family : std::uint8_t { any, v4, v6 };
     return family == address_family::any || family == family_of(address);
 }
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// An IP address and a port.
 ///
@@ -65,7 +65,7 @@ private:
     std::uint16_t port_ = 0;
 };
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 /// Not keyed: do not let strangers choose what goes into an unbounded table.
 template <>

@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// An IPv4 address, or an IPv6 address with its scope id.
 ///
@@ -145,7 +145,7 @@ private:
     std::uint32_t scope_id_ = 0;
 };
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 /// Not keyed: do not let strangers choose what goes into an unbounded table.
 template <>

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 namespace detail {
 struct local_endpoint_access;
@@ -84,7 +84,7 @@ private:
     std::uint8_t size_ = 0; // bytes used, without the NUL that ends a path
 };
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 template <>
 struct std::hash<simplenet::local_endpoint> {

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// What async_connect() tried, for people to read and programs to count.
@@ -115,6 +115,6 @@ struct connect_options {
 [[nodiscard]] task<result<local_stream>> async_connect(local_endpoint to);
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

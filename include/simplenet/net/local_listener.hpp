@@ -9,7 +9,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// A listening Unix domain socket: a handle like tcp_listener, with the same accept(). Loop thread
@@ -48,6 +48,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// What is asked for.
@@ -82,6 +82,6 @@ async_resolve(std::string_view host, std::uint16_t port, resolve_options options
 async_resolve(std::string_view host, std::string_view service, resolve_options options = {});
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 using tcp_stream_operations = with_stream_operations<with_ip_names<with_tcp_options<io_object>>>;
@@ -76,6 +76,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 using udp_socket_operations = with_udp_peer<with_ip_names<with_udp_options<datagram_object>>>;
@@ -200,6 +200,6 @@ public:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -8,11 +8,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 class local_datagram;
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 /// A Unix domain datagram socket. Owns its descriptor; destroying it is `close()`. An operation
 /// that would have to wait fails with `std::errc::operation_would_block` and has done nothing.
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<local_datagram> from(blocking::local_datagram&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
 #pragma GCC visibility pop

@@ -8,11 +8,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 class local_stream;
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
 /// operation that would have to wait fails with `std::errc::operation_would_block` and has done
@@ -54,6 +54,6 @@ public:
     [[nodiscard]] static result<local_stream> from(blocking::local_stream&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
 #pragma GCC visibility pop

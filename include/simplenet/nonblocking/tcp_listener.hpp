@@ -6,11 +6,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 class tcp_listener;
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 /// A listening TCP socket. Owns its descriptor; destroying it is `close()`, which also resets the
 /// connections that wait to be accepted.
@@ -60,6 +60,6 @@ public:
     [[nodiscard]] static result<tcp_listener> from(blocking::tcp_listener&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
 #pragma GCC visibility pop

@@ -5,11 +5,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 class tcp_stream;
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 /// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation that would have
 /// to wait fails with `std::errc::operation_would_block` and has done nothing: try again when
@@ -57,6 +57,6 @@ public:
     [[nodiscard]] static result<tcp_stream> from(blocking::tcp_stream&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
 #pragma GCC visibility pop

@@ -5,11 +5,11 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::blocking {
+namespace simplenet::v0::blocking {
 class udp_socket;
-} // namespace simplenet::inline v0::blocking
+} // namespace simplenet::v0::blocking
 
-namespace simplenet::inline v0::nonblocking {
+namespace simplenet::v0::nonblocking {
 
 /// A UDP socket. Owns its descriptor; destroying it is `close()`. An operation that would
 /// have to wait fails with `std::errc::operation_would_block` and has done nothing.
@@ -59,6 +59,6 @@ public:
     [[nodiscard]] static result<udp_socket> from(blocking::udp_socket&& other) noexcept;
 };
 
-} // namespace simplenet::inline v0::nonblocking
+} // namespace simplenet::v0::nonblocking
 
 #pragma GCC visibility pop

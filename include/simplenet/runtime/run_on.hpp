@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
@@ -142,6 +142,6 @@ template <executor Executor, class Function, class... Args>
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

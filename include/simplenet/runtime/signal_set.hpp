@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// Signals that are received by coroutines, one at a time, instead of having their effect.
@@ -65,6 +65,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -20,7 +20,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// What is known about a datagram that was received.
 struct udp_datagram {
@@ -397,6 +397,6 @@ public:
 
 } // namespace detail
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

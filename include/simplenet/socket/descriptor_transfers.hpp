@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// How many descriptors the kernel takes along with one send (unix(7), SCM_MAX_FD).
 inline constexpr std::size_t most_descriptors = 253;
@@ -121,6 +121,6 @@ with_descriptor_transfers<Base>::receive_descriptors(mutable_buffer into, std::s
 }
 
 } // namespace detail
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// A descriptor known to be the right kind of socket in the right mode. Constructors that take
 /// one trust it; `adopt()` is for everybody else.
@@ -51,6 +51,6 @@ private:
     unique_fd fd_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

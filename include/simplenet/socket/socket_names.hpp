@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// The process at the other end of a Unix domain connection, as it was when it connected or
 /// began to listen. The process may be gone by now and its number be another's.
@@ -102,6 +102,6 @@ public:
 
 } // namespace detail
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 /// How a TCP listener is made.
 struct listen_options {
@@ -328,6 +328,6 @@ public:
 
 } // namespace detail
 
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

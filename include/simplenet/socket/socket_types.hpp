@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 using tcp_stream_base = with_stream_transfers<with_ip_names<with_tcp_options<socket_handle>>>;
 using tcp_listener_base = with_ip_names<with_tcp_options<socket_handle>>;
@@ -35,6 +35,6 @@ using local_listener_base = with_local_path<local_socket_base>;
 using local_datagram_base = with_local_datagram_transfers<
     with_datagram_peer<with_local_path<local_socket_base>, simplenet::local_endpoint>>;
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -22,7 +22,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// A leaf that starts for a coroutine whose type is not known.
@@ -313,6 +313,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// Bytes that were read and not yet consumed, in one piece.
@@ -280,6 +280,6 @@ template <class S>
 buffered_reader(S&&) -> buffered_reader<S>;
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

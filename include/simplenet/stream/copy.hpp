@@ -18,7 +18,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 inline namespace runtime {
 
@@ -357,6 +357,6 @@ template <detail::copied_both_ways A, detail::copied_both_ways B>
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

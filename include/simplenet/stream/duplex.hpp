@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 struct duplex_pipe;
@@ -222,6 +222,6 @@ private:
 duplex(std::size_t capacity_bytes = std::size_t{64} * 1024);
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -23,7 +23,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 
 inline namespace runtime {
 
@@ -371,6 +371,6 @@ template <class Stream>
 queued_writer(Stream, watermarks = {}) -> queued_writer<Stream>;
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

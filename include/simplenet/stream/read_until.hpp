@@ -18,7 +18,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// What a look at the bytes that are there says.
@@ -252,6 +252,6 @@ template <async_reader Stream>
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Copied bytes lie in chunks that grow from 128 bytes to 4 KiB, or to 32 KiB for a large copy: an
 /// idle queue holds nothing, and a short one little. What is adopted stays where it is.
@@ -60,6 +60,6 @@ private:
     std::size_t size_ = 0;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 class async_condition_variable;
 } // namespace runtime
@@ -159,6 +159,6 @@ private:
 };
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

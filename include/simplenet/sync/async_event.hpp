@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// A switch that coroutines of one loop can wait for.
@@ -79,6 +79,6 @@ inline async_event::wait_operation async_event::wait() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 class condition_waiter;
 } // namespace detail
@@ -142,6 +142,6 @@ inline std::optional<async_mutex::guard> async_mutex::try_lock() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 inline namespace runtime {
 
 /// A number of permits that coroutines of one loop take and give back.
@@ -144,6 +144,6 @@ inline async_semaphore::acquire_operation async_semaphore::acquire() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Waits with a value that somebody is to take. `Waiter` has `end(wait_end)` and list links.
 template <class Waiter, class T>
@@ -93,6 +93,6 @@ public:
     waiter_queue<receiving<Waiter, T>> receivers;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// How a wait ended.
 enum class wait_end : std::uint8_t {
@@ -130,6 +130,6 @@ private:
     intrusive_list<Waiter> waiters_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

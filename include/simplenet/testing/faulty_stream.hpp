@@ -28,7 +28,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// What happens to the reads, or to the writes, of a faulty_stream. Calls count from 1, bytes from
 /// 0; everything may be changed between calls. Rules of one call add up: hook, delay, error, size.
@@ -228,6 +228,6 @@ private:
     std::shared_ptr<state> state_; // null only after a move
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing
 
 #pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::testing {
+namespace simplenet::v0::testing {
 
 /// The time of a loop in a test.
 ///
@@ -67,6 +67,6 @@ private:
     time_point start_ = now_;
 };
 
-} // namespace simplenet::inline v0::testing
+} // namespace simplenet::v0::testing
 
 #pragma GCC visibility pop

@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// An `expected` that can say why its operation was stopped: such an operation reports it itself.
@@ -185,6 +185,6 @@ template <detail::awaitable Awaitable>
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

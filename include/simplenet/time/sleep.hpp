@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0 {
+namespace simplenet::v0 {
 namespace detail {
 
 /// Waits for a deadline. Base of the awaitables below.
@@ -180,6 +180,6 @@ inline interval::next_operation interval::next() noexcept {
 }
 
 } // namespace runtime
-} // namespace simplenet::inline v0
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class send_retry;
 
@@ -192,6 +192,6 @@ protected:
     explicit datagram_object(unique_fd socket);
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

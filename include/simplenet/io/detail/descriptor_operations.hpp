@@ -19,7 +19,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Awaitable of send_descriptors(); the contract is documented there.
 class [[nodiscard]] send_descriptors_operation final : public whole_operation<starts::writes> {
@@ -70,6 +70,6 @@ public:
     std::error_code refused;     // why there are none, though bytes came
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -13,14 +13,14 @@
 #include <span>
 #include <string>
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 struct io_record;
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
@@ -312,6 +312,6 @@ public:
     int pipe; // borrowed
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

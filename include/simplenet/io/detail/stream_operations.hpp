@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// A buffer that a finished receive of this loop holds becomes a lease on the pool that is
 /// returned.
@@ -212,6 +212,6 @@ public:
     }
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

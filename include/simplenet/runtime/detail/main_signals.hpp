@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Stops the main task of a run() at the first of these signals, and lets the second one kill.
 ///
@@ -52,6 +52,6 @@ private:
     join_handle<> main_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

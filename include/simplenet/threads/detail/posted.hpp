@@ -4,9 +4,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <simplenet/core/abi.hpp>
+
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// Something for a loop to do on its thread. Owned by the loop once it was posted.
 class posted {
@@ -45,6 +47,6 @@ private:
     Function function_;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

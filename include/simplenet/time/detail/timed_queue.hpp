@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 /// The part of an event loop that is inline in public headers.
 class timed_queue : public run_queue {
@@ -42,6 +42,6 @@ public:
     timer_wheel timers;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

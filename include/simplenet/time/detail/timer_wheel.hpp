@@ -19,7 +19,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 struct timer_tag;
 
@@ -295,6 +295,6 @@ private:
     std::int64_t latest_ns_; // the latest time seen
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop

@@ -4,14 +4,16 @@
 
 #include <chrono>
 
-namespace simplenet::inline v0::detail {
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 class loop;
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::inline v0::detail {
+namespace simplenet::v0::detail {
 
 class timed_queue;
 
@@ -37,6 +39,6 @@ private:
     friend loop;
 };
 
-} // namespace simplenet::inline v0::detail
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop
