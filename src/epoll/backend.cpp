@@ -87,7 +87,7 @@ public:
     }
 
     void submit(operation& op) noexcept override {
-        io_record& record = *op.record;
+        socket_record& record = *op.record;
         // An event that came before the operation is remembered in the ready bits, and the first
         // registration reports what is there already.
         if (record.registered) return;
@@ -109,7 +109,7 @@ public:
     }
     void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
 
-    void retire(io_record& record) noexcept override {
+    void retire(socket_record& record) noexcept override {
         if (!record.registered) return;
         record.registered = record.receiving = false;
         watched& slot = slots_[record.watch];
@@ -122,7 +122,7 @@ public:
         }
     }
 
-    void take_ahead(io_record&, std::vector<std::byte>&) override {} // it never does
+    void take_ahead(socket_record&, std::vector<std::byte>&) override {} // it never does
 
     // An attempt asks the socket itself, so nothing is gained by asking epoll first.
     std::size_t catch_up() noexcept override { return 0; }
@@ -161,7 +161,7 @@ private:
     /// What an event is about: its data is the slot's number and generation. A record may be gone
     /// while events for its descriptor still come.
     struct watched {
-        io_record* record = nullptr;
+        socket_record* record = nullptr;
         std::uint32_t generation = 0;
     };
 
@@ -188,7 +188,7 @@ private:
         return slot;
     }
 
-    int add(io_record& record) noexcept {
+    int add(socket_record& record) noexcept {
         // Everything at once, and never modified: one system call in the life of a descriptor.
         constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
         std::uint32_t slot = 0;
@@ -258,7 +258,7 @@ private:
     }
 
     /// The record that `event` is about, or null.
-    [[nodiscard]] io_record* record_of(const epoll_event& event) const noexcept {
+    [[nodiscard]] socket_record* record_of(const epoll_event& event) const noexcept {
         const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
         // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
         // its slot has another generation.
@@ -276,7 +276,7 @@ private:
             if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
                 [[unlikely]]
                 return dispatch_any(event, end);
-            io_record& record = *slot.record;
+            socket_record& record = *slot.record;
             record.readable = record.writable = true;
             notify_reader(record);
             notify_writer(record);
@@ -288,12 +288,12 @@ private:
     }
     void note_any(const epoll_event& event) noexcept {
         if (event.data.u64 == foreign) return waits_.collect();
-        io_record* const record = record_of(event);
+        socket_record* const record = record_of(event);
         if (record == nullptr) return;
         note(*record, event.events);
         if ((event.events & ~usual_events) != 0) note_unusual(*record, event.events);
     }
-    void note(io_record& record, unsigned what) noexcept {
+    void note(socket_record& record, unsigned what) noexcept {
         if ((what & EPOLLIN) != 0) {
             record.readable = true;
             notify_reader(record);
@@ -303,7 +303,7 @@ private:
             notify_writer(record);
         }
     }
-    void note_unusual(io_record& record, unsigned what) noexcept {
+    void note_unusual(socket_record& record, unsigned what) noexcept {
         // Urgent data (tcp(7)): a read ends where it was, with more behind it. A hang-up: reads go
         // on until they see the end or the error.
         record.reads_to_the_end = true;
@@ -316,13 +316,13 @@ private:
             notify_writer(record);
         }
     }
-    void notify_reader(io_record& record) noexcept {
+    void notify_reader(socket_record& record) noexcept {
         operation* const reader = record.reader;
         if (reader != nullptr && reader->phase == operation::state::waiting) {
             queue_.attempt_later(*reader);
         }
     }
-    void notify_writer(io_record& record) noexcept {
+    void notify_writer(socket_record& record) noexcept {
         operation* const writer = record.writer;
         if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
             queue_.attempt_later(*writer);
@@ -331,7 +331,7 @@ private:
 
     /// The error that a socket brought along from another loop.
     static bool tell_end(operation& op) noexcept {
-        io_record& record = *op.record;
+        socket_record& record = *op.record;
         if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
         if (!record.closing) record.reads = reading::directly;
@@ -339,7 +339,7 @@ private:
     }
 
     static bool attempt_connect(operation& op) noexcept {
-        io_record& record = *op.record;
+        socket_record& record = *op.record;
         const bool started = op.moved != 0;
         if (!started) {
             op.moved = 1;

@@ -114,7 +114,7 @@ bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noex
 }
 
 bool receive_exactly(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     for (int round = 0; round < most_tries && op.moved != op.size; ++round) {
         const ssize_t count = receive_directly(record, op.data + op.moved, op.size - op.moved);
         if (count <= 0) return receive_failed(op, count);
@@ -212,7 +212,7 @@ bool attempt_receive_descriptors(operation& op) noexcept {
 }
 
 bool attempt_accept(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     if (record.accepting->pausing) {
         record.readable = false; // it ends with an attempt
         return false;

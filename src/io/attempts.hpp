@@ -28,7 +28,7 @@ inline constexpr int most_tries = 16;
 
 /// What a write that failed with `error` says. A reset is told once, to whoever comes first: this
 /// write, and not a later read, though the kernel has told it to what receives ahead.
-[[nodiscard]] inline int write_error(io_record& record, int error) noexcept {
+[[nodiscard]] inline int write_error(socket_record& record, int error) noexcept {
     if (error != EPIPE || record.end <= 0) return error;
     return std::exchange(record.end, end_of_stream_error);
 }
@@ -62,7 +62,7 @@ inline constexpr int most_tries = 16;
 /// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
 // A short read means that nothing is left: the edge for the next bytes will come (epoll(7)), which
 // saves the read that would only say EAGAIN.
-[[nodiscard]] inline ssize_t receive_directly(io_record& record, std::byte* data,
+[[nodiscard]] inline ssize_t receive_directly(socket_record& record, std::byte* data,
                                               std::size_t size) noexcept {
     const ssize_t count = sys::recv(record.fd, data, size);
     if (count > 0 && static_cast<std::size_t>(count) != size && !record.reads_to_the_end) {
@@ -83,7 +83,7 @@ inline constexpr int most_tries = 16;
 
 /// A read_some by recv(2). True: it is over.
 [[nodiscard]] inline bool receive_some(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     const ssize_t count = sys::recv_once(record.fd, op.data, op.size);
     if (count <= 0) [[unlikely]]
         return receive_nothing(op, count);

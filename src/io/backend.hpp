@@ -53,11 +53,11 @@ public:
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
     /// down to 0 over the next polls, and each of them calls io_queue::settle().
-    virtual void retire(io_record& record) noexcept = 0;
+    virtual void retire(socket_record& record) noexcept = 0;
     /// The descriptor of this listener is closed next: after that nothing is to keep it listening.
-    virtual void let_go(const io_record& record) noexcept { static_cast<void>(record); }
+    virtual void let_go(const socket_record& record) noexcept { static_cast<void>(record); }
     /// Moves what was received ahead for a record that is being released to the end of `unread`.
-    virtual void take_ahead(io_record& record, std::vector<std::byte>& unread) = 0;
+    virtual void take_ahead(socket_record& record, std::vector<std::byte>& unread) = 0;
 
     /// Waits at most so long (zero: not at all) and hands what finished to the loop. Returns how
     /// many events there were.

@@ -46,7 +46,7 @@ void io_object::abort_on_close(bool abort) noexcept {
 
 void io_object::drop() noexcept {
     if (record_ == nullptr) return;
-    io_record& gone = *std::exchange(record_, nullptr);
+    socket_record& gone = *std::exchange(record_, nullptr);
     if (gone.home != nullptr) return gone.home->drop(gone);
     io_queue::discard(gone);
 }
@@ -92,7 +92,7 @@ closed_operation::~closed_operation() {
     if (record_->home != nullptr) record_->home->free_if_unused(*record_);
 }
 
-void io_record::reset(int descriptor) noexcept {
+void socket_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
     receiving = readable = reads_to_the_end = never_ahead = registered = closing = keep_descriptor =

@@ -35,7 +35,7 @@ void io_queue::use(std::unique_ptr<backend_driver> driver) noexcept {
 // --- operations ----------------------------------------------------------------------------------
 
 void io_queue::complete(operation& op, int error) noexcept {
-    io_record& of = *op.record;
+    socket_record& of = *op.record;
     if (error == ECANCELED && op.stopped != stop_reason::none) {
         error = error_number(op.stopped);
     }
@@ -71,7 +71,7 @@ void io_queue::settle_touched(std::chrono::steady_clock::time_point now) noexcep
     while (!touched_.empty()) {
         idle_state& idle = touched_.pop_front();
         idle.last = now;
-        const io_record& record = idle.record;
+        const socket_record& record = idle.record;
         if (record.writer != nullptr) idle.unsent = sys::unsent_bytes(record.fd);
         if (idle.limit > std::chrono::nanoseconds::zero() && !idle.armed() && record.waits()) {
             timers.insert_after(idle, idle.limit);
@@ -81,7 +81,7 @@ void io_queue::settle_touched(std::chrono::steady_clock::time_point now) noexcep
 
 bool io_queue::waits_for_io() const noexcept {
     bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
-    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+    const_cast<intrusive_list<socket_record>&>(records_).for_each([&](const socket_record& record) {
         waits = waits || record.reader != nullptr || record.writer != nullptr;
     });
     return waits;
@@ -93,7 +93,7 @@ void io_queue::count(loop_metrics& into) const noexcept {
     into.receive_pool_leased = pool().leases();
     into.receive_pool_overflow = pool().overflow();
     // Asked for rarely, so counted and not kept.
-    const_cast<intrusive_list<io_record>&>(records_).for_each([&](const io_record& record) {
+    const_cast<intrusive_list<socket_record>&>(records_).for_each([&](const socket_record& record) {
         into.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
         into.open_descriptors += record.fd >= 0;
     });
@@ -101,15 +101,15 @@ void io_queue::count(loop_metrics& into) const noexcept {
 
 // --- sockets -------------------------------------------------------------------------------------
 
-io_record& io_queue::new_record(int descriptor) {
+socket_record& io_queue::new_record(int descriptor) {
     auto* const home = static_cast<io_queue*>(run_queue::current());
-    if (home == nullptr || home->spare_.empty()) return *new io_record{descriptor};
-    io_record& reused = home->spare_.pop_front(); // the last one: it is warm
+    if (home == nullptr || home->spare_.empty()) return *new socket_record{descriptor};
+    socket_record& reused = home->spare_.pop_front(); // the last one: it is warm
     reused.reset(descriptor);
     return reused;
 }
 
-void io_queue::bind(io_record& record) noexcept {
+void io_queue::bind(socket_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
     if (reads_directly_ && record.end == 0) record.reads = reading::directly;
@@ -120,7 +120,7 @@ namespace {
 
 /// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
 /// then, for which it would send a reset (RFC 1122, 4.2.2.13).
-bool loses_bytes(const io_record& record) noexcept {
+bool loses_bytes(const socket_record& record) noexcept {
     if (record.ahead_buffers != 0) return true;
     std::byte next{};
     return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
@@ -128,7 +128,7 @@ bool loses_bytes(const io_record& record) noexcept {
 
 } // namespace
 
-void io_queue::close(io_record& record) noexcept {
+void io_queue::close(socket_record& record) noexcept {
     debug_check_thread();
     if (record.closing) return;
     record.closing = true;
@@ -163,7 +163,7 @@ void io_queue::close(io_record& record) noexcept {
     settle(record);
 }
 
-void io_queue::close_number(io_record& record) noexcept {
+void io_queue::close_number(socket_record& record) noexcept {
     if (record.accepting) {
         record.accepting->cancel();
         static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
@@ -172,7 +172,7 @@ void io_queue::close_number(io_record& record) noexcept {
     if (!paused_.empty()) resume_accepting(paused_.front());
 }
 
-void io_queue::finish_close(io_record& record) noexcept {
+void io_queue::finish_close(socket_record& record) noexcept {
     if (record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0 ||
         record.finished || is_inherited()) {
         return;
@@ -186,7 +186,7 @@ void io_queue::finish_close(io_record& record) noexcept {
     free_if_unused(record);
 }
 
-void io_queue::drop(io_record& record) noexcept {
+void io_queue::drop(socket_record& record) noexcept {
     debug_check_thread();
     record.held = false;
     if (record.closing) {
@@ -196,7 +196,7 @@ void io_queue::drop(io_record& record) noexcept {
     }
 }
 
-void io_queue::free_if_unused(io_record& record) noexcept {
+void io_queue::free_if_unused(socket_record& record) noexcept {
     if (record.held || !record.finished || !record.closed_waiters.empty()) return;
     // A release() whose coroutine was destroyed before it took the descriptor.
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
@@ -205,7 +205,7 @@ void io_queue::free_if_unused(io_record& record) noexcept {
     rest(record);
 }
 
-void io_queue::rest(io_record& record) noexcept {
+void io_queue::rest(socket_record& record) noexcept {
     resting_.push_back(record);
     if (resting_count_ == records_at_rest) {
         spare_.push_front(resting_.pop_front());
@@ -214,7 +214,7 @@ void io_queue::rest(io_record& record) noexcept {
     }
 }
 
-void io_queue::discard(io_record& record) noexcept {
+void io_queue::discard(socket_record& record) noexcept {
     auto* const here = static_cast<io_queue*>(run_queue::current());
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (here == nullptr) {
@@ -231,7 +231,7 @@ void io_queue::note_touched(idle_state& idle) noexcept {
     touched_.push_back(idle);
 }
 
-void io_queue::pause_accepting(io_record& listener) noexcept {
+void io_queue::pause_accepting(socket_record& listener) noexcept {
     ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<std::chrono::nanoseconds>(
@@ -243,7 +243,7 @@ void io_queue::pause_accepting(io_record& listener) noexcept {
     timers.insert_after(accepting, accepting.pause);
 }
 
-void io_queue::resume_accepting(io_record& listener) noexcept {
+void io_queue::resume_accepting(socket_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
     accepting.pausing = false;
     accepting.cancel();
@@ -259,10 +259,10 @@ void io_queue::resume_accepting(io_record& listener) noexcept {
 // Popped and not walked: whatever is retired may lead to the end of another one, which is a spare
 // one then, and no more in the list.
 void io_queue::retire_records() noexcept {
-    intrusive_list<io_record> records;
+    intrusive_list<socket_record> records;
     records.splice_back(records_);
     while (!records.empty()) {
-        io_record& record = records.pop_front();
+        socket_record& record = records.pop_front();
         records_.push_back(record);
         driver_->retire(record);
     }
@@ -275,7 +275,7 @@ void io_queue::drain_kernel() noexcept {
 }
 
 void io_queue::abandon_operations() noexcept {
-    records_.for_each([](io_record& record) {
+    records_.for_each([](socket_record& record) {
         for (operation** slot : {&record.reader, &record.writer}) {
             if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
         }
@@ -284,7 +284,7 @@ void io_queue::abandon_operations() noexcept {
 
 void io_queue::orphan_records() noexcept {
     while (!records_.empty()) {
-        io_record& record = records_.pop_front();
+        socket_record& record = records_.pop_front();
         record.unlink_all();
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.closing = true;

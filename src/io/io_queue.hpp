@@ -35,20 +35,20 @@ public:
 
     /// A record around `descriptor` for a new handle, bound to no loop yet; from the loop of this
     /// thread if there is one. Throws std::bad_alloc.
-    [[nodiscard]] static io_record& new_record(int descriptor);
+    [[nodiscard]] static socket_record& new_record(int descriptor);
     /// Makes `record` this loop's.
-    void bind(io_record& record) noexcept;
-    void close(io_record& record) noexcept;
+    void bind(socket_record& record) noexcept;
+    void close(socket_record& record) noexcept;
     /// The handle is gone: closes, and frees when everyone else has let go too.
-    void drop(io_record& record) noexcept;
+    void drop(socket_record& record) noexcept;
     /// The end of a close, if nothing holds the descriptor any more.
-    void settle(io_record& record) noexcept {
+    void settle(socket_record& record) noexcept {
         if (record.closing) finish_close(record);
     }
     /// A closed record that nobody holds goes back to the spare ones.
-    void free_if_unused(io_record& record) noexcept;
+    void free_if_unused(socket_record& record) noexcept;
     /// The same for one of no loop: it goes to the loop of this thread, or is freed.
-    static void discard(io_record& record) noexcept;
+    static void discard(socket_record& record) noexcept;
 
     // --- for the backends, while they poll ---
 
@@ -56,7 +56,7 @@ public:
     void complete(operation& op, int error) noexcept;
     /// The same for a read that has what it asked for, of a socket that is not being closed.
     void read_ended(operation& op) noexcept {
-        io_record& of = *op.record;
+        socket_record& of = *op.record;
         of.reader = nullptr;
         op.phase = operation::state::finished;
         touch(of);
@@ -72,7 +72,7 @@ public:
     /// `op` was stopped, and the backend has let go of it.
     void give_up(readiness_operation& op) noexcept;
     /// Something moved on `record`, or a read began to wait.
-    void touch(io_record& record) noexcept {
+    void touch(socket_record& record) noexcept {
         if (record.idle && !record.idle->touched()) note_touched(*record.idle);
     }
 
@@ -87,8 +87,8 @@ public:
 
     /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when
     /// this loop closes a descriptor.
-    void pause_accepting(io_record& listener) noexcept;
-    void resume_accepting(io_record& listener) noexcept;
+    void pause_accepting(socket_record& listener) noexcept;
+    void resume_accepting(socket_record& listener) noexcept;
 
     /// Counts `op` until it is over.
     void started(readiness_operation& op) noexcept;
@@ -127,9 +127,9 @@ protected:
     intrusive_list<idle_state, touched_tag> touched_; // get their clock reading before the poll
 
 private:
-    void close_number(io_record& record) noexcept;
-    void finish_close(io_record& record) noexcept;
-    void rest(io_record& record) noexcept;
+    void close_number(socket_record& record) noexcept;
+    void finish_close(socket_record& record) noexcept;
+    void rest(socket_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 
 #ifdef NDEBUG
@@ -144,13 +144,13 @@ private:
     std::size_t live_waits_ = 0;  // for descriptors that belong to somebody else
     std::uint64_t accept_pauses_ = 0;
 
-    intrusive_list<io_record> records_; // bound to this queue
+    intrusive_list<socket_record> records_; // bound to this queue
     // Owned: closed and unheld. An awaitable that outlives its socket still finds it closed: a
     // record rests until so many others were closed after it, and then serves another socket.
-    intrusive_list<io_record> resting_; // oldest first
+    intrusive_list<socket_record> resting_; // oldest first
     std::size_t resting_count_ = 0;
-    intrusive_list<io_record> spare_;              // newest first
-    intrusive_list<io_record, paused_tag> paused_; // listeners without descriptors
+    intrusive_list<socket_record> spare_;              // newest first
+    intrusive_list<socket_record, paused_tag> paused_; // listeners without descriptors
 };
 
 } // namespace simplenet::v0::detail

@@ -21,7 +21,7 @@ std::error_code operation::code() const noexcept {
 
 /// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
 /// all there was.
-inline bool operation::can_go_on(const io_record& of) const noexcept {
+inline bool operation::can_go_on(const socket_record& of) const noexcept {
     if (is_read(kind)) return of.readable;
     return of.writable && kind != request::connect && !sleeps();
 }
@@ -89,14 +89,14 @@ void operation::describe(std::string& text) {
 // Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
 // same wherever it is a system call: the backend is not asked.
 
-inline bool operation::attempt_read(io_record& of) noexcept {
+inline bool operation::attempt_read(socket_record& of) noexcept {
     if (kind == request::read_some && of.reads_directly()) [[likely]] {
         return receive_some(*this);
     }
     return of.driver->attempt_read(*this);
 }
 
-inline bool operation::attempt_write(io_record& of) noexcept {
+inline bool operation::attempt_write(socket_record& of) noexcept {
     if (buffers == nullptr && is_send(kind)) [[likely]] {
         return attempt_send(*this);
     }
@@ -130,7 +130,7 @@ bool operation::misused_at_start() noexcept {
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record == nullptr) [[unlikely]]
         return moved_from(caller, within);
-    io_record& of = *record;
+    socket_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || of.readable || !of.receiving || of.idle ||
         of.reader != nullptr) {
         return start_any_read(caller, within);
@@ -144,7 +144,7 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
 }
 
 bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
@@ -175,7 +175,7 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
 bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record == nullptr) [[unlikely]]
         return moved_from(caller, within);
-    io_record& of = *record;
+    socket_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
         of.idle || buffers != nullptr || size == 0 || !within.queue->take_inline_turn()) {
         return start_any_write(caller, within);
@@ -192,7 +192,7 @@ bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexce
 
 bool operation::go_on_writing(ssize_t count) noexcept {
     if (count < 0) count = sys::failure();
-    io_record& of = *record;
+    socket_record& of = *record;
     moved = count > 0 ? static_cast<std::size_t>(count) : 0;
     if (!go_on_sending(*this, count)) return wait_for_room(of);
     of.home->touch(of);
@@ -202,7 +202,7 @@ bool operation::go_on_writing(ssize_t count) noexcept {
 bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record == nullptr) [[unlikely]]
         return moved_from(caller, within);
-    io_record& of = *record;
+    socket_record& of = *record;
     caller_ = caller;
     within_ = &within;
     error = 0;
@@ -226,7 +226,7 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
 }
 
 /// After an attempt to write that did not end it.
-bool operation::wait_for_room(io_record& of) noexcept {
+bool operation::wait_for_room(socket_record& of) noexcept {
     scope& within = *within_;
     of.home->touch(of); // it begins to wait
     if (can_go_on(of)) {
@@ -241,7 +241,7 @@ bool operation::wait_for_room(io_record& of) noexcept {
 }
 
 bool operation::read_ready() noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     run_queue& queue = run_queue::require_current();
     if (!of.readable || of.open_on != &queue || of.reader != nullptr) return false;
     error = 0;
@@ -251,7 +251,7 @@ bool operation::read_ready() noexcept {
     return true;
 }
 
-result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept {
+result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
     // Not past what was received ahead, nor while the kernel receives by itself.
     const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
@@ -270,7 +270,7 @@ result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noex
 
 // The end is for the next read to report; an error is told once, to this.
 bool await_bytes_operation::perform() noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     if (of.ahead_buffers != 0 || of.end != 0) return true;
     std::byte first{};
     const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
@@ -284,7 +284,7 @@ bool await_bytes_operation::perform() noexcept {
 
 /// Something is unusual: true if that ends it. The first use of a socket does not.
 bool operation::cannot_start(scope& within) noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     if (within.stopped()) {
         error = error_number(within.reason);
     } else if (of.closing || of.fd < 0) {
@@ -330,7 +330,7 @@ void operation::run() noexcept {
 }
 
 void operation::attempt_in_turn() noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     const std::size_t before = moved;
     if (!is_read(kind) || of.closing) [[unlikely]]
         return attempted(of, of.closing || attempt_write(of), before);
@@ -340,7 +340,7 @@ void operation::attempt_in_turn() noexcept {
 }
 
 /// A queued read has its outcome.
-inline void operation::finish_read(io_record& of) noexcept {
+inline void operation::finish_read(socket_record& of) noexcept {
     of.home->touch(of);
     of.reader = nullptr;
     phase = state::finished;
@@ -350,7 +350,7 @@ inline void operation::finish_read(io_record& of) noexcept {
 // What is above, for the operation that most of them are.
 void read_some_operation::run() noexcept {
     if (phase != state::queued) return resume();
-    io_record& of = *record;
+    socket_record& of = *record;
     if (!of.reads_directly()) [[unlikely]] // not after close()
         return attempt_in_turn();
     if (!receive_some(*this)) [[unlikely]]
@@ -360,7 +360,7 @@ void read_some_operation::run() noexcept {
 
 /// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
 /// `before`: what had moved then.
-void operation::attempted(io_record& of, bool over, std::size_t before) noexcept {
+void operation::attempted(socket_record& of, bool over, std::size_t before) noexcept {
     const bool reads = is_read(kind);
     if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
     if (of.closing) [[unlikely]] {
@@ -384,7 +384,7 @@ void operation::attempted(io_record& of, bool over, std::size_t before) noexcept
 }
 
 void receive_operation::run() noexcept {
-    io_record& of = *record;
+    socket_record& of = *record;
     if (phase != state::queued || !of.reads_directly()) [[unlikely]]
         return operation::run();
     receive_pool& pool = of.home->pool();

@@ -1,5 +1,5 @@
 #pragma once
-// io_record: what a loop knows about one socket. Layer io, private.
+// socket_record: what a loop knows about one socket. Layer io, private.
 
 #include <simplenet/core/intrusive_list.hpp>
 #include <simplenet/core/ring.hpp>
@@ -26,11 +26,11 @@ struct accept_state final : timer_node {
     /// io_uring stops accepting when there are so many that nobody asked for.
     static constexpr int most_ahead = 64;
 
-    explicit accept_state(io_record& of)
+    explicit accept_state(socket_record& of)
         : record{of} {}
     void expired() noexcept override; // the pause after EMFILE and its like is over
 
-    io_record& record;
+    socket_record& record;
     ring<int> ahead{most_ahead};      // descriptors accepted before anybody asked
     int newest = 0;                   // the last one accepted
     int scarce = 0;                   // numbers from here on say that descriptors are running out
@@ -40,11 +40,11 @@ struct accept_state final : timer_node {
 
 /// The clock of set_idle_timeout().
 struct idle_state final : timer_node, list_hook<touched_tag> {
-    explicit idle_state(io_record& of) noexcept
+    explicit idle_state(socket_record& of) noexcept
         : record{of} {}
     void expired() noexcept override;
 
-    io_record& record;
+    socket_record& record;
     std::chrono::nanoseconds limit{};
     timer_wheel::time_point last{}; // something moved, or an operation began to wait
     int unsent = 0; // bytes that the kernel still had to deliver then, if a write waited
@@ -69,8 +69,8 @@ enum class reading : std::uint8_t {
 /// the kernel has forgotten it.
 ///
 /// Invariant: `reader` and `writer` are set exactly while those operations wait or are queued.
-struct io_record final : list_hook<>, list_hook<paused_tag> {
-    explicit io_record(int descriptor) noexcept
+struct socket_record final : list_hook<>, list_hook<paused_tag> {
+    explicit socket_record(int descriptor) noexcept
         : fd{descriptor} {}
 
     io_queue* home = nullptr;

@@ -16,7 +16,7 @@ namespace simplenet::v0::detail {
 // descriptor while it does. So nothing is accepted ahead when they are running out: a proxy needs
 // them for its own connections.
 void uring_backend::submit_accept(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     accept_state& accepting = *record.accepting;
     if (record.armed || accepting.pausing || record.closing || queue_.dying) return;
     const int limit = sys::descriptor_limit();
@@ -30,7 +30,7 @@ void uring_backend::submit_accept(operation& op) noexcept {
     hold(record);
 }
 
-void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
+void uring_backend::accept_ahead(socket_record& record, int connection) noexcept {
     accept_state& accepting = *record.accepting;
     accepting.newest = connection;
     try {
@@ -47,7 +47,7 @@ void uring_backend::accept_ahead(io_record& record, int connection) noexcept {
     }
 }
 
-void uring_backend::accept_completed(io_record& record, uring::completion seen) noexcept {
+void uring_backend::accept_completed(socket_record& record, uring::completion seen) noexcept {
     accept_state& accepting = *record.accepting;
     const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
     if (!more) record.armed = record.receiving = record.disarming = false;
@@ -70,7 +70,7 @@ void uring_backend::accept_completed(io_record& record, uring::completion seen) 
 }
 
 bool uring_backend::accept_one(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     accept_state& accepting = *record.accepting;
     if (!accepting.ahead.empty()) {
         take_connection(op, accepting.ahead.front());
@@ -84,7 +84,7 @@ bool uring_backend::accept_one(operation& op) noexcept {
     return false;
 }
 
-void uring_backend::drop_connections(io_record& record) noexcept {
+void uring_backend::drop_connections(socket_record& record) noexcept {
     ring<int>& ahead = record.accepting->ahead;
     for (; !ahead.empty(); ahead.drop_front())
         close_descriptor(ahead.front());

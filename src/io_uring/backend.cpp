@@ -68,7 +68,7 @@ bool uring_backend::attempt_write(operation& op) noexcept {
     return op.kind == request::perform_write ? op.perform() : attempt_rare_write(op);
 }
 
-void uring_backend::retire(io_record& record) noexcept {
+void uring_backend::retire(socket_record& record) noexcept {
     drop_ahead(record);
     disarm(record);
 }
@@ -138,7 +138,7 @@ inline void uring_backend::dispatch(uring::completion seen) noexcept {
     void* const pointer = reinterpret_cast<void*>(seen.about & ~subject_mask);
     const auto about = static_cast<subject>(seen.about & subject_mask);
     if (about == subject::receive) [[likely]] {
-        return receive_completed(*static_cast<io_record*>(pointer), seen);
+        return receive_completed(*static_cast<socket_record*>(pointer), seen);
     }
     dispatch_any(about, pointer, seen);
 }
@@ -152,11 +152,11 @@ void uring_backend::dispatch_any(subject about, void* pointer, uring::completion
     case subject::receive:
         return; // dispatched by whom this is called from
     case subject::accept:
-        return accept_completed(*static_cast<io_record*>(pointer), seen);
+        return accept_completed(*static_cast<socket_record*>(pointer), seen);
     case subject::record_cancel:
-        return disarm_completed(*static_cast<io_record*>(pointer), seen.res);
+        return disarm_completed(*static_cast<socket_record*>(pointer), seen.res);
     case subject::edges:
-        return edge_completed(*static_cast<io_record*>(pointer), seen);
+        return edge_completed(*static_cast<socket_record*>(pointer), seen);
     case subject::wait:
         return wait_completed(*static_cast<readiness_operation*>(pointer), seen.res);
     case subject::wake_up:
@@ -222,7 +222,7 @@ std::size_t uring_backend::ask_again() noexcept {
 
 // An accept in the kernel keeps the socket open, so its cancel is worked on here. What comes of
 // that waits for the next poll: somebody up the stack may be dispatching, or walking the records.
-void uring_backend::let_go(const io_record& record) noexcept {
+void uring_backend::let_go(const socket_record& record) noexcept {
     if (record.kernel_references == 0) return;
     if (!enabled_) enable();
     buffers_.publish();

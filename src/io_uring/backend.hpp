@@ -56,9 +56,9 @@ public:
     void limit_passed() noexcept override { last_attempts_ = true; }
     void watch(readiness_operation& op) noexcept override;
     void unwatch(readiness_operation& op) noexcept override;
-    void retire(io_record& record) noexcept override;
-    void let_go(const io_record& record) noexcept override;
-    void take_ahead(io_record& record, std::vector<std::byte>& unread) override;
+    void retire(socket_record& record) noexcept override;
+    void let_go(const socket_record& record) noexcept override;
+    void take_ahead(socket_record& record, std::vector<std::byte>& unread) override;
     std::size_t catch_up() noexcept override;
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override;
     void wake() noexcept override;
@@ -104,11 +104,11 @@ private:
     void dispatch(uring::completion seen) noexcept;
     void dispatch_any(subject about, void* pointer, uring::completion seen) noexcept;
 
-    void hold(io_record& record) noexcept {
+    void hold(socket_record& record) noexcept {
         ++record.kernel_references;
         ++references_;
     }
-    void released(io_record& record) noexcept {
+    void released(socket_record& record) noexcept {
         --record.kernel_references;
         --references_;
         queue_.settle(record);
@@ -145,8 +145,8 @@ private:
     void submit_poll(operation& op, unsigned events) noexcept;
     /// Of a socket that polls as one with an error, which an error queue that nobody reads does
     /// (recvmsg(2)): a poll is over at once, each time. What it says from here on are changes.
-    void watch_edges(io_record& record) noexcept;
-    void edge_completed(io_record& record, uring::completion seen) noexcept;
+    void watch_edges(socket_record& record) noexcept;
+    void edge_completed(socket_record& record, uring::completion seen) noexcept;
     void submit_cancel(operation& op) noexcept;
     void cancel_completed(operation& op, int outcome) noexcept;
     void operation_completed(operation& op, uring::completion seen) noexcept;
@@ -157,25 +157,25 @@ private:
     void poll_finished(operation& op) noexcept;
     void connect_taken_back(operation& op) noexcept;
     void submit_again(operation& op) noexcept;
-    static int connected(io_record& record) noexcept;
+    static int connected(socket_record& record) noexcept;
 
     // --- receiving ---
 
     /// A read waits on `record`: sees to it that the kernel receives for it.
-    void want_receive(io_record& record) noexcept;
-    void arm_receive(io_record& record) noexcept;
+    void want_receive(socket_record& record) noexcept;
+    void arm_receive(socket_record& record) noexcept;
 
     /// What was received is dropped: the peer is sent a reset, as by close(2) of a socket with
     /// bytes unread, of which the kernel knows none. A peer that waits for room would otherwise
     /// wait until the last of the connection is forgotten, for a minute (tcp_fin_timeout, tcp(7)).
-    static void tell_of_loss(io_record& record) noexcept;
+    static void tell_of_loss(socket_record& record) noexcept;
 
     /// Stops what the kernel does for `record` by itself.
-    void disarm(io_record& record) noexcept;
-    void submit_record_cancel(io_record& record, subject about) noexcept;
-    void disarm_completed(io_record& record, int outcome) noexcept;
+    void disarm(socket_record& record) noexcept;
+    void submit_record_cancel(socket_record& record, subject about) noexcept;
+    void disarm_completed(socket_record& record, int outcome) noexcept;
 
-    void receive_completed(io_record& record, uring::completion seen) noexcept {
+    void receive_completed(socket_record& record, uring::completion seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
         if ((seen.flags & usual) != usual || seen.res <= 0 || record.closing) [[unlikely]] {
             return unusual_receive_completed(record, seen);
@@ -197,15 +197,15 @@ private:
     /// A large piece was copied: the next ones are better received where they belong, which the
     /// next read that waits for one sees to. Nothing is asked of the kernel yet: a receive() may
     /// come first.
-    static void note_large(io_record& record) noexcept {
+    static void note_large(socket_record& record) noexcept {
         if (record.never_ahead) return;
         record.reads = reading::large;
         record.receiving = false; // so that it is submitted
     }
     /// What want_receive() does for a read_some() or async_read_exact() of large pieces, and for
     /// every read while the pool is used up.
-    void read_directly(io_record& record, reading how) noexcept;
-    void stop_reading_directly(io_record& record) noexcept;
+    void read_directly(socket_record& record, reading how) noexcept;
+    void stop_reading_directly(socket_record& record) noexcept;
     bool attempt_directly(operation& op) noexcept;
     /// Of the first bytes of a stream whose reader waits: they need not be queued for it. False:
     /// they are not all that it takes, or more than it does.
@@ -225,21 +225,21 @@ private:
         queue_.read_ended(reader);
         return true;
     }
-    [[nodiscard]] bool is_far_ahead(const io_record& record) const noexcept {
+    [[nodiscard]] bool is_far_ahead(const socket_record& record) const noexcept {
         return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
     }
 
-    [[gnu::noinline]] void unusual_receive_completed(io_record& record,
+    [[gnu::noinline]] void unusual_receive_completed(socket_record& record,
                                                      uring::completion seen) noexcept;
 
     static bool is_waiting(const operation* op) noexcept {
         return op != nullptr && op->phase == operation::state::waiting &&
                op->kernel_references == 0;
     }
-    void notify(io_record& record) noexcept {
+    void notify(socket_record& record) noexcept {
         if (is_waiting(record.reader)) queue_.attempt_later(*record.reader);
     }
-    void notify_writer(io_record& record) noexcept {
+    void notify_writer(socket_record& record) noexcept {
         if (is_waiting(record.writer) && !record.writer->sleeps()) {
             queue_.attempt_later(*record.writer);
         }
@@ -250,7 +250,7 @@ private:
     bool attempt_receive(operation& op) noexcept;
     bool attempt_last(operation& op) noexcept;
 
-    void push_ahead(io_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
+    void push_ahead(socket_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
         receive_pool::slot& slot = pool_->at(buffer);
         slot = {.next = receive_pool::none, .offset = 0, .length = length};
         if (record.ahead_buffers == 0) {
@@ -262,7 +262,7 @@ private:
         ++record.ahead_buffers;
         record.ahead_bytes += length;
     }
-    std::uint32_t pop_ahead(io_record& record) noexcept {
+    std::uint32_t pop_ahead(socket_record& record) noexcept {
         const std::uint32_t buffer = record.ahead_first;
         const receive_pool::slot& slot = pool_->at(buffer);
         record.ahead_first = slot.next;
@@ -270,15 +270,15 @@ private:
         --record.ahead_buffers;
         return buffer;
     }
-    void drop_ahead(io_record& record) noexcept;
-    void give_back_ahead(io_record& record) noexcept;
+    void drop_ahead(socket_record& record) noexcept;
+    void give_back_ahead(socket_record& record) noexcept;
 
     /// The end of what was received ahead: the error behind it, or nothing yet.
     bool at_end(operation& op) noexcept;
 
     /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
     bool take_one_buffer(operation& op) noexcept {
-        io_record& record = *op.record;
+        socket_record& record = *op.record;
         if (record.ahead_buffers != 1) return false;
         const std::uint32_t buffer = record.ahead_first;
         const receive_pool::slot& slot = pool_->at(buffer);
@@ -298,7 +298,7 @@ private:
     bool take_bytes(operation& op) noexcept;
 
     bool take_buffer(operation& op) noexcept {
-        io_record& record = *op.record;
+        socket_record& record = *op.record;
         if (record.ahead_buffers == 0) return at_end(op);
         const std::uint32_t buffer = pop_ahead(record);
         const receive_pool::slot& slot = pool_->at(buffer);
@@ -333,10 +333,10 @@ private:
     // --- accepting ---
 
     void submit_accept(operation& op) noexcept;
-    void accept_ahead(io_record& record, int connection) noexcept;
-    void accept_completed(io_record& record, uring::completion seen) noexcept;
+    void accept_ahead(socket_record& record, int connection) noexcept;
+    void accept_completed(socket_record& record, uring::completion seen) noexcept;
     bool accept_one(operation& op) noexcept;
-    static void drop_connections(io_record& record) noexcept;
+    static void drop_connections(socket_record& record) noexcept;
 
     io_queue& queue_;
     uring::buffer_ring buffers_; // outlives the ring, which uses it

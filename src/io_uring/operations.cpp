@@ -35,7 +35,7 @@ bool polls(const operation& op) noexcept {
 } // namespace
 
 void uring_backend::submit(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     switch (op.kind) {
     case request::read_some:
     case request::read_exact:
@@ -147,7 +147,7 @@ void uring_backend::submit_receive(operation& op) noexcept {
 }
 
 void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     if (record.watches_edges) return; // the next one is for us
     if (record.polls_in_error && !record.closing && !queue_.dying) return watch_edges(record);
     io_uring_sqe& entry = entry_for(op);
@@ -155,7 +155,7 @@ void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
     entry.user_data = tagged(&op, subject::operation);
 }
 
-void uring_backend::watch_edges(io_record& record) noexcept {
+void uring_backend::watch_edges(socket_record& record) noexcept {
     io_uring_sqe& entry = next_entry();
     io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT);
     entry.user_data = tagged(&record, subject::edges);
@@ -163,7 +163,7 @@ void uring_backend::watch_edges(io_record& record) noexcept {
     hold(record);
 }
 
-void uring_backend::edge_completed(io_record& record, uring::completion seen) noexcept {
+void uring_backend::edge_completed(socket_record& record, uring::completion seen) noexcept {
     constexpr int error = POLLERR | POLLHUP;
     const bool over = (seen.flags & IORING_CQE_F_MORE) == 0;
     if (over) record.watches_edges = record.edges_canceled = false;
@@ -194,7 +194,7 @@ void uring_backend::cancel_completed(operation& op, int outcome) noexcept {
 }
 
 void uring_backend::operation_completed(operation& op, uring::completion seen) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     op.outcome = seen.res;
     if (!is_read(op.kind)) {
         record.writable = true;
@@ -215,7 +215,7 @@ void uring_backend::operation_completed(operation& op, uring::completion seen) n
 }
 
 void uring_backend::released(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     if (--op.kernel_references == 0) finish(op);
     released(record);
 }
@@ -309,7 +309,7 @@ void uring_backend::submit_again(operation& op) noexcept {
     submit(op);
 }
 
-int uring_backend::connected(io_record& record) noexcept {
+int uring_backend::connected(socket_record& record) noexcept {
     const auto outcome = connect_outcome(record.fd);
     return outcome ? 0 : outcome.error().value();
 }

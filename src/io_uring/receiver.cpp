@@ -13,7 +13,7 @@
 
 namespace simplenet::v0::detail {
 
-void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread) {
+void uring_backend::take_ahead(socket_record& record, std::vector<std::byte>& unread) {
     try {
         unread.reserve(unread.size() + record.ahead_bytes);
     } catch (...) {
@@ -30,7 +30,7 @@ void uring_backend::take_ahead(io_record& record, std::vector<std::byte>& unread
     }
 }
 
-void uring_backend::want_receive(io_record& record) noexcept {
+void uring_backend::want_receive(socket_record& record) noexcept {
     if (record.closing || queue_.dying) return;
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
@@ -53,7 +53,7 @@ void uring_backend::want_receive(io_record& record) noexcept {
 // of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
 // it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
 // be told from plain bytes. So reads go on until there is nothing.
-void uring_backend::read_directly(io_record& record, reading how) noexcept {
+void uring_backend::read_directly(socket_record& record, reading how) noexcept {
     const bool begins = !record.reads_directly();
     record.reads = how;
     record.reads_to_the_end = true;
@@ -64,7 +64,7 @@ void uring_backend::read_directly(io_record& record, reading how) noexcept {
     notify(record);
 }
 
-void uring_backend::stop_reading_directly(io_record& record) noexcept {
+void uring_backend::stop_reading_directly(socket_record& record) noexcept {
     record.reads = reading::by_driver;
     record.receiving = record.armed;
     if (!record.watches_edges || record.edges_canceled || record.polls_in_error) return;
@@ -91,7 +91,7 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
     return false;
 }
 
-void uring_backend::arm_receive(io_record& record) noexcept {
+void uring_backend::arm_receive(socket_record& record) noexcept {
     if (record.never_ahead) return submit_receive(*record.reader);
     io_uring_sqe& entry = next_entry();
     io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
@@ -102,7 +102,7 @@ void uring_backend::arm_receive(io_record& record) noexcept {
     hold(record);
 }
 
-void uring_backend::disarm(io_record& record) noexcept {
+void uring_backend::disarm(socket_record& record) noexcept {
     if (record.armed && !record.disarming) {
         record.disarming = true;
         submit_record_cancel(record, record.listening ? subject::accept : subject::receive);
@@ -113,7 +113,7 @@ void uring_backend::disarm(io_record& record) noexcept {
     }
 }
 
-void uring_backend::submit_record_cancel(io_record& record, subject about) noexcept {
+void uring_backend::submit_record_cancel(socket_record& record, subject about) noexcept {
     io_uring_sqe& entry = next_entry();
     io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
     entry.user_data = tagged(&record, subject::record_cancel);
@@ -121,7 +121,7 @@ void uring_backend::submit_record_cancel(io_record& record, subject about) noexc
 }
 
 /// As cancel_completed().
-void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
+void uring_backend::disarm_completed(socket_record& record, int outcome) noexcept {
     if (outcome < 0 && (record.disarming || record.edges_canceled)) {
         record.disarming = record.edges_canceled = false;
         disarm(record);
@@ -129,7 +129,8 @@ void uring_backend::disarm_completed(io_record& record, int outcome) noexcept {
     released(record);
 }
 
-void uring_backend::unusual_receive_completed(io_record& record, uring::completion seen) noexcept {
+void uring_backend::unusual_receive_completed(socket_record& record,
+                                              uring::completion seen) noexcept {
     if ((seen.flags & IORING_CQE_F_MORE) == 0)
         record.armed = record.receiving = record.disarming = false;
     if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
@@ -162,7 +163,7 @@ void uring_backend::unusual_receive_completed(io_record& record, uring::completi
 }
 
 bool uring_backend::attempt_direct(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
     if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
@@ -200,14 +201,14 @@ bool uring_backend::attempt_last(operation& op) noexcept {
     return attempt_direct(op);
 }
 
-void uring_backend::drop_ahead(io_record& record) noexcept {
+void uring_backend::drop_ahead(socket_record& record) noexcept {
     if (record.listening) return drop_connections(record);
     if (record.keep_descriptor || record.ahead_buffers == 0) return; // release() takes it along
     give_back_ahead(record);
     tell_of_loss(record);
 }
 
-void uring_backend::tell_of_loss(io_record& record) noexcept {
+void uring_backend::tell_of_loss(socket_record& record) noexcept {
     if (record.connectionless) return;
     if (record.closing) {
         static_cast<void>(sys::disconnect(record.fd));
@@ -217,13 +218,13 @@ void uring_backend::tell_of_loss(io_record& record) noexcept {
     }
 }
 
-void uring_backend::give_back_ahead(io_record& record) noexcept {
+void uring_backend::give_back_ahead(socket_record& record) noexcept {
     while (record.ahead_buffers != 0)
         give_back(pop_ahead(record));
 }
 
 bool uring_backend::at_end(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
     // they are still in the socket.
     const bool in_the_socket = record.readable && !record.listening;
@@ -241,7 +242,7 @@ bool uring_backend::at_end(operation& op) noexcept {
 }
 
 bool uring_backend::take_bytes(operation& op) noexcept {
-    io_record& record = *op.record;
+    socket_record& record = *op.record;
     while (record.ahead_buffers != 0 && op.moved < op.size) {
         const std::uint32_t buffer = record.ahead_first;
         receive_pool::slot& slot = pool_->at(buffer);

@@ -29,7 +29,7 @@ public:
 
     class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
     public:
-        connect_operation(io_record* of, native_address& to) noexcept
+        connect_operation(socket_record* of, native_address& to) noexcept
             : awaitable_operation{of, request::connect} {
             data = reinterpret_cast<std::byte*>(to.data());
             size = to.size;

@@ -40,7 +40,7 @@ listening_object::listening_object(unique_fd socket)
 }
 
 task<result<released_socket>> release_socket(io_object socket) {
-    io_record* const record = socket.record();
+    socket_record* const record = socket.record();
     if (record == nullptr || record->closing || record->fd < 0) {
         co_return fail(std::errc::bad_file_descriptor);
     }

@@ -14,7 +14,7 @@
 
 namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
-struct io_record;
+struct socket_record;
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
@@ -37,7 +37,7 @@ class [[nodiscard]] closed_operation final : public suspension,
                                              public list_hook<>,
                                              public awaited_from_outside<closed_operation> {
 public:
-    explicit closed_operation(io_record* of) noexcept
+    explicit closed_operation(socket_record* of) noexcept
         : record_{of} {}
     closed_operation(closed_operation&& other) noexcept
         : suspension{}
@@ -60,7 +60,7 @@ public:
 private:
     bool start(std::coroutine_handle<> caller, scope& within) noexcept;
 
-    io_record* record_;
+    socket_record* record_;
     stop_reason stopped_ = stop_reason::none;
 };
 
@@ -102,11 +102,11 @@ protected:
     /// Takes a nonblocking socket; throws std::bad_alloc, having closed it.
     explicit io_object(unique_fd socket);
     /// Takes over what another handle gave away.
-    explicit io_object(io_record& given) noexcept
+    explicit io_object(socket_record& given) noexcept
         : record_{&given} {}
-    [[nodiscard]] io_record& give_away() noexcept { return *std::exchange(record_, nullptr); }
+    [[nodiscard]] socket_record& give_away() noexcept { return *std::exchange(record_, nullptr); }
 
-    [[nodiscard]] io_record* record() const noexcept { return record_; }
+    [[nodiscard]] socket_record* record() const noexcept { return record_; }
     void set_idle_timeout(std::chrono::nanoseconds limit);
     void abort_on_close(bool abort) noexcept;
     /// Descriptors may be attached to what is received: a read ends where they are, with more
@@ -119,7 +119,7 @@ private:
     friend task<result<released_socket>> release_socket(io_object socket);
     void drop() noexcept;
 
-    io_record* record_; // null only after a move
+    socket_record* record_; // null only after a move
 };
 
 } // namespace simplenet::v0::detail

@@ -14,7 +14,7 @@ namespace detail {
 /// Awaitable of accept(); the contract is documented with the listeners.
 class accept_base : public awaitable_operation<starts::reads> {
 protected:
-    explicit accept_base(io_record* of) noexcept
+    explicit accept_base(socket_record* of) noexcept
         : awaitable_operation{of, request::accept} {
         moved = 0; // nothing to close yet
         error = 0;
@@ -33,7 +33,7 @@ protected:
 template <class Stream, class Socket>
 class [[nodiscard]] accept_operation final : public accept_base {
 public:
-    explicit accept_operation(io_record* of) noexcept
+    explicit accept_operation(socket_record* of) noexcept
         : accept_base{of} {}
 
     result<Stream> await_resume() {

@@ -46,7 +46,7 @@ public:
         expect_read_error(socket.read_error());
     }
     /// For the library: `socket` is a TCP connection.
-    explicit tcp_stream(detail::io_record& socket) noexcept
+    explicit tcp_stream(detail::socket_record& socket) noexcept
         : with_stream_operations{socket} {}
 
     /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.

@@ -60,7 +60,7 @@ private:
 template <class About>
 class [[nodiscard]] receive_datagram_operation final : public awaitable_operation<starts::reads> {
 public:
-    receive_datagram_operation(io_record* of, mutable_buffer into) noexcept
+    receive_datagram_operation(socket_record* of, mutable_buffer into) noexcept
         : awaitable_operation{of, request::perform_read, into.data(), into.size()} {
         SIMPLENET_EXPECTS(!into.empty(), "receiving into an empty buffer loses the datagram");
     }
@@ -80,7 +80,7 @@ private:
 template <class Slot>
 class [[nodiscard]] receive_batch_operation final : public some_operation<starts::reads> {
 public:
-    receive_batch_operation(io_record* of, std::span<Slot> into) noexcept
+    receive_batch_operation(socket_record* of, std::span<Slot> into) noexcept
         : some_operation{of, request::perform_read}
         , into_{into} {
         SIMPLENET_EXPECTS(!into.empty(), "a batch to receive into has no place");
@@ -96,12 +96,12 @@ private:
 template <class Form>
 class sending_operation : public Form {
 protected:
-    explicit sending_operation(io_record* of) noexcept
+    explicit sending_operation(socket_record* of) noexcept
         : Form{of, request::perform_write} {
         this->lease = 0;
     }
     // The bytes are only read, so taking their const away is safe.
-    sending_operation(io_record* of, const_buffer from) noexcept
+    sending_operation(socket_record* of, const_buffer from) noexcept
         : Form{of, request::perform_write, const_cast<std::byte*>(from.data()), from.size()} {
         this->lease = 0;
     }
@@ -117,7 +117,7 @@ protected:
 class [[nodiscard]] send_datagram_operation final
     : public sending_operation<some_operation<starts::writes>> {
 public:
-    send_datagram_operation(io_record* of, const_buffer from, const std::optional<endpoint>& to,
+    send_datagram_operation(socket_record* of, const_buffer from, const std::optional<endpoint>& to,
                             const udp_send_options& options) noexcept
         : sending_operation{of, from}
         , to_{to}
@@ -134,7 +134,7 @@ private:
 class [[nodiscard]] send_segmented_operation final
     : public sending_operation<whole_operation<starts::writes>> {
 public:
-    send_segmented_operation(io_record* of, const_buffer from, std::size_t segment_size,
+    send_segmented_operation(socket_record* of, const_buffer from, std::size_t segment_size,
                              const std::optional<endpoint>& to,
                              const udp_send_options& options) noexcept
         : sending_operation{of, from}
@@ -158,7 +158,7 @@ private:
 class [[nodiscard]] send_message_operation final
     : public sending_operation<some_operation<starts::writes>> {
 public:
-    send_message_operation(io_record* of, const_buffer from,
+    send_message_operation(socket_record* of, const_buffer from,
                            const std::optional<local_endpoint>& to) noexcept
         : sending_operation{of, from}
         , to_{to} {}
@@ -175,7 +175,7 @@ template <class Slot>
 class [[nodiscard]] send_batch_operation final
     : public sending_operation<whole_operation<starts::writes>> {
 public:
-    send_batch_operation(io_record* of, std::span<const Slot> from) noexcept
+    send_batch_operation(socket_record* of, std::span<const Slot> from) noexcept
         : sending_operation{of}
         , from_{from} {}
 

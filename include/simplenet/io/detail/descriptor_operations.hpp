@@ -25,14 +25,14 @@ namespace simplenet::v0::detail {
 class [[nodiscard]] send_descriptors_operation final : public whole_operation<starts::writes> {
 public:
     /// @pre `bytes` is not empty.
-    send_descriptors_operation(io_record* of, const_buffer bytes,
+    send_descriptors_operation(socket_record* of, const_buffer bytes,
                                std::span<const int> several) noexcept
         : whole_operation{of, request::send_descriptors, const_cast<std::byte*>(bytes.data()),
                           bytes.size()}
         , several_{several} {
         SIMPLENET_EXPECTS(!bytes.empty(), "descriptors travel with at least one byte");
     }
-    send_descriptors_operation(io_record* of, const_buffer bytes, int single) noexcept
+    send_descriptors_operation(socket_record* of, const_buffer bytes, int single) noexcept
         : send_descriptors_operation{of, bytes, std::span<const int>{}} {
         single_ = single;
         is_single_ = true;
@@ -53,7 +53,8 @@ class [[nodiscard]] receive_descriptors_operation final
     : public awaitable_operation<starts::reads> {
 public:
     /// @pre `into` is not empty.
-    receive_descriptors_operation(io_record* of, mutable_buffer into, std::size_t limit) noexcept
+    receive_descriptors_operation(socket_record* of, mutable_buffer into,
+                                  std::size_t limit) noexcept
         : awaitable_operation{of, request::receive_descriptors, into.data(), into.size()}
         , most{limit} {
         SIMPLENET_EXPECTS(!into.empty(), "receive_descriptors() into an empty buffer");

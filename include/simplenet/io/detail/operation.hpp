@@ -15,7 +15,7 @@
 
 namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
-struct io_record;
+struct socket_record;
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
@@ -80,7 +80,7 @@ public:
 
     // Read by the backends. Members without an initialiser are set where they begin to mean
     // something: an operation is made for every read and write, and most of them end at once.
-    io_record* record; // borrowed: a socket's record outlives its operations
+    socket_record* record; // borrowed: a socket's record outlives its operations
 
     // The four are one store.
     request kind;
@@ -107,15 +107,15 @@ public:
     }
 
 protected:
-    operation(io_record* of, request what) noexcept
+    operation(socket_record* of, request what) noexcept
         : record{of}
         , kind{what} {}
-    operation(io_record* of, request what, void* bytes, std::size_t count) noexcept
+    operation(socket_record* of, request what, void* bytes, std::size_t count) noexcept
         : record{of}
         , kind{what}
         , data{static_cast<std::byte*>(bytes)}
         , size{count} {}
-    operation(io_record* of, request what, std::span<const const_buffer> from) noexcept
+    operation(socket_record* of, request what, std::span<const const_buffer> from) noexcept
         : record{of}
         , kind{what}
         , size{from.size()}
@@ -143,8 +143,8 @@ protected:
     [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
     [[gnu::noinline]] void attempt_in_turn() noexcept;
-    void finish_read(io_record& of) noexcept;
-    void attempted(io_record& of, bool over, std::size_t before) noexcept;
+    void finish_read(socket_record& of) noexcept;
+    void attempted(socket_record& of, bool over, std::size_t before) noexcept;
 
 private:
     // Of the starts: see misused().
@@ -153,12 +153,12 @@ private:
     [[gnu::cold, gnu::noinline]] bool misused_at_start() noexcept;
     bool cannot_start(scope& within) noexcept;
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
-    bool wait_for_room(io_record& of) noexcept;
+    bool wait_for_room(socket_record& of) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(operation*& slot, scope& within) noexcept;
-    bool attempt_read(io_record& of) noexcept;
-    bool attempt_write(io_record& of) noexcept;
-    [[nodiscard]] bool can_go_on(const io_record& of) const noexcept;
+    bool attempt_read(socket_record& of) noexcept;
+    bool attempt_write(socket_record& of) noexcept;
+    [[nodiscard]] bool can_go_on(const socket_record& of) const noexcept;
 };
 
 /// How an operation starts: `sends` is a write of bytes, which a send(2) may be all of.
@@ -225,7 +225,7 @@ protected:
 class [[nodiscard]] read_some_operation final : public some_operation<starts::reads> {
 public:
     /// @pre `into` is not empty: a read of 0 bytes would look like the end of the stream.
-    read_some_operation(io_record* of, mutable_buffer into) noexcept
+    read_some_operation(socket_record* of, mutable_buffer into) noexcept
         : some_operation{of, request::read_some, into.data(), into.size()} {
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
     }
@@ -242,10 +242,10 @@ public:
 /// Awaitable of write_some().
 class [[nodiscard]] write_some_operation final : public some_operation<starts::sends> {
 public:
-    write_some_operation(io_record* of, const_buffer from) noexcept
+    write_some_operation(socket_record* of, const_buffer from) noexcept
         : some_operation{of, request::write_some, const_cast<std::byte*>(from.data()),
                          from.size()} {}
-    write_some_operation(io_record* of, std::span<const const_buffer> from) noexcept
+    write_some_operation(socket_record* of, std::span<const const_buffer> from) noexcept
         : some_operation{of, request::write_some, from} {}
 };
 
@@ -253,7 +253,7 @@ public:
 class [[nodiscard]] read_exact_operation final : public whole_operation<starts::reads>,
                                                  public awaited_from_outside<read_exact_operation> {
 public:
-    read_exact_operation(io_record* of, mutable_buffer into) noexcept
+    read_exact_operation(socket_record* of, mutable_buffer into) noexcept
         : whole_operation{of, request::read_exact, into.data(), into.size()} {}
 
     using awaited_from_outside<read_exact_operation>::await_suspend;
@@ -273,17 +273,17 @@ public:
 /// Awaitable of async_write_all() on a stream of the runtime.
 class [[nodiscard]] write_all_operation final : public whole_operation<starts::sends> {
 public:
-    write_all_operation(io_record* of, const_buffer from) noexcept
+    write_all_operation(socket_record* of, const_buffer from) noexcept
         : whole_operation{of, request::write_all, const_cast<std::byte*>(from.data()),
                           from.size()} {}
-    write_all_operation(io_record* of, std::span<const const_buffer> from) noexcept
+    write_all_operation(socket_record* of, std::span<const const_buffer> from) noexcept
         : whole_operation{of, request::write_all, from} {}
 };
 
 /// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
 class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
 public:
-    send_file_operation(io_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
+    send_file_operation(socket_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
         : whole_operation{of, request::send_file, nullptr, count}
         , file{from}
         , offset{at} {}
@@ -295,7 +295,7 @@ public:
 /// Waits for bytes or the end of the stream, and takes neither: for async_copy().
 class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
 public:
-    explicit await_bytes_operation(io_record* of) noexcept
+    explicit await_bytes_operation(socket_record* of) noexcept
         : some_operation{of, request::perform_read} {}
 
 private:
@@ -305,7 +305,7 @@ private:
 /// Writes what lies in a pipe: for async_copy().
 class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
 public:
-    send_pipe_operation(io_record* of, int from, std::size_t count) noexcept
+    send_pipe_operation(socket_record* of, int from, std::size_t count) noexcept
         : whole_operation{of, request::send_pipe, nullptr, count}
         , pipe{from} {}
 

@@ -27,7 +27,7 @@ namespace simplenet::v0::detail {
 /// Awaitable of receive(); the contract is documented there.
 class [[nodiscard]] receive_operation final : public awaitable_operation<starts::reads> {
 public:
-    explicit receive_operation(io_record* of) noexcept
+    explicit receive_operation(socket_record* of) noexcept
         : awaitable_operation{of, request::receive} {
         moved = 0;
     }
@@ -67,7 +67,8 @@ public:
 
 /// Moves what the socket has into an empty pipe, without waiting; else operation_would_block. Says
 /// nothing about the end of the stream.
-[[nodiscard]] result<std::size_t> splice_ready(io_record& of, int into, std::size_t most) noexcept;
+[[nodiscard]] result<std::size_t> splice_ready(socket_record& of, int into,
+                                               std::size_t most) noexcept;
 
 /// Reading and writing of streams. At most one reader and one writer at a time: a second of either
 /// kind stops the program.
