@@ -1,7 +1,8 @@
 """Holds includes to src/layers.txt: they point only downwards, and in no circle.
 
 A layer is a folder of src/ and of include/simplenet/, with the folders below it. An umbrella header,
-include/simplenet/LAYER.hpp, belongs to its layer; one that has no layer's name lies above all of them.
+include/simplenet/LAYER.hpp, belongs to its layer and includes each of its public headers; one that has
+no layer's name lies above all of them. Headers in a folder detail/ are for the compiler, not for users.
 """
 
 import fnmatch
@@ -84,6 +85,14 @@ class Includes:
             return self.root / "src" / name
         return None
 
+    def check_umbrella(self):
+        """Of an umbrella of one layer: that it includes each header of the layer that users may include."""
+        if not self.public or self.file.parent != self.root / "include/simplenet" or self.layer is None:
+            return
+        wanted = set((self.root / "include/simplenet" / self.layer).glob("*.hpp"))
+        for header in sorted(wanted - self.headers):
+            self.complain(f"does not include {header.name}")
+
     def complain(self, what):
         self.complaints.append(f"{self.place}: {what}")
 
@@ -101,6 +110,7 @@ class Includes:
             for pattern, place in self.table.fenced.items():
                 if fnmatch.fnmatchcase(name, pattern) and not fnmatch.fnmatchcase(self.place, place):
                     self.complain(f"only {place} includes <{name}>")
+        self.check_umbrella()
 
     def check_own(self, name, header):
         target = self.layer_of(header)

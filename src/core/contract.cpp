@@ -1,4 +1,4 @@
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <atomic>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include <simplenet/coro/foreign_wait.hpp>
+#include <simplenet/coro/detail/foreign_wait.hpp>
 
 #include <utility>
 

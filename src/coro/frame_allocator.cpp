@@ -1,4 +1,4 @@
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
 
 #include <utility>
 

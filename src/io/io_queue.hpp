@@ -7,7 +7,7 @@
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
 
-#include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/io/loop_options.hpp>
 
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "sys/calls.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/io/received.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // free, posted to the kernel (io_uring), queued on a stream, or held by a lease. When none is free,
 // a lease takes memory from the heap: no reader waits for what others hold.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 // socket_record: what a loop knows about one socket. Layer io, private.
 
-#include <simplenet/core/intrusive_list.hpp>
-#include <simplenet/core/ring.hpp>
+#include <simplenet/core/detail/intrusive_list.hpp>
+#include <simplenet/core/detail/ring.hpp>
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/io_object.hpp>
 #include <simplenet/socket/datagram_socket.hpp>

@@ -5,7 +5,7 @@
 #include "socket/setup.hpp"
 #include "sys/calls.hpp"
 
-#include <simplenet/coro/refusal.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/socket/socket_options.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>

@@ -4,7 +4,7 @@
 #include "net/lookup.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/coro/refusal.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
 
 #include <chrono>
 #include <string>

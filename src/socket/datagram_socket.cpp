@@ -3,7 +3,7 @@
 #include "ip/native.hpp"
 #include "sys/calls.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "ip/native.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
 
 #include <algorithm>

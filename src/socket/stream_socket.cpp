@@ -1,7 +1,7 @@
 #include <simplenet/socket/stream_socket.hpp>
 
 #include "sys/calls.hpp"
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
 #include <array>

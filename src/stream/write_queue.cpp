@@ -1,6 +1,6 @@
-#include <simplenet/stream/write_queue.hpp>
+#include <simplenet/stream/detail/write_queue.hpp>
 
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
 
 #include <algorithm>
 #include <bit>

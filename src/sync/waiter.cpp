@@ -1,4 +1,4 @@
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/sync/detail/waiter.hpp>
 
 namespace simplenet::v0::detail {
 

@@ -1,6 +1,6 @@
 #include "sys/calls.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/unique_fd.hpp>
 
 #include <algorithm>

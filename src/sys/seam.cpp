@@ -1,6 +1,6 @@
 #include "sys/seam.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <thread>
 

@@ -1,4 +1,4 @@
-#include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/core/detail/intrusive_list.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/scoped.hpp>

@@ -5,7 +5,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
-#include <simplenet/stream/write_queue.hpp>
+#include <simplenet/stream/detail/write_queue.hpp>
 
 #include <array>
 #include <span>

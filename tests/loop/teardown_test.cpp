@@ -6,7 +6,7 @@
 #include "support/process.hpp"
 
 #include <simplenet/coro/combinators.hpp>
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/net/connect.hpp>

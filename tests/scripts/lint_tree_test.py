@@ -132,6 +132,15 @@ class LayersTest(TreeTest):
         )
         self.assert_complains("core must not include http")
 
+    def test_an_umbrella_of_a_layer_has_all_that_users_may_include(self):
+        self.write(
+            include__simplenet__core_hpp="#include <simplenet/core/error.hpp>\n",
+            include__simplenet__core__error_hpp="",
+            include__simplenet__core__buffer_hpp="",
+            include__simplenet__core__detail__ring_hpp="",
+        )
+        self.assert_complains("include/simplenet/core.hpp: does not include buffer.hpp")
+
     def test_a_folder_is_in_the_table(self):
         self.write(src__tls__stream_cpp="")
         self.assert_complains("the layer tls is not in src/layers.txt")

@@ -2,7 +2,7 @@
 
 #include "simulation/simulated_calls.hpp"
 
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
 #include <simplenet/insight/dump_tasks.hpp>
 
 #include <exception>

@@ -1,6 +1,6 @@
 #include "simulation/socket_name.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <cstddef>
 

@@ -4,7 +4,7 @@
 #include "sigpipe_watch.hpp"
 #include "sys/seam.hpp"
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include "support/descriptors.hpp"
 
-#include <simplenet/coro/frame_allocator.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
 
 #include <cstddef>
 

@@ -7,7 +7,7 @@
 #include "other_coroutines.hpp"
 #include "resources.hpp"
 
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
 

@@ -2,7 +2,7 @@
 // const_buffer and mutable_buffer: borrowed bytes, from whatever contiguous memory holds them.
 // Layer core. They own nothing: the memory must outlive the operation that uses it.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <concepts>
 #include <cstddef>

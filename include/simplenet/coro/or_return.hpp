@@ -1,7 +1,7 @@
 #pragma once
 // or_return: the value of a result, or the end of the task with its error. Layer coro.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 

@@ -1,9 +1,9 @@
 #pragma once
 // task<T>: a lazy coroutine. Layer coro. What every asynchronous function of a user returns.
 
-#include <simplenet/coro/foreign_wait.hpp>
-#include <simplenet/coro/promise.hpp>
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/foreign_wait.hpp>
+#include <simplenet/coro/detail/promise.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 
 #include <concepts>
 #include <coroutine>

@@ -1,7 +1,7 @@
 #pragma once
 // task_group and with_group: children that are always joined. Layer coro.
 
-#include <simplenet/coro/safe_in_co_await.hpp>
+#include <simplenet/coro/detail/safe_in_co_await.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/spawn.hpp>
 

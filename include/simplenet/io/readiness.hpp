@@ -2,8 +2,8 @@
 // async_wait_readable and async_wait_writable: waiting for descriptors that belong to somebody
 // else, such as those of inotify, pidfd, signalfd or libpq. Layer io.
 
+#include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
-#include <simplenet/core/intrusive_list.hpp>
 #include <simplenet/coro/task.hpp>
 
 #include <coroutine>

@@ -1,7 +1,7 @@
 #pragma once
 // event_loop: the loop of a thread, over epoll or io_uring. Layer runtime.
 
-#include <simplenet/core/saturated.hpp>
+#include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/io/loop_options.hpp>
 #include <simplenet/threads/detail/posted.hpp>

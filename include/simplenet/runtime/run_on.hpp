@@ -1,7 +1,7 @@
 #pragma once
 // run_on: a call on another loop, awaited on this one. Layer runtime.
 
-#include <simplenet/coro/safe_in_co_await.hpp>
+#include <simplenet/coro/detail/safe_in_co_await.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/event_loop.hpp>

@@ -2,7 +2,7 @@
 // any_stream: a stream whose type is not known to those who use it. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>

@@ -2,12 +2,12 @@
 // queued_writer: one ordered, bounded queue in front of a stream, for everybody who writes to it.
 // Layer stream.
 
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/stream/detail/write_queue.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
-#include <simplenet/stream/write_queue.hpp>
 
 #include <array>
 #include <concepts>

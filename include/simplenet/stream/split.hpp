@@ -3,7 +3,7 @@
 // async_shutdown_write(), one spelling for every stream. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>

@@ -3,7 +3,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
-#include <simplenet/coro/refusal.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 

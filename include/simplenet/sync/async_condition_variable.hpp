@@ -1,7 +1,7 @@
 #pragma once
 // async_condition_variable: waiting, under a mutex, until something holds. Layer sync.
 
-#include <simplenet/coro/safe_in_co_await.hpp>
+#include <simplenet/coro/detail/safe_in_co_await.hpp>
 #include <simplenet/sync/async_mutex.hpp>
 
 #include <concepts>

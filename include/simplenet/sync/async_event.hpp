@@ -1,7 +1,7 @@
 #pragma once
 // async_event: something that has happened, or not yet. Layer sync.
 
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/sync/detail/waiter.hpp>
 
 #include <coroutine>
 #include <string>

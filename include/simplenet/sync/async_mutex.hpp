@@ -1,7 +1,7 @@
 #pragma once
 // async_mutex: one at a time, across suspensions. Layer sync.
 
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/sync/detail/waiter.hpp>
 
 #include <coroutine>
 #include <optional>

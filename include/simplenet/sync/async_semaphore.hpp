@@ -1,7 +1,7 @@
 #pragma once
 // async_semaphore: so many at once, and no more. Layer sync.
 
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/sync/detail/waiter.hpp>
 
 #include <coroutine>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 // channel: values from some coroutines to others of the same loop. Layer sync.
 
-#include <simplenet/sync/channel_state.hpp>
+#include <simplenet/sync/detail/channel_state.hpp>
 
 #include <concepts>
 #include <coroutine>

@@ -1,8 +1,8 @@
 #pragma once
 // oneshot: one value, once, from whoever was asked to whoever asked. Layer sync.
 
-#include <simplenet/core/contract.hpp>
-#include <simplenet/sync/channel_state.hpp>
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/sync/detail/channel_state.hpp>
 
 #include <concepts>
 #include <coroutine>

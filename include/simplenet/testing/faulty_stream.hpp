@@ -2,9 +2,9 @@
 // faulty_stream: a stream that misbehaves by a script, for tests of protocols. Layer testing.
 
 #include <simplenet/core/buffer.hpp>
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/core/error.hpp>
-#include <simplenet/core/saturated.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/stream/split.hpp>

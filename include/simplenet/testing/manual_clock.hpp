@@ -1,7 +1,7 @@
 #pragma once
 // manual_clock: hours of timeouts in no time, and the same each time. Layer testing.
 
-#include <simplenet/core/saturated.hpp>
+#include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 #include <simplenet/time/detail/virtual_time.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 // cross_channel: values between threads, with loops and without. Layer threads.
 
-#include <simplenet/sync/channel_state.hpp>
+#include <simplenet/sync/detail/channel_state.hpp>
 #include <simplenet/threads/detail/posted.hpp>
 
 #include <concepts>

@@ -2,7 +2,7 @@
 // async_sleep, async_sleep_until and interval: waiting for time. Layer time.
 // Only the monotonic clock is used, and no timer fires early.
 
-#include <simplenet/core/saturated.hpp>
+#include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 

@@ -3,7 +3,7 @@
 // it. Layer io, private.
 
 #include <simplenet/core/buffer.hpp>
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/io_object.hpp>

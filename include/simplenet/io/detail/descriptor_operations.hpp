@@ -3,7 +3,7 @@
 // beside bytes. Layer io, private.
 
 #include <simplenet/core/buffer.hpp>
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/io/detail/operation.hpp>

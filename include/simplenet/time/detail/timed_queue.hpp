@@ -2,7 +2,7 @@
 // timed_queue: a run_queue with a timer wheel, which is all that timers and deadlines know of the
 // loop; and how they wait. Layer time, private.
 
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 #include <simplenet/time/detail/virtual_time.hpp>
 

@@ -3,9 +3,9 @@
 // Layer time. Private: the loop drives it, awaitables that may time out hold a timer_node.
 // Arming and cancelling take constant time and allocate nothing, whatever is pending.
 
-#include <simplenet/core/intrusive_list.hpp>
+#include <simplenet/core/detail/intrusive_list.hpp>
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
 #include <array>

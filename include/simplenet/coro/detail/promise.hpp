@@ -2,8 +2,8 @@
 // promise_base: what a coroutine of ours knows beside its result, and what is asked of it when it
 // awaits. Layer coro.
 
-#include <simplenet/coro/frame_allocator.hpp>
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/frame_allocator.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 
 #include <concepts>
 #include <coroutine>

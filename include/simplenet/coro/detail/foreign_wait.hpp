@@ -1,7 +1,7 @@
 #pragma once
 // foreign_wait: how a coroutine of another library awaits what is ours. Layer coro.
 
-#include <simplenet/coro/promise.hpp>
+#include <simplenet/coro/detail/promise.hpp>
 
 #include <coroutine>
 #include <type_traits>

@@ -2,7 +2,7 @@
 // refusal: what has nothing to wait for is refused after a stop like everything else. Layer coro.
 
 #include <simplenet/core/error.hpp>
-#include <simplenet/coro/run_queue.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/task.hpp>
 
 #include <coroutine>

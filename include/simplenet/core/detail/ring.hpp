@@ -1,7 +1,7 @@
 #pragma once
 // ring: a first-in-first-out queue of fixed capacity, allocated once. Layer core, private.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <cstddef>
 #include <memory>

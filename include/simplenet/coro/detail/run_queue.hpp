@@ -2,9 +2,9 @@
 // scope, suspension and run_queue: how a stop finds what waits, and who runs next. Layer coro.
 // Every coroutine of the library runs from a run_queue; the event loop is one with I/O added.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
-#include <simplenet/core/intrusive_list.hpp>
 
 #include <coroutine>
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 // channel_state: what channel and cross_channel have in common. Layer sync, private.
 
-#include <simplenet/core/ring.hpp>
-#include <simplenet/sync/waiter.hpp>
+#include <simplenet/core/detail/ring.hpp>
+#include <simplenet/sync/detail/waiter.hpp>
 
 #include <cstddef>
 #include <optional>

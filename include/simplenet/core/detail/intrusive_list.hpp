@@ -2,7 +2,7 @@
 // intrusive_list: a doubly linked list whose links live in the elements. Layer core.
 // Nothing here allocates, and an element can leave whatever list it is in without knowing it.
 
-#include <simplenet/core/contract.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <type_traits>
 

@@ -1,0 +1,9 @@
+#pragma once
+// Sockets that wait in the system call: all of layer blocking.
+
+#include <simplenet/blocking/local_datagram.hpp>
+#include <simplenet/blocking/local_listener.hpp>
+#include <simplenet/blocking/local_stream.hpp>
+#include <simplenet/blocking/tcp_listener.hpp>
+#include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/blocking/udp_socket.hpp>

@@ -1,0 +1,12 @@
+#pragma once
+// Algorithms over anything that reads and writes: all of layer stream.
+
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/stream/buffered_reader.hpp>
+#include <simplenet/stream/copy.hpp>
+#include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/read_until.hpp>
+#include <simplenet/stream/send_file.hpp>
+#include <simplenet/stream/split.hpp>
+#include <simplenet/stream/transfer.hpp>
