@@ -1,6 +1,6 @@
 #pragma once
-// What the examples share and none of them is about: reading the command line, and saying in one
-// line what went wrong. Not a part of the library.
+// Shared by the examples: parsing the command line, and reporting an error in one line. Not a part
+// of the library.
 
 #include <simplenet/simplenet.hpp>
 
@@ -21,9 +21,9 @@
 
 namespace example {
 
-/// Without its standard streams (`program >&-`) a process gives their numbers to the next files it
-/// opens: what it prints would go to a peer. These cannot be written, so printing fails as it
-/// would.
+/// If a process starts without its standard streams (`program >&-`), the next files it opens get
+/// their numbers, and its output would go to a peer. This occupies the numbers with files that
+/// cannot be written, so printing fails as it should.
 inline void occupy_standard_streams() {
     int taken = -1;
     do {
@@ -32,8 +32,8 @@ inline void occupy_standard_streams() {
     if (taken > STDERR_FILENO) ::close(taken);
 }
 
-/// `--name value` pairs and the words between them. What is wrong with them ends the program with
-/// status 2, the reason and the usage.
+/// `--name value` pairs and the words between them. A mistake in them ends the program with status
+/// 2, the reason and the usage.
 class arguments {
 public:
     arguments(int argc, char** argv, std::string_view usage)
@@ -47,7 +47,7 @@ public:
         }
     }
 
-    /// The word behind `--name`, if it was given.
+    /// The word after `--name`, if it was given.
     std::optional<std::string_view> option(std::string_view name) {
         for (std::size_t at = 0; at < words_.size(); ++at) {
             if (words_[at] != name) continue;
@@ -60,7 +60,7 @@ public:
         return std::nullopt;
     }
 
-    /// The next word that belongs to no option. Ask for the options first.
+    /// The next word that belongs to no option. Take the options first.
     std::string_view next(std::string_view what) {
         if (words_.empty()) wrong(std::string{what} + " is missing");
         const std::string_view word = words_.front();
@@ -101,9 +101,9 @@ public:
         wrong("bad backend '" + std::string{name} + "': expected automatic, epoll or io_uring");
     }
 
-    /// Nothing may be left over.
+    /// Fails if any word is left.
     void finish() const {
-        if (!words_.empty()) wrong("do not know what to do with '" + std::string{words_[0]} + "'");
+        if (!words_.empty()) wrong("unexpected argument '" + std::string{words_[0]} + "'");
     }
 
     [[noreturn]] void wrong(std::string_view reason) const {
@@ -113,10 +113,10 @@ public:
 
 private:
     std::string_view usage_;
-    std::vector<std::string_view> words_; // those that nobody asked for yet
+    std::vector<std::string_view> words_; // not yet taken
 };
 
-/// What every server here is told.
+/// The options of every server here.
 struct server_options {
     simplenet::endpoint at;
     simplenet::backend backend;
@@ -132,20 +132,20 @@ inline server_options read_server_options(int argc, char** argv, std::string_vie
     return {{address, port}, backend};
 }
 
-/// Says where a server can be reached: with port 0 the kernel has picked one. Needs a running loop.
+/// Prints the server's address: with port 0 the kernel has chosen the port. Needs a running loop.
 inline void announce(const auto& socket) {
     std::cout << "listening on " << or_throw(socket.local_endpoint()).to_string() << " ("
               << to_string(simplenet::event_loop::current()->selected_backend()) << ")"
-              << std::endl; // flushed: somebody may wait for it
+              << std::endl; // flushed: a program may be waiting for it
 }
 
-/// Says what could not be done and why; the exit status of a program that fails.
+/// Prints what failed and why; returns the exit status of a failed program.
 inline int failed(std::string_view what, std::error_code why) {
     std::cerr << what << ": " << why.message() << '\n';
     return EXIT_FAILURE;
 }
 
-/// The exit status of a program that printed what it found out: a full disk is a failure as well.
+/// Returns the exit status of a program that has printed its result: a full disk is a failure too.
 inline int printed() {
     if (std::cout.flush()) return EXIT_SUCCESS;
     return failed("cannot write the output", {errno, std::system_category()});
@@ -157,7 +157,7 @@ announce_and(simplenet::task<simplenet::result<>> (*serve)(simplenet::tcp_listen
     announce(listener);
     co_return co_await serve(std::move(listener));
 }
-/// The whole of a server's main(); echo_server.cpp has it written out.
+/// A server's whole main(); echo_server.cpp has it written out.
 inline int run_server(int argc, char** argv, std::string_view name,
                       simplenet::task<simplenet::result<>> (*serve)(simplenet::tcp_listener)) {
     const auto options = read_server_options(argc, argv, name);
@@ -166,7 +166,7 @@ inline int run_server(int argc, char** argv, std::string_view name,
     try {
         const auto ended =
             simplenet::run(announce_and(serve, *std::move(listener)), {.backend = options.backend});
-        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a normal end
         return failed("cannot accept connections", ended.error());
     } catch (const std::system_error& error) {
         return failed("cannot make an event loop", error.code());

@@ -1,5 +1,5 @@
-// The same task on every backend: prints which ones work here, and why the others do not.
-// Lesson: a backend is chosen when a loop is made; nothing else in a program depends on it.
+// Runs the same task on every backend, prints which ones work here, and why the others do not.
+// Lesson: a backend is chosen when a loop is created; nothing else in a program depends on it.
 
 #include "arguments.hpp"
 
@@ -14,9 +14,10 @@ using namespace simplenet;
 task<result<std::string>> hello() {
     auto listener = tcp_listener::bind(endpoint::loopback(0));
     if (!listener) co_return fail(listener);
-    const auto at = listener->local_endpoint(); // with the port that the kernel picked
+    const auto at = listener->local_endpoint(); // with the port that the kernel chose
     if (!at) co_return fail(at);
-    // Both at once, each waiting for the other. The first error would stop and join the rest.
+    // Both at once, because each waits for the other. The first error would stop and join the
+    // other.
     auto both = co_await gather(listener->accept(), async_connect(*at));
     if (!both) co_return fail(both);
     auto& [server, client] = *both;
@@ -28,7 +29,8 @@ task<result<std::string>> hello() {
 }
 
 //! [create]
-// A loop made by hand, where run() does not fit: to choose, to look at it, or to embed it.
+// Creates a loop by hand. Do so where run() does not fit: to select a backend, to inspect the loop,
+// or to embed it.
 result<std::string> try_backend(backend which) {
     auto loop = event_loop::create({.backend = which});
     if (!loop) return fail(loop);
@@ -48,7 +50,7 @@ int main(int argc, char** argv) {
     for (const backend each : {backend::automatic, backend::epoll, backend::io_uring}) {
         std::cout << to_string(each) << ": ";
         if (const auto offered = probe_backend(each); !offered) {
-            std::cout << "not offered here: " << offered.error().message() << '\n';
+            std::cout << "unavailable: " << offered.error().message() << '\n';
         } else if (const auto answer = try_backend(each); !answer) {
             std::cout << "does not work: " << answer.error().message() << '\n';
         } else {
@@ -56,7 +58,7 @@ int main(int argc, char** argv) {
             automatic_works |= each == backend::automatic;
         }
     }
-    // SIMPLENET_BACKEND=epoll or io_uring decides for automatic, and for nobody else.
+    // SIMPLENET_BACKEND=epoll or io_uring affects only `automatic`.
     const int written = example::printed();
     return automatic_works ? written : 1;
 }

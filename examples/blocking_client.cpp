@@ -1,5 +1,5 @@
-// Sends a line to a TCP server and prints what comes back, without a loop or a coroutine.
-// Lesson: the blocking layer has the same errors, buffers and names; its calls simply wait.
+// Sends a line to a TCP server and prints the answer, without a loop or a coroutine.
+// Lesson: the blocking layer has the same errors, buffers and names; its calls simply block.
 
 #include "arguments.hpp"
 
@@ -19,7 +19,7 @@ result<std::string> ask(const endpoint& server, std::string_view question) {
     if (!stream) return fail(stream);
 
     if (auto sent = stream->write_all(question); !sent) return fail(sent);
-    // A half-close: the server sees the end of what we say, and can still answer.
+    // A half-close: the server sees the end of our data and can still answer.
     if (auto done = stream->shutdown_write(); !done) return fail(done);
 
     std::string answer;

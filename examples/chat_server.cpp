@@ -1,6 +1,6 @@
 // A chat room: every line that a client sends goes to all the others.
 // Lesson: tasks on one loop share state without a lock, and no slow reader holds up the others.
-// line_chat.cpp has names, lines by buffered_reader, and a farewell.
+// line_chat.cpp adds names, lines by buffered_reader, and a farewell.
 
 #include "arguments.hpp"
 
@@ -17,14 +17,14 @@ class room {
     using member = queued_writer<tcp_stream>; // owned by its serve()
     std::list<member*> members_;
 
-    // Never waits. A member that does not read lets only its own queue grow, up to the limit.
+    // Never waits. If a member does not read, only its own queue grows, up to the limit.
     void tell_all(const std::string& line, const member* but = nullptr) {
         for (member* each : members_) {
             if (each == but || each->enqueue(line)) continue;
-            each->stream().close(); // its serve() sees that
+            each->stream().close(); // its serve() notices
         }
     }
-    // The whole stay of one client, until it leaves, is reset, or sends a line without end.
+    // Serves one client until it leaves, is reset, or sends a line that is too long.
     task<> serve(tcp_stream stream, std::string name) {
         member self{std::move(stream), {.limit = 1024 * 1024}};
         members_.push_back(&self);
@@ -45,7 +45,7 @@ class room {
 public:
     //! [serve]
     static task<result<>> open(tcp_listener listener) {
-        room lobby; // outlives the tasks that use it: the group joins them before it returns
+        room lobby; // outlives its users: the group joins all tasks before it returns
         co_return co_await with_group([&](task_group& tasks) -> task<result<>> {
             for (unsigned number = 1;; ++number) {
                 auto client = co_await listener.accept();

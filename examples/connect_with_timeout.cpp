@@ -1,5 +1,5 @@
-// Connects to a TCP server, but does not wait for it for ever.
-// Lesson: a limit in time goes around whatever is awaited, and an error says which limit it was.
+// Connects to a TCP server within a time limit.
+// Lesson: a time limit wraps anything that is awaited, and the error says which limit expired.
 
 #include "arguments.hpp"
 
@@ -13,8 +13,9 @@ using namespace simplenet;
 
 //! [connect]
 task<result<tcp_stream>> connect_within(endpoint to, std::chrono::milliseconds limit) {
-    // The same for a read, or for a task of a thousand lines. When the time is over, whatever waits
-    // inside fails with errc::deadline_exceeded, cleans up, and only then does this return.
+    // This works for a read or for a task of a thousand lines too. When the time is up, every
+    // operation that waits inside fails with errc::deadline_exceeded and cleans up; only then does
+    // this return.
     co_return co_await with_timeout(async_connect(to), limit);
 }
 //! [connect]
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
     try {
         const auto stream = run(connect_within(server, limit), {.backend = backend});
         if (stream) {
-            // The loop is gone, and has closed the stream that came out of it.
+            // The loop is gone and has closed the stream that it returned.
             std::cout << "connected to " << server.to_string() << '\n';
             return example::printed();
         }
@@ -42,9 +43,9 @@ int main(int argc, char** argv) {
                       << " ms\n";
             return 1;
         }
-        // ... and everything else that can happen, the system's own limit (ETIMEDOUT) included.
+        // ... or anything else, including the system's own limit (ETIMEDOUT).
         return example::failed("cannot connect to " + server.to_string(), stream.error());
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

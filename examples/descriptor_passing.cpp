@@ -1,8 +1,8 @@
-// Opens files for other processes: a client sends a name, and gets an open descriptor back.
-// Lesson: descriptors travel with bytes over Unix domain streams, and who receives one owns it.
+// Opens files for other processes: a client sends a name and gets an open descriptor back.
+// Lesson: descriptors travel with bytes over Unix domain streams, and the receiver owns them.
 //
 //   descriptor_passing serve DIRECTORY SOCKET     hands out the files of DIRECTORY
-//   descriptor_passing fetch SOCKET NAME          prints one of them, though it opens none
+//  descriptor_passing fetch SOCKET NAME          prints one of them without opening it
 
 #include "arguments.hpp"
 
@@ -21,8 +21,9 @@
 using namespace simplenet;
 
 //! [send]
-// A regular file in the directory: no path or link leads out of it, and a descriptor of a directory
-// would let its owner open whatever lies around it. A FIFO must not hold up the loop.
+// Opens a regular file in the directory. No path or link may lead out of the directory, and a
+// directory's descriptor would let its owner open everything around it. O_NONBLOCK: a FIFO must not
+// block the loop.
 unique_fd open_in(int directory, const std::string& name) {
     if (name.find('/') != std::string::npos) return {};
     unique_fd file{
@@ -32,7 +33,7 @@ unique_fd open_in(int directory, const std::string& name) {
     return file;
 }
 
-// One request is one line with a name. The answer is a line, with a descriptor if there is one.
+// A request is one line with a name. The answer is a line, with a descriptor if the file exists.
 task<> hand_out(local_stream peer, int directory) {
     buffered_reader reader{peer};
     while (const auto name = co_await reader.read_line(255)) {
@@ -49,7 +50,7 @@ task<> hand_out(local_stream peer, int directory) {
 //! [send]
 
 task<result<>> serve(local_listener listener, int directory) {
-    std::cout << "listening" << std::endl; // flushed: somebody may wait for it
+    std::cout << "listening" << std::endl; // flushed: a program may be waiting for it
     const auto ended = co_await with_group([&](task_group& clients) -> task<result<>> {
         for (;;) {
             auto peer = co_await listener.accept();
@@ -57,7 +58,7 @@ task<result<>> serve(local_listener listener, int directory) {
             clients.spawn(hand_out(*std::move(peer), directory));
         }
     });
-    static_cast<void>(listener.unlink_path()); // or the socket's file stays
+    static_cast<void>(listener.unlink_path()); // otherwise the socket's file stays
     co_return ended;
 }
 
@@ -68,10 +69,10 @@ task<result<>> fetch(simplenet::local_endpoint server, std::string name) {
     if (auto sent = co_await async_write_all(*stream, name); !sent) co_return fail(sent);
     //! [receive]
     std::array<char, 256> text;
-    auto answer = co_await stream->receive_descriptors(text, 1); // more than 1 is refused
+    auto answer = co_await stream->receive_descriptors(text, 1); // more than 1 is an error
     if (!answer) co_return fail(answer);
     if (answer->descriptors.empty()) co_return fail(std::errc::no_such_file_or_directory);
-    const unique_fd file = std::move(answer->descriptors.front()); // ours from here on
+    const unique_fd file = std::move(answer->descriptors.front()); // from here on we own it
     //! [receive]
     std::array<char, 65536> block;
     ssize_t count = 0;
@@ -107,9 +108,9 @@ int main(int argc, char** argv) {
         auto listener = local_listener::bind(*at, {.unlink_existing = true});
         if (!listener) return example::failed(second, listener.error());
         const auto ended = run(serve(*std::move(listener), directory.get()), options);
-        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a normal end
         return example::failed("cannot accept connections", ended.error());
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

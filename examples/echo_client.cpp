@@ -1,5 +1,5 @@
-// Sends messages to an echo server, one after the other, and checks every byte that comes back.
-// Lesson: a program that is one task: run() makes the loop, runs the task and returns its result.
+// Sends messages to an echo server, one after another, and checks every byte of the answers.
+// Lesson: a program that is one task: run() creates the loop, runs the task and returns its result.
 
 #include "arguments.hpp"
 
@@ -16,25 +16,26 @@
 using namespace simplenet;
 using namespace std::chrono_literals;
 
-// What a result cannot say with an error code of the system, a program says with one of its own; an
-// example makes do with one that exists.
+// If no error code of the system fits, a program defines its own; this example reuses an existing
+// one.
 constexpr auto wrong_bytes = std::errc::bad_message;
 
 task<result<>> exchange(endpoint server, std::size_t round_trips, std::size_t size) {
     auto stream = co_await with_timeout(async_connect(server, {.no_delay = true}), 5s);
     if (!stream) co_return fail(stream);
-    // From here on a server that goes silent is an error, not a program that hangs.
+    // From here on a server that goes silent is an error, instead of hanging the program.
     stream->set_idle_timeout(10s);
 
-    // Each message is a different window of these, so an echo that is late by one is noticed.
+    // Each message is a different window of these bytes, so an echo that is late by one is noticed.
     std::vector<unsigned char> random(size + 256);
     std::ranges::generate(random, std::independent_bits_engine<std::minstd_rand, 8, unsigned>{});
     std::vector<unsigned char> answer(size);
 
     for (std::size_t trip = 0; trip < round_trips; ++trip) {
         const auto message = std::span{random}.subspan(trip % 256, size);
-        // Writing all before reading any is safe only as long as the message fits the buffers of
-        // both kernels, hence the limit in main(). For more, do both at once: gather(write, read).
+        // Writing everything before reading is safe only while the message fits the buffers of both
+        // kernels, hence the limit in main(). For larger messages do both at once: gather(write,
+        // read).
         if (auto sent = co_await async_write_all(*stream, message); !sent) co_return fail(sent);
         if (auto got = co_await async_read_exact(*stream, answer); !got) co_return fail(got);
         if (!std::ranges::equal(message, answer)) co_return fail(wrong_bytes);
@@ -58,7 +59,7 @@ int main(int argc, char** argv) {
     try {
         const auto start = std::chrono::steady_clock::now();
         //! [run]
-        // A loop of its own, until exchange() ends; what it returns comes out here.
+        // Runs exchange() to its end on a new loop, and returns its result.
         const result<> outcome = run(exchange(server, round_trips, size), {.backend = backend});
         if (!outcome) return example::failed("echo of " + server.to_string(), outcome.error());
         //! [run]
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
                   << static_cast<std::size_t>(static_cast<double>(round_trips) / took.count())
                   << " per second\n";
         return example::printed();
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

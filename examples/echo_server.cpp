@@ -1,4 +1,4 @@
-// A TCP server: sends every client back what it says, any number of them at once on one thread.
+// A TCP server: sends every client's bytes back, any number of clients at once on one thread.
 // Lesson: a coroutine for each connection, in a group that never loses one.
 
 #include "arguments.hpp"
@@ -12,14 +12,14 @@
 using namespace simplenet;
 
 //! [serve]
-// One client, from its first byte to its last. The stream is a parameter by value: it lives in the
-// coroutine's frame and is closed when the coroutine ends, in whatever way.
+// Serves one client from its first byte to its last. The stream is a parameter by value: it lives
+// in the coroutine's frame and is closed when the coroutine ends, for whatever reason.
 task<> serve(tcp_stream client) {
-    // What arrives lies in a buffer of the loop that is leased to us, so a client that is silent
-    // holds no memory. The end of the stream is an error value: it ends this loop by itself.
+    // The bytes are in a buffer that the loop leases to us, so a silent client holds no memory. The
+    // end of the stream is an error value, so it ends this loop.
     while (auto bytes = co_await client.receive()) {
-        // Waits while the client does not read. Until then nothing more is taken from it, which is
-        // all there is to back-pressure.
+        // Waits while the client does not read. Meanwhile nothing more is read from the client:
+        // that is back-pressure.
         if (!co_await async_write_all(client, *bytes)) break;
     }
 }
@@ -30,7 +30,7 @@ task<> serve(tcp_stream client) {
 task<result<>> accept_clients(tcp_listener& listener) {
     co_return co_await with_group([&](task_group& clients) -> task<result<>> {
         while (true) {
-            // Running out of descriptors is no error: accept() waits for some and goes on.
+            // Running out of descriptors is not an error: accept() waits for one and continues.
             auto client = co_await listener.accept();
             if (!client) co_return fail(client);
             clients.spawn(serve(*std::move(client)));
@@ -40,8 +40,8 @@ task<result<>> accept_clients(tcp_listener& listener) {
 //! [accept]
 
 task<result<>> listen(tcp_listener listener) {
-    // For its clients too: the end of an echo leaves at once. Otherwise TCP keeps it until the rest
-    // is acknowledged, which a client may take 40 ms for.
+    // Accepted sockets inherit this: the last bytes of an echo are sent at once. Otherwise TCP
+    // holds them until the rest is acknowledged, which a client may delay by 40 ms.
     if (auto set = listener.set_no_delay(true); !set) co_return fail(set);
     example::announce(listener);
     co_return co_await accept_clients(listener);
@@ -55,12 +55,12 @@ int main(int argc, char** argv) {
         return example::failed("cannot listen on " + options.at.to_string(), listener.error());
     }
     try {
-        // Makes a loop, runs listen() on it to its end, and hands its result back.
+        // Creates a loop, runs listen() on it to its end, and returns its result.
         const auto ended = run(listen(*std::move(listener)), {.backend = options.backend});
-        if (!ended && ended.error() != std::errc::operation_canceled) { // a stop is a good end
+        if (!ended && ended.error() != std::errc::operation_canceled) { // a stop is a normal end
             return example::failed("cannot accept connections", ended.error());
         }
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

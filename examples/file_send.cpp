@@ -1,5 +1,5 @@
-// Serves one file over HTTP to everybody who asks, whatever they ask for.
-// Lesson: async_send_file(): the kernel moves the bytes, and a big file starves nobody.
+// Serves one file over HTTP to every client, whatever it requests.
+// Lesson: with async_send_file() the kernel moves the bytes, and a big file starves nobody.
 
 #include "arguments.hpp"
 
@@ -20,7 +20,7 @@
 using namespace simplenet;
 using namespace std::chrono_literals;
 
-/// Reads until the empty line that ends a request. What it asks for does not matter here.
+/// Reads up to the empty line that ends a request. The content of the request does not matter here.
 task<result<>> read_request(tcp_stream& peer) {
     std::array<char, 1024> some;
     std::string head;
@@ -34,7 +34,7 @@ task<result<>> read_request(tcp_stream& peer) {
 }
 
 //! [send]
-// file: opened once, for everybody; sending neither uses nor moves its offset.
+// file: opened once for all clients; sending neither uses nor moves its offset.
 task<result<>> answer(tcp_stream& peer, int file) {
     if (auto asked = co_await with_timeout(read_request(peer), 10s); !asked) co_return asked;
 
@@ -47,14 +47,14 @@ task<result<>> answer(tcp_stream& peer, int file) {
     if (auto sent = co_await async_write_all(peer, head); !sent) co_return fail(sent);
 
     const transfer_result sent = co_await async_send_file(peer, file, 0, size);
-    if (!sent) co_return fail(sent); // sent.error().transferred bytes went
-    // Fewer: somebody made the file shorter. The client sees an answer that ends too early.
+    if (!sent) co_return fail(sent); // sent.error().transferred bytes were sent
+    // Fewer: the file was truncated meanwhile. The client sees an answer that ends too early.
     if (*sent != size) co_return fail(std::errc::io_error);
     co_return result<>{};
 }
 //! [send]
 
-/// Reads to the end of the stream, and looks at nothing of it.
+/// Reads to the end of the stream and ignores the content.
 task<> drop_the_rest(tcp_stream& peer) {
     while (const auto bytes = co_await peer.receive()) {
     }
@@ -65,8 +65,8 @@ task<> serve_one(tcp_stream peer, int file) {
         std::cerr << "a client was not served: " << done.error().message() << '\n';
         co_return;
     }
-    // What the client goes on sending, the body of a POST say, is read as well, for a while:
-    // closing with input unread is a reset, which can cost the client the end of the file.
+    // Reads whatever else the client sends, such as the body of a POST, for a while: closing with
+    // unread input sends a reset, which can cost the client the end of the file.
     static_cast<void>(peer.shutdown_write());
     static_cast<void>(co_await with_timeout(drop_the_rest(peer), 2s));
 }
@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
     const std::string path{given.next("FILE")};
     given.finish();
 
-    // Nonblocking: a FIFO without a writer would be waited for. Files do not care.
+    // Nonblocking: open(2) would block on a FIFO without a writer. For files it makes no
+    // difference.
     const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     struct stat about{};
     if (!file || ::fstat(file.get(), &about) != 0)
@@ -103,7 +104,7 @@ int main(int argc, char** argv) {
     if (!listener) return example::failed("cannot listen", listener.error());
     try {
         const auto ended = run(serve(*std::move(listener), file.get()), {.backend = backend});
-        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a normal end
         return example::failed("cannot accept connections", ended.error());
     } catch (const std::system_error& error) {
         return example::failed("cannot make an event loop", error.code());

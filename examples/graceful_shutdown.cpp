@@ -1,6 +1,6 @@
-// An echo server that ends well: at SIGINT or SIGTERM it accepts nobody any more, gives the clients
-// it has two seconds to finish, and then shows them out.
-// Lesson: a signal is something to await, and a group with a limit is a grace period.
+// An echo server with a clean shutdown: at SIGINT or SIGTERM it stops accepting, gives its clients
+// two seconds to finish, and then disconnects the rest.
+// Lesson: a signal can be awaited, and a group with a time limit is a grace period.
 
 #include "arguments.hpp"
 
@@ -35,8 +35,8 @@ task<result<>> accept_clients(tcp_listener& listener, task_group& clients) {
 }
 
 //! [signals]
-// Returns with the first signal. Then the set is gone, and the next signal stops main, as run() has
-// it: who is in a hurry presses Ctrl-C again.
+// Returns at the first signal. The set is then destroyed, so the next signal stops main, as run()
+// does by default: press Ctrl-C again to skip the grace period.
 task<result<>> first_signal(signal_set signals) {
     const auto number = co_await signals.next();
     if (!number) co_return fail(number);
@@ -48,25 +48,25 @@ task<result<>> first_signal(signal_set signals) {
 //! [shutdown]
 task<result<>> serve_until_signal(tcp_listener listener, signal_set signals) {
     task_group clients;
-    // The first to end stops the other. A server that can accept nobody does not wait for a signal.
+    // The first to end stops the other. A server that cannot accept does not wait for a signal.
     const auto first =
         co_await when_any(first_signal(std::move(signals)), accept_clients(listener, clients));
     const result<> why = first.index == 0 ? *std::get<0>(first.values) : *std::get<1>(first.values);
 
-    // No more guests: whoever connects from here on is refused by the kernel.
+    // From here on the kernel refuses new clients.
     listener.close();
     (void)co_await listener.closed();
 
-    // The limit stops the join, and with it every client that is left; all of them are joined.
+    // The limit stops the join, and with it every remaining client; all of them are joined.
     std::cout << "waiting for " << clients.size() << " clients" << std::endl;
     const auto ended = co_await with_timeout(clients.join(), grace);
-    std::cout << (ended ? "all of them have left" : "the others were shown out") << std::endl;
+    std::cout << (ended ? "all clients have left" : "the others were disconnected") << std::endl;
     co_return why;
 }
 //! [shutdown]
 
 task<result<>> listen(tcp_listener listener) {
-    signal_set signals{SIGINT, SIGTERM}; // before anybody can know that we are here
+    signal_set signals{SIGINT, SIGTERM}; // before anybody can know that we are running
     example::announce(listener);
     co_return co_await serve_until_signal(std::move(listener), std::move(signals));
 }
@@ -82,9 +82,9 @@ int main(int argc, char** argv) {
     try {
         const auto ended = run(listen(*std::move(listener)), {.backend = options.backend});
         if (!ended && ended.error() != std::errc::operation_canceled) { // a second signal
-            return example::failed("cannot go on", ended.error());
+            return example::failed("cannot continue", ended.error());
         }
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot run", error.code());
     }
 }

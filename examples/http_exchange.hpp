@@ -1,6 +1,6 @@
 #pragma once
-// As much HTTP/1.0 as http_get and parallel_fetch need: one request, one answer that ends with the
-// stream. Not a part of the library.
+// As much of HTTP/1.0 as http_get and parallel_fetch need: one request, and one answer that ends
+// with the stream. Not a part of the library.
 
 #include <simplenet/simplenet.hpp>
 
@@ -17,20 +17,21 @@
 namespace example {
 
 struct http_answer {
-    http_answer() = default; // no aggregate: GCC 12 destroys those twice in a co_await expression
-    int status = 0;          // 200 is good
+    // Not an aggregate: GCC 12 destroys those twice in a co_await expression.
+    http_answer() = default;
+    int status = 0; // 200 means success
     std::string body;
 };
 
-/// What `Host:` says: an IPv6 address in brackets and without its zone, which is nobody else's
-/// business (RFC 6874, 1); the port unless it is the usual one.
+/// The value of `Host:`: an IPv6 address in brackets and without its zone, which has no meaning for
+/// others (RFC 6874, 1); and the port unless it is the default.
 inline std::string http_host(const std::string& host, std::uint16_t port) {
     const bool v6 = host.find(':') != std::string::npos;
     const std::string name = v6 ? '[' + host.substr(0, host.find('%')) + ']' : host;
     return port == 80 ? name : name + ':' + std::to_string(port);
 }
 
-/// The length of the body, if the head of an answer states it.
+/// The length of the body, if the response header states it.
 inline std::optional<std::size_t> content_length(std::string head) {
     for (char& each : head)
         each = each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
@@ -46,7 +47,7 @@ inline std::optional<std::size_t> content_length(std::string head) {
     return length;
 }
 
-/// Whether `path` can stand in a request without changing what is asked.
+/// Whether `path` can be put into a request without changing the request's meaning.
 inline bool is_http_path(std::string_view path) {
     return path.starts_with('/') && path.find_first_of(" \t\r\n") == std::string_view::npos;
 }
@@ -55,7 +56,7 @@ inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::
                                                                      std::string host,
                                                                      std::uint16_t port,
                                                                      std::string path) {
-    constexpr std::size_t most = 64UL << 20U; // a server does not decide how much memory we use
+    constexpr std::size_t most = 64UL << 20U; // the server must not decide how much memory we use
     const std::string request =
         "GET " + path + " HTTP/1.0\r\nHost: " + http_host(host, port) + "\r\n\r\n";
     if (auto sent = co_await async_write_all(stream, request); !sent)
@@ -71,7 +72,7 @@ inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::
         text.append(buffer.data(), *count);
     }
 
-    // "HTTP/1.0 200 OK", lines of which one matters here, an empty one, the body.
+    // "HTTP/1.0 200 OK", header lines (only one matters here), an empty line, the body.
     http_answer answer;
     const auto head = text.find("\r\n\r\n");
     const auto code = text.find(' ') + 1;
@@ -80,7 +81,7 @@ inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::
         co_return simplenet::fail(std::errc::bad_message);
     }
     answer.body = text.substr(head + 4);
-    // The end of a stream looks the same whether the server had finished or died.
+    // The end of the stream looks the same whether the server finished or crashed.
     const auto length = content_length(text.substr(0, head));
     if (length && answer.body.size() < *length)
         co_return simplenet::fail(simplenet::errc::end_of_stream);

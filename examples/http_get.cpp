@@ -1,6 +1,6 @@
-// Fetches one page from a server that is known by its name.
-// Lesson: async_connect() takes names as well, and one time limit goes around the lookup, the
-// connection and the whole conversation.
+// Fetches one page from a server given by name.
+// Lesson: async_connect() takes names too, and one time limit covers the lookup, the connection and
+// the whole exchange.
 
 #include "arguments.hpp"
 #include "http_exchange.hpp"
@@ -15,7 +15,7 @@ using namespace simplenet;
 
 //! [get]
 task<result<example::http_answer>> get(std::string host, std::uint16_t port, std::string path) {
-    // Looks up IPv4 and IPv6, and takes the first connection that works (RFC 8305).
+    // Looks up IPv4 and IPv6, and takes the first connection that succeeds (RFC 8305).
     auto stream = co_await async_connect(host, port);
     if (!stream) co_return fail(stream);
     co_return co_await example::exchange_http(*std::move(stream), host, port, path);
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     const std::string page = "http://" + example::http_host(host, port) + path;
     try {
         const auto answer = run(get_within(host, port, path, limit), {.backend = backend});
-        // A name that does not exist, a refusal, the time-out: the error says which.
+        // The error tells an unknown name, a refusal and a timeout apart.
         if (!answer) return example::failed(page, answer.error());
         if (answer->status != 200) {
             std::cerr << page << ": status " << answer->status << '\n';
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         }
         std::cout << answer->body;
         return example::printed();
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -1,4 +1,4 @@
-// A chat with names: the first line of a client is its name, every further one goes to all others.
+// A chat with names: a client's first line is its name; every later line goes to all others.
 // Lesson: buffered_reader for lines, queued_writer for a connection that many tasks write to.
 
 #include "arguments.hpp"
@@ -16,7 +16,7 @@ using namespace simplenet;
 using namespace std::chrono_literals;
 
 constexpr std::size_t longest_line = 1000;
-// A guest who reads so slowly that 256 KiB wait for it is shown out.
+// A guest is disconnected when 256 KiB wait for it because it reads too slowly.
 constexpr watermarks marks{.low = 16 * 1024, .high = 64 * 1024, .limit = 256 * 1024};
 
 //! [guest]
@@ -24,7 +24,7 @@ struct guest {
     explicit guest(tcp_stream stream)
         : writer{std::move(stream), marks} {}
 
-    queued_writer<tcp_stream> writer;                     // anybody may enqueue
+    queued_writer<tcp_stream> writer;                     // any task may enqueue
     buffered_reader<tcp_stream&> reader{writer.stream()}; // only its own task reads
     std::string name;
 };
@@ -33,11 +33,11 @@ struct guest {
 class room {
 public:
     //! [tell]
-    // Never waits: the loop sends what is queued, whoever it is for, when this task suspends.
+    // Never waits: the loop sends all queued lines when this task suspends.
     void tell_all(std::string_view line, const guest* but = nullptr) {
         for (guest& each : guests_) {
             if (&each == but || each.writer.enqueue(line)) continue;
-            each.writer.stream().close(); // its serve() sees that, and ends
+            each.writer.stream().close(); // its serve() notices, and ends
         }
     }
     //! [tell]
@@ -55,7 +55,7 @@ private:
         std::ignore = self.writer.enqueue("Your name?\n");
         const auto name = co_await with_timeout(self.reader.read_line(32), 60s);
         if (!name || name->empty()) co_return;
-        self.name = *name; // a view into the reader lasts until its next call
+        self.name = *name; // the view is valid until the reader's next call
         tell_all("* " + self.name + " joined\n");
 
         //! [lines]
@@ -68,15 +68,16 @@ private:
         const bool too_long = !line && line.error() == errc::limit_exceeded;
         if (too_long) std::ignore = self.writer.enqueue("That was too long. ");
         std::ignore = self.writer.enqueue("Bye!\n");
-        // What is queued arrives before the end does; one who does not read is not waited for long.
+        // The queued lines arrive before the end of the stream. A guest that does not read gets 5
+        // s.
         std::ignore = co_await with_timeout(self.writer.graceful_shutdown(), 5s);
     }
 
-    std::list<guest> guests_; // stay where they are while others come and go
+    std::list<guest> guests_; // do not move while others come and go
 };
 
 task<result<>> open(tcp_listener listener) {
-    room lobby; // outlives the tasks that use it: the group joins them before it returns
+    room lobby; // outlives its users: the group joins all tasks before it returns
     co_return co_await with_group([&](task_group& guests) -> task<result<>> {
         while (true) {
             auto client = co_await listener.accept();

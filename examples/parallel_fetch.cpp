@@ -1,4 +1,4 @@
-// Fetches many pages from a server, a few of them at a time.
+// Fetches many pages from a server, a few at a time.
 // Lesson: a task group with a limit. The children share nothing but the loop, and with_group()
 // returns when the last of them has ended.
 
@@ -28,7 +28,7 @@ task<result<example::http_answer>> get(const job& from, std::string path) {
     co_return co_await example::exchange_http(*std::move(stream), from.host, from.port, path);
 }
 
-/// One page that cannot be had is no reason to stop the others: it is counted, not returned.
+/// A page that cannot be fetched does not stop the others: it is counted, not returned.
 task<> fetch(const job& from, const std::string& path, std::size_t& failures) {
     const auto answer = co_await with_timeout(get(from, path), from.limit);
     if (answer && answer->status == 200) {
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
         if (!failures) return example::failed("fetching from " + from.host, failures.error());
         const int written = example::printed();
         return *failures == 0 ? written : 1;
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -1,5 +1,6 @@
-// Forwards every connection to another server, both ways: `port_forward --to 127.0.0.1:80`.
-// Lesson: a proxy is one await, and half of a connection may end before the other.
+// Forwards every connection to another server, in both directions: `port_forward --to
+// 127.0.0.1:80`.
+// Lesson: a proxy is one await, and one direction of a connection may end before the other.
 
 #include "arguments.hpp"
 
@@ -15,26 +16,27 @@ using namespace simplenet;
 using namespace std::chrono_literals;
 
 //! [forward]
-// Whichever side speaks, falls silent, ends or breaks first: the other one is told in the same way.
+// Whatever one side does first (sends, falls silent, ends, breaks off), the other side sees the
+// same.
 task<> forward(tcp_stream client, endpoint to) {
-    // What one side says is passed on at once: how it is put into segments is their business.
+    // Pass data on at once: how it is split into segments is up to the two sides.
     static_cast<void>(client.set_no_delay(true));
     auto server = co_await with_timeout(async_connect(to, {.no_delay = true}), 10s);
     if (!server) {
         std::cerr << "cannot connect to " + to.to_string() + ": " + server.error().message() + "\n";
         co_return; // closes the client's connection
     }
-    // A peer that vanished without a word: nothing has moved in either direction for so long.
+    // Detects a peer that vanished silently: nothing has moved in either direction for an hour.
     client.set_idle_timeout(1h);
     server->set_idle_timeout(1h);
 
-    // While nobody says anything this holds no memory but its coroutine.
+    // While neither side sends anything, this holds no memory except its coroutine.
     const auto moved = co_await async_copy_bidirectional(client, *server);
     if (!moved) {
         const copy_counts& counts = moved.error().counts;
-        std::cerr << "after " + std::to_string(counts.a_to_b) + " bytes there and " +
+        std::cerr << "after " + std::to_string(counts.a_to_b) + " bytes to the server and " +
                          std::to_string(counts.b_to_a) + " back: " + moved.error().message() + "\n";
-        static_cast<void>(client.set_linger(0s)); // an error is passed on as one: by a reset
+        static_cast<void>(client.set_linger(0s)); // pass an error on as an error: by a reset
         static_cast<void>(server->set_linger(0s));
     }
 }
@@ -70,7 +72,7 @@ int main(int argc, char** argv) {
         if (!ended && ended.error() != std::errc::operation_canceled) {
             return example::failed("cannot accept connections", ended.error());
         }
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -1,5 +1,5 @@
-// Finds the prime numbers up to a limit: producers give out numbers, consumers test them.
-// Lesson: a channel between coroutines, which ends by being closed, and back-pressure for nothing.
+// Finds the prime numbers up to a limit: producers send numbers, consumers test them.
+// Lesson: a channel between coroutines ends when it is closed, and gives back-pressure for free.
 
 #include "arguments.hpp"
 
@@ -14,7 +14,8 @@ using namespace simplenet;
 namespace {
 
 //! [produce]
-// Every send waits while eight numbers lie in the channel: producers are no faster than consumers.
+// Every send waits while the channel holds eight numbers, so producers are no faster than
+// consumers.
 task<result<>> produce(channel<int>& numbers, int from, int to) {
     for (int number = from; number <= to; ++number) {
         if (auto sent = co_await numbers.send(number); !sent) co_return fail(sent);
@@ -55,7 +56,8 @@ task<result<>> find_primes(int limit) {
     channel<int> primes{8};
     auto printer = spawn(print(primes));
 
-    // The consumers are around the producers: whatever fails stops and joins all of them.
+    // The consumers' group encloses the producers: if anything fails, all of them are stopped and
+    // joined.
     const auto ended = co_await with_group([&](task_group& consumers) -> task<result<>> {
         for (int each = 0; each < 3; ++each)
             consumers.spawn(consume(numbers, primes));
@@ -64,7 +66,7 @@ task<result<>> find_primes(int limit) {
             producers.spawn(produce(numbers, limit / 2 + 1, limit));
             co_return;
         });
-        // Who has nothing more to say closes: what was sent before is still received.
+        // When the producers are done, close the channel: values already sent are still received.
         numbers.close();
         co_return produced;
     });
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
     try {
         const auto ended = run(find_primes(static_cast<int>(limit)));
         return ended ? example::printed() : example::failed("stopped early", ended.error());
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot run", error.code());
     }
 }

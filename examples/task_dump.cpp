@@ -1,8 +1,8 @@
 // A server that shows what each of its tasks waits for: `kill -USR1 <its process>`.
 // Lesson: names for tasks, the dump on a signal, and a report when the loop does not turn.
 //
-// A client that sends "dump" has the list sent to it; one that sends "block" keeps the loop from
-// turning for a while, which the watchdog reports on standard error. Both are for trying it out.
+// A client that sends "dump" receives the list. A client that sends "block" blocks the loop for a
+// while, which the watchdog reports on standard error. Both are for trying it out.
 
 #include "arguments.hpp"
 
@@ -26,7 +26,7 @@ task<result<>> answer(tcp_stream& client, std::string_view command) {
         dump_tasks(tasks); // the other tasks; this one is "running"
         co_await or_return(async_write_all(client, tasks.str()));
     } else if (command.starts_with("block")) {
-        std::this_thread::sleep_for(200ms); // nobody else is served meanwhile: never do this
+        std::this_thread::sleep_for(200ms); // blocks all other tasks: never do this
         co_await or_return(async_write_all(client, "blocked\n"));
     } else {
         co_await or_return(async_write_all(client, "dump or block?\n"));
@@ -43,7 +43,7 @@ task<result<>> serve(tcp_stream client) {
     }
 }
 
-// Whatever ends one client is no failure of the others.
+// An error that ends one client does not fail the others.
 task<> serve_and_forget(tcp_stream client) {
     static_cast<void>(co_await serve(std::move(client)));
 }
@@ -67,14 +67,14 @@ int main(int argc, char** argv) {
     //! [options]
     loop_options options{.backend = arguments.backend};
     options.dump_signal = SIGUSR1;  // prints the tasks to standard error
-    options.stall_threshold = 50ms; // a longer turn is reported there, with the stack
+    options.stall_threshold = 50ms; // a longer turn is reported there too, with the stack
     //! [options]
     try {
         const auto ended = run(listen(*std::move(listener)), options);
         if (!ended && ended.error() != std::errc::operation_canceled) {
             return example::failed("cannot accept connections", ended.error());
         }
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -1,5 +1,6 @@
-// A UDP server: sends every datagram back to where it came from, from the address it was sent to.
-// Lesson: receive what is there with one call, answer it with another; an empty datagram is one.
+// A UDP server: returns every datagram to its sender, from the address it was sent to.
+// Lesson: one call receives all available datagrams, another answers them; an empty datagram
+// counts.
 
 #include "arguments.hpp"
 
@@ -14,8 +15,8 @@
 using namespace simplenet;
 
 //! [serve]
-// Ends when receiving is stopped. Datagrams that arrive while we answer wait in the kernel, and
-// are dropped there when its buffer is full: that is UDP.
+// Ends when receiving is stopped. Datagrams that arrive while we answer wait in the kernel, which
+// drops them when its buffer is full: that is UDP.
 task<result<>> serve(udp_socket socket) {
     static std::array<std::array<std::byte, 2048>, 32> memory;
     std::array<incoming_datagram, memory.size()> questions;
@@ -24,16 +25,17 @@ task<result<>> serve(udp_socket socket) {
         questions[at].into = memory[at];
 
     while (true) {
-        auto count = co_await socket.receive_batch(questions); // waits for the first only
+        auto count = co_await socket.receive_batch(questions); // waits only for the first
         if (!count) co_return fail(count);
 
         std::size_t ready = 0;
         for (const incoming_datagram& each : std::span{questions}.first(*count)) {
-            if (each.about.truncated) continue; // longer than we take: better none than a part
+            // Longer than our buffer: better no echo than a partial one.
+            if (each.about.truncated) continue;
             answers[ready++] = {
                 .data = each.data(), .to = each.about.from, .options = {.from = each.about.to}};
         }
-        // An answer that cannot be sent (its sender may have lied about the address) is skipped.
+        // Skips answers that cannot be sent (the sender may have forged its address).
         for (auto rest = std::span<const outgoing_datagram>{answers}.first(ready); !rest.empty();) {
             const auto sent = co_await socket.send_batch(rest);
             if (sent) break;
@@ -54,7 +56,8 @@ int main(int argc, char** argv) {
 
     auto socket = udp_socket::bind(options.at);
     if (!socket) return example::failed("cannot bind " + options.at.to_string(), socket.error());
-    // Fills `about.to`: bound to the any-address, we answer from the address that was asked.
+    // Fills `about.to`: we are bound to the any-address and answer from the address that received
+    // the datagram.
     if (auto set = socket->set_receive_packet_info(true); !set) {
         return example::failed("cannot ask for addresses", set.error());
     }
@@ -64,7 +67,7 @@ int main(int argc, char** argv) {
         if (!ended && ended.error() != std::errc::operation_canceled) {
             return example::failed("cannot receive", ended.error());
         }
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -1,5 +1,5 @@
-// Says which files of a directory appear, change and vanish.
-// Lesson: the loop waits for any descriptor that can be polled, here one of inotify(7).
+// Prints which files of a directory appear, change and vanish.
+// Lesson: the loop can wait for any descriptor that can be polled, here one of inotify(7).
 
 #include "arguments.hpp"
 
@@ -19,20 +19,21 @@
 using namespace simplenet;
 
 std::string_view what_happened(std::uint32_t mask) {
-    if ((mask & IN_Q_OVERFLOW) != 0) return "too much at once: some are missing";
+    if ((mask & IN_Q_OVERFLOW) != 0) return "too many at once: some are missing";
     if ((mask & (IN_CREATE | IN_MOVED_TO)) != 0) return "appeared";
     if ((mask & (IN_DELETE | IN_MOVED_FROM)) != 0) return "vanished";
     return "changed";
 }
 
-/// Prints the events that one read(2) gave. How many they were, or that the directory is gone.
+/// Prints the events returned by one read(2). Returns their number, or an error if the directory is
+/// gone.
 result<std::size_t> print(std::string_view events) {
     std::size_t count = 0;
     while (events.size() >= sizeof(inotify_event)) {
         inotify_event event;
         std::memcpy(&event, events.data(), sizeof event);
         if ((event.mask & IN_IGNORED) != 0) return fail(std::errc::no_such_file_or_directory);
-        // The name is padded with NULs, and empty for events of the directory itself.
+        // The name is padded with NULs; it is empty for events of the directory itself.
         const std::string_view padded = events.substr(sizeof event, event.len);
         std::cout << what_happened(event.mask) << ' ' << padded.substr(0, padded.find('\0'))
                   << std::endl;
@@ -43,7 +44,7 @@ result<std::size_t> print(std::string_view events) {
 }
 
 //! [wait]
-// Nonblocking: it is read until it is empty, and only then waited for.
+// The descriptor is nonblocking: read it until it is empty, and only then wait.
 task<result<>> watch(int inotify, std::size_t most) {
     std::array<char, 16384> events;
     for (std::size_t seen = 0; seen < most;) {
@@ -53,7 +54,7 @@ task<result<>> watch(int inotify, std::size_t most) {
             if (!count) co_return fail(count);
             seen += *count;
         } else if (errno == EAGAIN) {
-            // Here the loop does everything else, and a stop or a deadline can end it.
+            // Meanwhile the loop runs other tasks, and a stop or a deadline can end this wait.
             if (auto ready = co_await async_wait_readable(inotify); !ready) co_return ready;
         } else {
             co_return fail(std::error_code{errno, std::system_category()});
@@ -79,12 +80,12 @@ int main(int argc, char** argv) {
     if (!inotify || ::inotify_add_watch(inotify.get(), directory.c_str(), wanted) < 0) {
         return example::failed(directory, {errno, std::system_category()});
     }
-    std::cout << "watching " << directory << std::endl; // flushed: somebody may wait for it
+    std::cout << "watching " << directory << std::endl; // flushed: a program may be waiting for it
     try {
         const auto ended = run(watch(inotify.get(), most), options);
-        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a normal end
         return example::failed(directory, ended.error());
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // the loop could not be created
         return example::failed("cannot make an event loop", error.code());
     }
 }

@@ -21,7 +21,7 @@ task<> limits(tcp_stream& stream, endpoint server) {
     std::array<std::byte, 512> buffer;
     const auto count = co_await with_timeout(stream.read_some(buffer), 5s);
     if (!count && count.error() == errc::deadline_exceeded) {
-        std::cout << "nothing came for five seconds\n"; // the stream is as good as before
+        std::cout << "nothing came for five seconds\n"; // the stream is still usable
     }
     //! [timeout]
 
@@ -31,14 +31,14 @@ task<> limits(tcp_stream& stream, endpoint server) {
     if (!answer) co_return;
 
     //! [plain]
-    const result<int> words = co_await with_timeout(count_words(), 2s); // of a task<int>
+    const result<int> words = co_await with_timeout(count_words(), 2s); // for a task<int>
     //! [plain]
     std::ignore = words;
 }
 
 //! [deadline]
 task<result<std::string>> ask_twice(endpoint first, endpoint second) {
-    const auto deadline = std::chrono::steady_clock::now() + 3s; // for both together
+    const auto deadline = std::chrono::steady_clock::now() + 3s; // for both calls together
     if (auto answer = co_await with_deadline(ask(first, "ping"), deadline)) co_return answer;
     co_return co_await with_deadline(ask(second, "ping"), deadline);
 }
@@ -46,8 +46,8 @@ task<result<std::string>> ask_twice(endpoint first, endpoint second) {
 
 //! [loop]
 task<> copy(tcp_stream from, tcp_stream to) {
-    // Nothing here mentions a stop, and nothing has to: read and write fail, the loop ends, and the
-    // streams are closed.
+    // Nothing here mentions a stop, and nothing needs to: read and write fail, the loop ends, and
+    // the streams are closed.
     while (auto bytes = co_await from.receive()) {
         if (!co_await async_write_all(to, *bytes)) break;
     }
@@ -59,14 +59,14 @@ task<> polite(tcp_stream client) {
     while (auto bytes = co_await client.receive()) {
         if (!co_await async_write_all(client, *bytes)) break;
     }
-    // After a stop this would fail at once, like every operation. Inside shield() it is tried,
+    // After a stop this would fail at once, like every operation. Inside shield() it is attempted,
     // but not for ever.
     std::ignore = co_await shield(with_timeout(async_write_all(client, "bye\n"), 1s));
 }
 //! [level]
 
 //! [token]
-// Any thread may call token's source.request_stop().
+// Any thread may call request_stop() of the token's source.
 task<result<std::string>> ask_until(std::stop_token token, endpoint server) {
     co_return co_await with_stop(token, ask(server, "how are you?"));
 }
@@ -91,7 +91,7 @@ task<result<>> send_patiently(tcp_stream& stream, const_buffer text) {
         const auto sent = co_await with_timeout(async_write_all(stream, text), 1s);
         if (sent) break;
         if (sent.error() != errc::deadline_exceeded) co_return fail(sent);
-        text = text.subspan(sent.error().transferred); // goes on where it stopped
+        text = text.subspan(sent.error().transferred); // continue where it stopped
         std::cout << text.size() << " bytes to go\n";
     }
     co_return result<>{};

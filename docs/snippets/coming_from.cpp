@@ -1,4 +1,4 @@
-// The code of docs/usage/coming-from.md: what stands in its tables stands here, and compiles.
+// The code in the tables of docs/usage/coming-from.md, so that it is compiled.
 
 #include <simplenet/simplenet.hpp>
 #include <simplenet/testing/manual_clock.hpp> // manual_clock, of simplenet/testing/
@@ -60,7 +60,7 @@ task<result<std::size_t>> scopes() {
     (void)co_await with_group(body);
 
     auto child = spawn(measure());
-    child.request_stop(); // what it waits for fails with operation_canceled
+    child.request_stop(); // the operation it waits for fails with operation_canceled
     (void)co_await child;
 
     std::stop_source source;

@@ -66,14 +66,14 @@ task<> measure_beside_a_heartbeat() {
 
     std::cout << co_await measure() << '\n';
 
-    beating.request_stop(); // its operations fail from here on
-    co_await beating;       // and here it has ended
+    beating.request_stop(); // its operations fail from now on
+    co_await beating;       // now it has ended
 }
 //! [spawn]
 
 //! [lambda]
 task<> start_reporting(std::string name) {
-    // The callable moves into the child and lives as long: its captures may be used to the end.
+    // The callable moves into the child and lives as long as it: the captures are valid to the end.
     auto report = [name = std::move(name)]() -> task<> {
         interval every{1s};
         while (co_await every.next())
@@ -92,13 +92,13 @@ task<> together(endpoint here, endpoint there) {
     //! [when_all]
 
     //! [gather]
-    // One result for both: the first error stops the other.
+    // One result for both: an error in one stops the other.
     auto both = co_await gather(ask(here, "ping"), ask(there, "ping"));
     if (both) std::cout << std::get<0>(*both) << std::get<1>(*both) << '\n';
     //! [gather]
 
     //! [when_any]
-    // The first to end wins, the other is stopped and joined.
+    // The first to end wins; the other is stopped and joined.
     auto first = co_await when_any(ask(here, "ping"), ask(there, "ping"));
     std::cout << (first.index == 0 ? "here" : "there") << " was faster\n";
     //! [when_any]
@@ -112,7 +112,7 @@ task<result<>> refresh_one(std::string host, std::vector<endpoint> addresses) {
             group.spawn(refresh(each));
         co_return;
     };
-    co_return co_await with_group(body); // named first: inside this line it is destroyed twice
+    co_return co_await with_group(body); // named first: GCC 12 destroys an unnamed one twice
 }
 //! [gcc12]
 
@@ -132,19 +132,19 @@ task<long> sum_of_squares(long count) {
     long sum = 0;
     for (long each = 0; each < count; ++each) {
         sum += each * each;
-        if (each % 10'000 == 0) co_await yield(); // the others' turn
+        if (each % 10'000 == 0) co_await yield(); // let the others run
     }
     co_return sum;
 }
 //! [yield]
 
 //! [run_on]
-result<std::string> report_of(int month); // takes its time
+result<std::string> report_of(int month); // takes a while
 
 task<> answer_with_a_report(event_loop& other, tcp_stream stream, int month) {
     const auto text = co_await run_on(other, report_of, month); // on the other thread
-    if (!text) co_return;                                       // stopped, say
-    (void)co_await async_write_all(stream, *text);              // and here again
+    if (!text) co_return;                                       // stopped, for example
+    (void)co_await async_write_all(stream, *text);              // back on this thread
 }
 //! [run_on]
 
@@ -156,6 +156,6 @@ void tell(event_loop& other, std::string host) { // on any thread
             std::cout << name << ": " << (addresses ? addresses->size() : 0) << " addresses\n";
         },
         std::move(host));
-    refreshing.get(); // waits, which only a thread without a loop may; else co_await it
+    refreshing.get(); // blocks: only for threads without a loop; with a loop, co_await it
 }
 //! [spawn_remote]

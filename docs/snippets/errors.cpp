@@ -45,7 +45,7 @@ void compare(const result<std::size_t>& count) {
         std::cout << "the peer has finished\n";
     } else if (why == std::errc::connection_reset) {
         std::cout << "the peer has gone away\n";
-    } else if (why == std::errc::timed_out) { // a deadline of ours, or TCP's own patience
+    } else if (why == std::errc::timed_out) { // our deadline, or TCP's own timeout
         std::cout << "too slow\n";
     } else {
         std::cout << why.category().name() << ": " << why.message() << '\n';

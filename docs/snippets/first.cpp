@@ -8,7 +8,7 @@
 using namespace simplenet;
 using namespace std::chrono_literals;
 
-// Says hello to an echo server, and returns what comes back.
+// Says hello to an echo server and returns what the server sends back.
 task<result<std::string>> greet(endpoint server) {
     auto stream = co_await with_timeout(async_connect(server), 2s);
     if (!stream) co_return fail(stream);

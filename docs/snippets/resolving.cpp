@@ -24,7 +24,7 @@ task<> connect_with_options(std::string host) {
     //! [options]
     auto stream = co_await async_connect(host, 443,
                                          {.no_delay = true,
-                                          .timeout = 5s, // the lookup included
+                                          .timeout = 5s, // includes the lookup
                                           .family = address_family::v4,
                                           .attempt_delay = 100ms});
     //! [options]
@@ -70,6 +70,6 @@ task<> ask_for_less(std::string host) {
 void say(const std::error_code& error) {
     //! [category]
     if (error.category() == resolver_category())
-        std::cerr << "the resolver says: " << error.message() << '\n'; // as gai_strerror(3)
+        std::cerr << "the resolver says: " << error.message() << '\n'; // as in gai_strerror(3)
     //! [category]
 }

@@ -14,7 +14,7 @@ task<> program();
 
 //! [name]
 task<> serve(tcp_stream client) {
-    this_task::set_name("client"); // a copy is kept, for as long as the task lives
+    this_task::set_name("client"); // copied, and kept as long as the task lives
     while (auto bytes = co_await client.receive()) {
         if (!co_await async_write_all(client, *bytes)) break;
     }
@@ -33,7 +33,7 @@ void with_a_signal() {
 task<> every_minute() {
     interval minute{60s};
     while (co_await minute.next())
-        dump_tasks(std::clog); // the tasks of this loop, this one included
+        dump_tasks(std::clog); // the tasks of this loop, including this one
 }
 //! [dump]
 

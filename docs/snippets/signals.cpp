@@ -31,7 +31,7 @@ task<> reload_on_hangup(signal_set& signals) {
 }
 
 int run_and_reload() {
-    signal_set hangups{SIGHUP}; // first of all: threads to come inherit the mask
+    signal_set hangups{SIGHUP}; // before any thread starts: threads inherit the mask
     auto main = [&hangups]() -> task<> {
         spawn(reload_on_hangup(hangups));
         co_await serve();

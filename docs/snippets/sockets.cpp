@@ -13,7 +13,7 @@ using namespace simplenet;
 using namespace std::chrono_literals;
 
 //! [blocking]
-// Serves one client after the other.
+// Serves one client after another.
 result<> echo_one_by_one(const endpoint& at) {
     auto listener = blocking::tcp_listener::bind(at);
     if (!listener) return fail(listener);
@@ -30,12 +30,12 @@ result<> echo_one_by_one(const endpoint& at) {
 //! [blocking]
 
 //! [nonblocking]
-// Connects under a loop that is not ours: here poll(2), in its shortest form.
+// Connects without a loop of this library: here with poll(2), in its shortest form.
 result<nonblocking::tcp_stream> connect_by_hand(const endpoint& server) {
-    auto stream = nonblocking::tcp_stream::connect(server); // starts
+    auto stream = nonblocking::tcp_stream::connect(server); // starts connecting
     if (!stream) return stream;
     while (true) {
-        const auto done = stream->finish_connect(); // asks
+        const auto done = stream->finish_connect(); // asks for the outcome
         if (done) return stream;
         if (done.error() != std::errc::operation_would_block) return fail(done);
 
@@ -46,7 +46,7 @@ result<nonblocking::tcp_stream> connect_by_hand(const endpoint& server) {
 //! [nonblocking]
 
 //! [adopt]
-// A descriptor that came from elsewhere, a service manager say, on a loop of ours.
+// Puts a descriptor from elsewhere, for example from a service manager, on one of our loops.
 result<tcp_listener> take_over(int descriptor) {
     auto socket = nonblocking::tcp_listener::adopt(unique_fd{descriptor});
     if (!socket) return fail(socket);
@@ -55,7 +55,7 @@ result<tcp_listener> take_over(int descriptor) {
 //! [adopt]
 
 //! [release]
-// From a loop to a thread that blocks. What had been received and not read comes along.
+// Moves a stream from a loop to a thread that blocks. Received but unread bytes come along.
 task<result<blocking::tcp_stream>> hand_over(tcp_stream stream) {
     auto released = co_await std::move(stream).release();
     if (!released) co_return fail(released);
@@ -69,7 +69,7 @@ result<std::size_t> ask_time(const endpoint& server, mutable_buffer into) {
     auto socket = blocking::udp_socket::bind(endpoint::any(0));
     if (!socket) return fail(socket);
     if (auto sent = socket->send_to("time?", server); !sent) return fail(sent);
-    const auto answer = socket->receive_from(into); // from anybody: look at answer->from
+    const auto answer = socket->receive_from(into); // from any peer: check answer->from
     if (!answer) return fail(answer);
     return answer->size;
 }

@@ -26,12 +26,12 @@ task<> serve(tcp_stream stream) {
 //! [lines]
 
 //! [message]
-/// Reads `PUT 5\r\nhello`, say; at most a megabyte.
+/// Reads a message such as `PUT 5\r\nhello`, of at most a megabyte.
 task<result<std::string>> read_message(buffered_reader<tcp_stream>& reader) {
     const auto header = co_await reader.read_line(64);
     if (!header) co_return fail(header);
     if (!header->starts_with("PUT ")) co_return fail(std::errc::bad_message);
-    const std::string size{header->substr(4)}; // *header lasts only until the next call
+    const std::string size{header->substr(4)}; // *header is valid only until the next call
     const unsigned long count = std::strtoul(size.c_str(), nullptr, 10);
     if (count > 1'000'000) co_return fail(errc::limit_exceeded);
 
@@ -59,7 +59,7 @@ task<result<std::string>> read_head(tcp_stream& stream, std::string& rest) {
     const auto length = co_await async_read_until(stream, rest, "\r\n\r\n", 16 * 1024);
     if (!length) co_return fail(length);
     std::string head = rest.substr(0, *length);
-    rest.erase(0, *length); // what is left is the beginning of the body
+    rest.erase(0, *length); // the rest is the beginning of the body
     co_return head;
 }
 //! [read until]
@@ -74,7 +74,7 @@ task<> print(read_half<tcp_stream> from) {
 task<> send_all(write_half<tcp_stream> to, std::string text) {
     const auto sent = co_await async_write_all(to, text);
     if (!sent) std::cerr << "the peer is gone\n";
-} // `to` ends here: the peer reads the end of the stream, and we go on reading
+} // destroying `to` ends the stream for the peer; we keep reading
 
 task<> converse(tcp_stream stream, std::string text) {
     auto [from, to] = split(std::move(stream));
@@ -106,8 +106,8 @@ task<> greet_both(tcp_stream network, local_stream local) {
 //! [any]
 
 //! [concept]
-/// A stream that counts. Any class with these two can be read from and written to by everything on
-/// this page.
+/// A stream that counts received bytes. Everything on this page can read from and write to any
+/// class with these two functions.
 class counting_stream {
 public:
     explicit counting_stream(tcp_stream below)

@@ -21,7 +21,7 @@ public:
     task<result<>> deposit(tcp_stream& ledger, std::string line) {
         const auto held = co_await mutex_.lock();
         if (!held) co_return fail(held); // stopped: nothing is locked
-        // Nobody else writes between these two, however long each of them takes.
+        // No other task writes between these two, however long they take.
         if (auto sent = co_await async_write_all(ledger, line); !sent) co_return fail(sent);
         if (auto sent = co_await async_write_all(ledger, "\n"); !sent) co_return fail(sent);
         co_return {};
@@ -57,7 +57,7 @@ task<result<std::string>> take_letter(mailbox& box) {
     auto held = co_await box.mutex.lock();
     if (!held) co_return fail(held);
     auto there = co_await box.changed.wait(*held, [&box] { return !box.letters.empty(); });
-    if (!there) co_return fail(there); // locked in this case too
+    if (!there) co_return fail(there); // locked here too
     auto letter = std::move(box.letters.front());
     box.letters.pop_front();
     co_return letter;
@@ -67,7 +67,7 @@ task<result<std::string>> take_letter(mailbox& box) {
 //! [oneshot]
 struct question {
     std::string text;
-    oneshot<std::string>::sender answer; // dropped unanswered: whoever asked is told
+    oneshot<std::string>::sender answer; // if it is dropped, the asker is told
 };
 
 task<result<std::string>> ask(channel<question>& to, std::string text) {
@@ -81,7 +81,7 @@ task<result<std::string>> ask(channel<question>& to, std::string text) {
 //! [kept]
 task<> hand_over(channel<std::string>& letters, std::string letter) {
     const auto sent = co_await with_timeout(letters.send_from(letter), 1s);
-    if (!sent) std::cerr << "not delivered: " << letter << '\n'; // it is still here
+    if (!sent) std::cerr << "not delivered: " << letter << '\n'; // we still have it
 }
 //! [kept]
 
@@ -93,14 +93,14 @@ task<> show(cross_channel<std::string>& results) {
 
 int compute_and_show() {
     cross_channel<std::string> results{16};
-    std::thread worker{[&results] { // runs no loop: it may block
+    std::thread worker{[&results] { // has no loop, so it may block
         for (int each = 0; each < 100; ++each) {
-            if (!results.blocking_send(compute())) return; // closed: nobody listens any more
+            if (!results.blocking_send(compute())) return; // closed: nobody receives any more
         }
         results.close();
     }};
     run(show(results));
-    results.close(); // in case it was a signal that ended show()
+    results.close(); // in case a signal ended show()
     worker.join();
     return 0;
 }

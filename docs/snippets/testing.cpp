@@ -1,6 +1,6 @@
-// The code of docs/usage/testing.md, which runs as a test.
+// The code of docs/usage/testing.md. It runs as a test.
 
-// It tests with assert(), in every build.
+// Checks with assert(), in every build.
 #undef NDEBUG
 
 #include <simplenet/simplenet.hpp>
@@ -19,7 +19,7 @@ using namespace simplenet;
 using namespace std::chrono_literals;
 
 //! [protocol]
-/// The protocol under test: one word a line, "quit" is the last.
+/// The protocol under test: one word per line; the last is "quit".
 template <class Stream>
 task<result<std::vector<std::string>>> read_words(Stream& stream) {
     buffered_reader reader{stream};
@@ -94,7 +94,7 @@ task<> a_stop_at_any_read_ends_it() {
 task<> a_silent_peer_is_given_up_after_an_hour(testing::manual_clock& clock) {
     auto [ours, theirs] = duplex();
 
-    const auto words = co_await with_timeout(read_words(ours), 1h); // takes no time
+    const auto words = co_await with_timeout(read_words(ours), 1h); // takes no real time
 
     assert(!words && words.error() == errc::deadline_exceeded);
     assert(clock.elapsed() >= 1h);

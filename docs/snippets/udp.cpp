@@ -12,31 +12,31 @@ using namespace simplenet;
 using namespace std::chrono_literals;
 
 //! [ask]
-// One question, one answer, and no more than three tries: datagrams get lost.
+// One question and one answer. Datagrams get lost, so up to three tries.
 task<result<std::string>> ask(endpoint server, std::string question) {
-    auto socket = udp_socket::connect(server); // hears nobody else
+    auto socket = udp_socket::connect(server); // receives from this peer only
     if (!socket) co_return fail(socket);
     std::array<char, 1500> buffer;
     result<udp_datagram> answer;
     for (int tries = 0; tries < 3; ++tries) {
-        // May be the news that nobody received the question before: then it is not sent.
+        // May report that nobody received the previous question: then this one is not sent.
         if (auto sent = co_await socket->send(question); !sent) co_return fail(sent);
         answer = co_await with_timeout(socket->receive(buffer), 500ms);
         if (answer) co_return std::string{buffer.data(), answer->size};
-        if (answer.error() != errc::deadline_exceeded) break; // refused, or stopped
+        if (answer.error() != errc::deadline_exceeded) break; // refused or stopped
     }
     co_return fail(answer);
 }
 //! [ask]
 
 //! [batch]
-// Tells everybody the same, and counts who answers within a second.
+// Asks every member at once and counts the answers that arrive within a second.
 task<result<std::size_t>> roll_call(udp_socket& socket, std::span<const endpoint> members) {
     std::vector<outgoing_datagram> calls;
     for (const endpoint& each : members)
         calls.push_back({.data = "here?", .to = each});
     const auto sent = co_await socket.send_batch(calls);
-    // On failure: how many went, and so which one did not.
+    // A failure reports how many were sent, which tells which one was not.
     if (!sent) co_return fail(sent);
 
     std::array<std::array<std::byte, 64>, 16> memory;
@@ -55,12 +55,12 @@ task<result<std::size_t>> roll_call(udp_socket& socket, std::span<const endpoint
 //! [batch]
 
 //! [segmented]
-// Many datagrams of one size to one peer: one system call, and the kernel cuts.
+// Many datagrams of one size to one peer: one system call, and the kernel splits the buffer.
 task<transfer_result> send_file(udp_socket& socket, endpoint to, std::span<const std::byte> file) {
     co_return co_await socket.send_segmented(file, 1200, to);
 }
 
-// And on the other side one receive for many.
+// At the other end one receive returns many of them.
 task<result<>> receive_file(udp_socket& socket, std::vector<std::string>& pieces) {
     if (auto set = socket.enable_gro(); !set) co_return set;
     std::vector<std::byte> buffer(65'536);
@@ -75,13 +75,13 @@ task<result<>> receive_file(udp_socket& socket, std::vector<std::string>& pieces
 //! [segmented]
 
 //! [errors]
-// A socket that is not connected is told of nobody's absence, unless it asks.
+// An unconnected socket is not told that nobody listens, unless it asks to be.
 task<result<>> send_and_watch(udp_socket& socket, std::span<const endpoint> members) {
     if (auto set = socket.set_receive_errors(true); !set) co_return set;
     for (const endpoint& each : members) {
         const auto sent = co_await socket.send_to("news", each);
         if (sent) continue;
-        // This one did not go: it is about one that went before. Which?
+        // This datagram was not sent: the error is about an earlier one. Which?
         while (const auto told = socket.take_error()) {
             if (told->code == std::errc::connection_refused) {
                 // nobody listens at told->to
@@ -93,7 +93,7 @@ task<result<>> send_and_watch(udp_socket& socket, std::span<const endpoint> memb
 //! [errors]
 
 //! [group]
-// Hears what is said in a group. With several interfaces, say which.
+// Receives what is sent to a multicast group. With several interfaces, choose one.
 result<udp_socket> listen_to(const endpoint& group, unsigned interface) {
     const auto any = group.address().is_v4() ? ip_address::any_v4() : ip_address::any_v6();
     auto socket = udp_socket::bind({any, group.port()}, {.reuse_address = true});
@@ -104,7 +104,7 @@ result<udp_socket> listen_to(const endpoint& group, unsigned interface) {
 //! [group]
 
 //! [local]
-// To a daemon on this machine, by the path of its socket.
+// Sends to a daemon on this machine by the path of its socket.
 task<result<>> log_line(std::string_view line) {
     const auto daemon = local_endpoint::parse("/dev/log");
     if (!daemon) co_return fail(daemon);

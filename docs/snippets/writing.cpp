@@ -22,7 +22,7 @@ using client = queued_writer<tcp_stream>;
 
 void tell_all(std::list<client>& clients, std::string_view line) {
     for (client& each : clients) {
-        if (!each.enqueue(line)) each.stream().close(); // gone, or megabytes behind
+        if (!each.enqueue(line)) each.stream().close(); // the peer is gone, or megabytes behind
     }
 }
 //! [broadcast]
@@ -53,7 +53,7 @@ task<result<>> stream_frames(queued_writer<tcp_stream>& to) {
 
 //! [droppable]
 void send_position(queued_writer<tcp_stream>& to, std::string_view position) {
-    if (to.high_watermark_active()) return; // the next one will be newer
+    if (to.high_watermark_active()) return; // the next position will be newer
     std::ignore = to.enqueue(position);
 }
 //! [droppable]
@@ -70,7 +70,7 @@ task<> marks(tcp_stream stream) {
 task<> ends(queued_writer<tcp_stream> writer) {
     //! [end]
     std::ignore = writer.enqueue("goodbye\n");
-    // Sends what is queued, and then tells the peer that nothing more will come.
+    // Sends the queued bytes, then tells the peer that no more will come.
     if (auto ended = co_await with_timeout(writer.graceful_shutdown(), 5s); !ended) {
         std::cerr << "not all was sent: " << ended.error().message() << '\n';
     }

@@ -20,7 +20,7 @@ class backend_switch_test(support.TestCase):
         self.assertRegex(ended.stdout,
                          r"^automatic: works: hello over (epoll|io_uring)\n"
                          r"epoll: works: hello over epoll\n"
-                         r"io_uring: (works: hello over io_uring|not offered here: .+)\n$")
+                         r"io_uring: (works: hello over io_uring|unavailable: .+)\n$")
 
     def test_the_environment_decides_for_automatic(self):
         ended = self.switch(environment={"SIMPLENET_BACKEND": "epoll"})
@@ -43,7 +43,7 @@ class backend_switch_test(support.TestCase):
                 self.assertIn("automatic: works: hello over epoll\n", ended.stdout)
                 self.assertRegex(
                     ended.stdout,
-                    f"io_uring: not offered here: ({os.strerror(reason)}|backend unavailable)\n")
+                    f"io_uring: unavailable: ({os.strerror(reason)}|backend unavailable)\n")
 
     def test_the_server_falls_back_to_epoll_where_io_uring_is_refused(self):
         with Server("echo_server", setup=refuse_io_uring(errno.EPERM), environment=PLAIN) as server:

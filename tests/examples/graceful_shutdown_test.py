@@ -1,4 +1,4 @@
-"""graceful_shutdown, with real signals and clients that are not ours."""
+"""graceful_shutdown, with real signals and clients that do not use the library."""
 
 import signal
 import socket
@@ -9,7 +9,7 @@ from support import Server, receive_exactly
 
 
 class Shutdown(Server):
-    """A server that is sent signals by the test, and not at the end of `with`."""
+    """A server to which the test sends signals; `with` sends none at its end."""
 
     def send(self, number):
         self._process.send_signal(number)
@@ -38,10 +38,10 @@ class graceful_shutdown_test(support.TestCase):
                 server.send(number)
                 self.assertEqual(server.line(), number.name)
                 self.assertEqual(server.line(), "waiting for 0 clients")
-                self.assertEqual(server.line(), "all of them have left")
+                self.assertEqual(server.line(), "all clients have left")
                 self.assertEqual(server.end(), 0)
 
-    def test_clients_finish_and_nobody_else_gets_in(self):
+    def test_clients_finish_and_new_ones_are_refused(self):
         with Shutdown("graceful_shutdown") as server:
             first, second = server.connect(), server.connect()
             self.echo(first, b"before")
@@ -55,10 +55,10 @@ class graceful_shutdown_test(support.TestCase):
             first.close()
             second.close()
 
-            self.assertEqual(server.line(), "all of them have left")
+            self.assertEqual(server.line(), "all clients have left")
             self.assertEqual(server.end(), 0)
 
-    def test_who_stays_is_shown_out_when_the_time_is_over(self):
+    def test_clients_that_stay_are_disconnected_when_the_time_is_over(self):
         with Shutdown("graceful_shutdown") as server:
             client = server.connect()
             self.echo(client, b"hello")
@@ -68,10 +68,10 @@ class graceful_shutdown_test(support.TestCase):
 
             self.assertEqual(client.recv(1), b"")
             self.assertGreaterEqual(time.monotonic() - start, 1.99)
-            self.assertEqual(server.line(), "the others were shown out")
+            self.assertEqual(server.line(), "the others were disconnected")
             self.assertEqual(server.end(), 0)
 
-    def test_a_second_signal_shows_everybody_out_at_once(self):
+    def test_a_second_signal_disconnects_everybody_at_once(self):
         with Shutdown("graceful_shutdown") as server:
             client = server.connect()
             self.echo(client, b"hello")
@@ -80,7 +80,7 @@ class graceful_shutdown_test(support.TestCase):
 
             server.send(signal.SIGINT)
             self.assertEqual(client.recv(1), b"")
-            self.assertEqual(server.line(), "the others were shown out")
+            self.assertEqual(server.line(), "the others were disconnected")
             self.assertEqual(server.end(), 0)
 
 
