@@ -513,7 +513,7 @@ private:
     template <class Stream, class Connect>
     void one_round(round_of_chaos& round, std::uint64_t seed, Connect connect) {
         const ::testing::ScopedTrace trace{
-            __FILE__, __LINE__, "to see it again: SIMPLENET_SEED=" + std::to_string(seed)};
+            __FILE__, __LINE__, "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
         destroy_loop();
         const auto before = testing::resources::now();
         loop_options options;
