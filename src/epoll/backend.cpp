@@ -324,7 +324,7 @@ private:
     }
     void notify_writer(socket_record& record) noexcept {
         operation* const writer = record.writer;
-        if (writer != nullptr && writer->phase == operation::state::waiting && !writer->sleeps()) {
+        if (writer != nullptr && writer->phase == operation::state::waiting) {
             queue_.attempt_later(*writer);
         }
     }

@@ -48,7 +48,6 @@ bool receive_some(operation& op, std::span<Slot> into) noexcept {
 /// is no room.
 template <class Attempt, class Failed>
 bool send_all(operation& op, std::size_t whole, Attempt attempt, Failed failed) noexcept {
-    op.lease = 0;
     for (int round = 0; op.moved != whole; ++round) {
         if (round == most_tries) return false; // the record stays writable: goes on next turn
         const ssize_t outcome = attempt();
@@ -94,7 +93,6 @@ bool perform_send(operation& op, const std::optional<endpoint>& to,
 
 bool perform_send(operation& op, const std::optional<local_endpoint>& to,
                   send_retry& retry) noexcept {
-    op.lease = 0;
     const ssize_t outcome = datagrams::send_one(op.record->fd, {op.data, op.size}, address_of(to));
     if (outcome < 0) return send_message_failed(op, outcome, retry);
     op.moved = op.size;
@@ -133,14 +131,14 @@ bool perform_send_segmented(operation& op, std::size_t segment_size,
 
 void send_retry::arm(operation& sender) noexcept {
     sender_ = &sender;
-    sender.lease = 1;
+    sender.phase = operation::state::sleeping;
     pause_ = std::clamp(2 * pause_, shortest_pause, longest_pause);
     cancel();
     sender.record->home->timers.insert_after(*this, pause_);
 }
 
 void send_retry::expired() noexcept {
-    if (sender_->phase != operation::state::waiting) return; // it is over, or about to be attempted
+    if (sender_->phase != operation::state::sleeping) return; // over, or about to be attempted
     sender_->record->home->attempt_later(*sender_);
 }
 

@@ -23,7 +23,7 @@ std::error_code operation::code() const noexcept {
 /// all there was.
 inline bool operation::can_go_on(const socket_record& of) const noexcept {
     if (is_read(kind)) return of.readable;
-    return of.writable && kind != request::connect && !sleeps();
+    return of.writable && kind != request::connect && phase != state::sleeping;
 }
 
 namespace {
@@ -139,7 +139,8 @@ bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexce
     within_ = &within;
     error = 0;
     moved = 0;
-    wait(of.reader, within);
+    enter(of.reader, within);
+    phase = state::waiting;
     return true;
 }
 
@@ -167,7 +168,8 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
         }
     }
     if (kind == request::read_exact && size == 0) return false; // whatever is there
-    wait(of.reader, within);
+    enter(of.reader, within);
+    phase = state::waiting;
     if (!of.receiving) of.driver->submit(*this);
     return true;
 }
@@ -235,8 +237,8 @@ bool operation::wait_for_room(socket_record& of) noexcept {
     }
     // Whatever there is room for; but an empty datagram needs some.
     if (kind != request::perform_write && nothing_left(*this)) return false;
-    wait(of.writer, within);
-    of.driver->submit(*this);
+    enter(of.writer, within);
+    wait(of);
     return true;
 }
 
@@ -308,20 +310,25 @@ bool operation::perform() noexcept {
     return true;
 }
 
+/// It is not over: it becomes the reader or writer of its record.
+inline void operation::enter(operation*& slot, scope& within) noexcept {
+    slot = this;
+    within.current = this; // one store: this is how a stop finds us
+    within.tell_observer();
+}
+
 /// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
-    slot = this;
-    within.current = this;
-    within.tell_observer();
+    enter(slot, within);
     phase = state::queued;
     within.queue->push(*this);
 }
 
-inline void operation::wait(operation*& slot, scope& within) noexcept {
-    slot = this;
-    within.current = this; // one store: this is how a stop finds us
-    within.tell_observer();
+/// Its attempt found nothing, or put it to sleep.
+inline void operation::wait(socket_record& of) noexcept {
+    if (phase == state::sleeping) return;
     phase = state::waiting;
+    of.driver->submit(*this);
 }
 
 void operation::run() noexcept {
@@ -373,9 +380,7 @@ void operation::attempted(socket_record& of, bool over, std::size_t before) noex
         within_->queue->push(*this); // it moved as much as one turn allows
         return;
     } else {
-        phase = state::waiting;
-        of.driver->submit(*this);
-        return;
+        return wait(of);
     }
     (reads ? of.reader : of.writer) = nullptr;
     phase = state::finished;
@@ -411,7 +416,8 @@ void operation::on_stop(stop_reason reason) noexcept {
     if (stopped != stop_reason::none) return; // the first reason stays
     stopped = reason;
     if (reason == stop_reason::deadline) record->driver->limit_passed();
-    if (phase == state::waiting) record->driver->cancel(*this, reason); // else the attempt decides
+    const bool queued = phase == state::queued; // then the attempt decides
+    if (!queued) record->driver->cancel(*this, reason);
 }
 
 } // namespace simplenet::v0::detail

@@ -240,9 +240,7 @@ private:
         if (is_waiting(record.reader)) queue_.attempt_later(*record.reader);
     }
     void notify_writer(socket_record& record) noexcept {
-        if (is_waiting(record.writer) && !record.writer->sleeps()) {
-            queue_.attempt_later(*record.writer);
-        }
+        if (is_waiting(record.writer)) queue_.attempt_later(*record.writer);
     }
 
     /// Of a record for which the kernel receives nothing: what is there now.

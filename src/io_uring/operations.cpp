@@ -64,7 +64,7 @@ void uring_backend::submit(operation& op) noexcept {
         submit_poll(op, POLLIN);
         return;
     case request::perform_write:
-        if (!op.sleeps()) submit_poll(op, POLLOUT);
+        submit_poll(op, POLLOUT);
         return;
     }
 }

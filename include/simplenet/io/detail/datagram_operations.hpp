@@ -92,24 +92,16 @@ private:
     std::span<Slot> into_;
 };
 
-/// Base of what sends by perform_send(), on top of `Form`: it does not sleep, until that says so.
+/// Base of what sends by perform_send(), on top of `Form`.
 template <class Form>
 class sending_operation : public Form {
 protected:
     explicit sending_operation(socket_record* of) noexcept
-        : Form{of, request::perform_write} {
-        this->lease = 0;
-    }
+        : Form{of, request::perform_write} {}
     // The bytes are only read, so taking their const away is safe.
     sending_operation(socket_record* of, const_buffer from) noexcept
-        : Form{of, request::perform_write, const_cast<std::byte*>(from.data()), from.size()} {
-        this->lease = 0;
-    }
-    // An operation that moves leaves its lease behind.
-    sending_operation(sending_operation&& other) noexcept
-        : Form{std::move(other)} {
-        this->lease = 0;
-    }
+        : Form{of, request::perform_write, const_cast<std::byte*>(from.data()), from.size()} {}
+    sending_operation(sending_operation&& other) noexcept = default;
     ~sending_operation() = default;
 };
 

@@ -69,14 +69,15 @@ public:
 
     /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
     /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
-    /// cleared; or it sleeps, and `lease` is not 0.
+    /// cleared; or its phase is `sleeping`, and a timer of its own will wake it.
     virtual bool perform() noexcept;
 
     // idle      constructed, or over: nobody else knows it
     // waiting   the backend completes it when something happens
+    // sleeping  a timer of its own wakes it: events do not, and the kernel has nothing of it
     // queued    on the ready list, to be attempted when its turn comes
     // finished  on the ready list with its outcome
-    enum class state : std::uint8_t { idle, waiting, queued, finished };
+    enum class state : std::uint8_t { idle, waiting, sleeping, queued, finished };
 
     // Read by the backends. Members without an initialiser are set where they begin to mean
     // something: an operation is made for every read and write, and most of them end at once.
@@ -96,15 +97,10 @@ public:
     std::size_t skip;                      // of it: bytes that have moved; set by start
 
     // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
-    // perform_write: not 0 while a timer of its own is to wake it, and nothing in the kernel.
     std::uint32_t lease;
     int outcome; // io_uring: what its own entry came back with
 
     [[nodiscard]] std::error_code code() const noexcept;
-    /// Waits for a timer of its own: events do not wake it.
-    [[nodiscard]] bool sleeps() const noexcept {
-        return kind == request::perform_write && lease != 0;
-    }
 
 protected:
     operation(socket_record* of, request what) noexcept
@@ -154,8 +150,9 @@ private:
     bool cannot_start(scope& within) noexcept;
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
     bool wait_for_room(socket_record& of) noexcept;
+    void enter(operation*& slot, scope& within) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
-    void wait(operation*& slot, scope& within) noexcept;
+    void wait(socket_record& of) noexcept;
     bool attempt_read(socket_record& of) noexcept;
     bool attempt_write(socket_record& of) noexcept;
     [[nodiscard]] bool can_go_on(const socket_record& of) const noexcept;
