@@ -7,3 +7,4 @@
 #include <simplenet/blocking/tcp_listener.hpp>
 #include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/blocking/udp_socket.hpp>
+#include <simplenet/blocking/whole_transfers.hpp>

@@ -1,9 +1,9 @@
 #include "io/attempts.hpp"
 
 #include "io/io_queue.hpp"
+#include "socket/streams.hpp"
 
 #include <simplenet/io/detail/descriptor_operations.hpp>
-#include <simplenet/socket/descriptor_transfers.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include "io/receive_pool.hpp"
 
 #include <simplenet/io/detail/stream_operations.hpp>
-#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/detail/name_calls.hpp>
 
 #include <cerrno>
 #include <string>

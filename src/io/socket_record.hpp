@@ -5,7 +5,7 @@
 #include <simplenet/core/detail/ring.hpp>
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/io_object.hpp>
-#include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/detail/datagram_calls.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <cerrno>

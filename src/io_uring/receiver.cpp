@@ -4,7 +4,7 @@
 #include "io/attempts.hpp"
 #include "io_uring/backend.hpp"
 
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/detail/option_calls.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,8 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/coro/detail/refusal.hpp>
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/detail/option_calls.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
 
@@ -127,7 +128,7 @@ task<result<local_stream>> async_connect(local_endpoint to) {
         auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);
         if (socket) {
             co_return local_stream{
-                nonblocking::local_stream{detail::known_socket{*std::move(socket)}}};
+                detail::socket_access::make<nonblocking::local_stream>(*std::move(socket))};
         }
         if (socket.error() != std::errc::operation_would_block) co_return fail(socket);
         if (auto slept = co_await async_sleep(pause); !slept) co_return fail(slept);

@@ -3,13 +3,14 @@
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
 #include "socket/setup.hpp"
+#include "socket/streams.hpp"
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/net/local_datagram.hpp>
 #include <simplenet/net/local_listener.hpp>
 #include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/net/udp_socket.hpp>
-#include <simplenet/socket/stream_socket.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
 
 #include <utility>
 
@@ -77,11 +78,8 @@ template <class Released, class Socket, class Stream>
 task<result<Released>> released_as(Stream stream) {
     auto left = co_await detail::release_socket(std::move(stream));
     if (!left) co_return fail(left);
-    Released all{Socket{detail::known_socket{std::move(left->fd)}}, std::move(left->unread)};
-    // What can be received ahead of, as local streams are not.
-    if constexpr (requires { all.socket.expect_read_error(0); }) {
-        all.socket.expect_read_error(left->read_error);
-    }
+    Released all{detail::socket_access::make<Socket>(std::move(left->fd)), std::move(left->unread)};
+    detail::socket_access::expect_read_error(all.socket, left->read_error);
     co_return std::move(all);
 }
 
@@ -90,7 +88,7 @@ template <class Socket, class Awaited>
 task<result<Socket>> plain_released(Awaited socket) {
     auto left = co_await detail::release_socket(std::move(socket));
     if (!left) co_return fail(left);
-    co_return Socket{detail::known_socket{std::move(left->fd)}};
+    co_return detail::socket_access::make<Socket>(std::move(left->fd));
 }
 
 /// `Awaited` around a socket of the layer below.

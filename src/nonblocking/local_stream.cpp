@@ -17,10 +17,8 @@ result<local_stream> local_stream::connect(const simplenet::local_endpoint& peer
 }
 
 result<std::pair<local_stream, local_stream>> local_stream::pair() noexcept {
-    auto fds = detail::local_pair(SOCK_STREAM, sys::mode::nonblocking);
-    if (!fds) return fail(fds);
-    return std::pair{local_stream{detail::known_socket{std::move(fds->first)}},
-                     local_stream{detail::known_socket{std::move(fds->second)}}};
+    return detail::make_pair_of<local_stream>(
+        detail::local_pair(SOCK_STREAM, sys::mode::nonblocking));
 }
 
 result<local_stream> local_stream::adopt(unique_fd fd) noexcept {

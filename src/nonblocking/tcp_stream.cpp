@@ -25,8 +25,9 @@ result<tcp_stream> tcp_stream::adopt(unique_fd fd) noexcept {
 }
 
 result<tcp_stream> tcp_stream::from(blocking::tcp_stream&& other) noexcept {
-    auto made = adopt(other.release());
-    if (made) made->expect_read_error(other.read_error());
+    const int error = detail::socket_access::read_error(other);
+    auto made = adopt(std::move(other).release());
+    if (made) detail::socket_access::expect_read_error(*made, error);
     return made;
 }
 

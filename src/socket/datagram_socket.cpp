@@ -430,20 +430,6 @@ ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size, const
 
 // --- the sockets that wait in the call, or never -------------------------------------------------
 
-result<std::size_t> send_to(int fd, const_buffer from, const endpoint& to,
-                            const udp_send_options& options) noexcept {
-    return sys::to_count(send_one(fd, from, &to, options));
-}
-result<std::size_t> send(int fd, const_buffer from, const udp_send_options& options) noexcept {
-    return sys::to_count(send_one(fd, from, nullptr, options));
-}
-result<std::size_t> send_to(int fd, const_buffer from, const local_endpoint& to) noexcept {
-    return sys::to_count(send_one(fd, from, &to));
-}
-result<std::size_t> send(int fd, const_buffer from) noexcept {
-    return sys::to_count(send_one(fd, from, nullptr));
-}
-
 result<udp_datagram> receive_from(int fd, mutable_buffer into) noexcept {
     udp_datagram about;
     if (const ssize_t outcome = receive_one(fd, into, about); outcome < 0) {
@@ -466,13 +452,6 @@ transfer_result send_batch(int fd, std::span<const outgoing_datagram> from,
 transfer_result send_batch(int fd, std::span<const outgoing_message> from) noexcept {
     return send_all(from, [&](auto rest) { return send_some(fd, rest); });
 }
-result<std::size_t> receive_batch(int fd, std::span<incoming_datagram> into) noexcept {
-    return sys::to_count(receive_some(fd, into));
-}
-result<std::size_t> receive_batch(int fd, std::span<incoming_message> into) noexcept {
-    return sys::to_count(receive_some(fd, into));
-}
-
 transfer_result send_segmented(int fd, const_buffer from, std::size_t segment_size,
                                const endpoint* to, const udp_send_options& options,
                                segment_limit& limit) noexcept {

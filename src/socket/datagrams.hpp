@@ -4,7 +4,9 @@
 //
 // Outcomes have the form of sys/calls.hpp: a count, or a negated errno.
 
+#include <simplenet/core/error.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/detail/datagram_calls.hpp>
 
 #include <cstddef>
 #include <span>
@@ -40,5 +42,16 @@ inline constexpr std::size_t most_at_once = 64;
 [[nodiscard]] ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size,
                                     const endpoint* to, const udp_send_options& options,
                                     segment_limit& limit) noexcept;
+
+// The members of basic_udp_socket and basic_local_datagram have the documentation.
+
+[[nodiscard]] result<udp_datagram> receive_from(int fd, mutable_buffer into) noexcept;
+[[nodiscard]] result<local_message> receive_message(int fd, mutable_buffer into) noexcept;
+[[nodiscard]] transfer_result send_batch(int fd, std::span<const outgoing_datagram> from,
+                                         segment_limit& limit) noexcept;
+[[nodiscard]] transfer_result send_batch(int fd, std::span<const outgoing_message> from) noexcept;
+[[nodiscard]] transfer_result send_segmented(int fd, const_buffer from, std::size_t segment_size,
+                                             const endpoint* to, const udp_send_options& options,
+                                             segment_limit& limit) noexcept;
 
 } // namespace simplenet::v0::detail::datagrams

@@ -4,6 +4,8 @@
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
+#include <simplenet/socket/detail/datagram_calls.hpp>
+#include <simplenet/socket/detail/option_calls.hpp>
 
 #include <algorithm>
 #include <array>

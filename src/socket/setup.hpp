@@ -8,7 +8,7 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
-#include <simplenet/socket/socket_handle.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/socket/socket_options.hpp>
 
 #include <chrono>
@@ -25,7 +25,14 @@ deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept;
 template <class Socket>
 [[nodiscard]] result<Socket> make_socket(result<unique_fd>&& fd) noexcept {
     if (!fd) return fail(fd);
-    return Socket{known_socket{*std::move(fd)}};
+    return socket_access::make<Socket>(*std::move(fd));
+}
+template <class Socket>
+[[nodiscard]] result<std::pair<Socket, Socket>>
+make_pair_of(result<std::pair<unique_fd, unique_fd>>&& fds) noexcept {
+    if (!fds) return fail(fds);
+    return std::pair{socket_access::make<Socket>(std::move(fds->first)),
+                     socket_access::make<Socket>(std::move(fds->second))};
 }
 
 enum class socket_kind {

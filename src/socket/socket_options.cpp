@@ -1,4 +1,4 @@
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/detail/option_calls.hpp>
 
 #include "ip/native.hpp"
 #include "sys/calls.hpp"

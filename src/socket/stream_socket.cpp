@@ -1,13 +1,17 @@
 #include <simplenet/socket/stream_socket.hpp>
 
+#include "socket/streams.hpp"
 #include "sys/calls.hpp"
+
 #include <simplenet/core/detail/contract.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
 
 #include <algorithm>
 #include <array>
 #include <climits>
 
-namespace simplenet::v0::detail::streams {
+namespace simplenet::v0 {
+namespace detail::streams {
 
 namespace {
 
@@ -122,4 +126,24 @@ result<> shutdown_write(int fd) noexcept {
     return sys::to_result(sys::shutdown(fd, SHUT_WR));
 }
 
-} // namespace simplenet::v0::detail::streams
+} // namespace detail::streams
+
+result<std::size_t> stream_socket::read_some(mutable_buffer into) noexcept {
+    if (read_error_ != 0) [[unlikely]]
+        return fail(detail::socket_access::take_read_error(*this));
+    return detail::streams::read_some(native_handle(), into);
+}
+
+result<std::size_t> stream_socket::write_some(const_buffer from) noexcept {
+    return detail::streams::write_some(native_handle(), from);
+}
+
+result<std::size_t> stream_socket::write_some(std::span<const const_buffer> from) noexcept {
+    return detail::streams::write_some(native_handle(), from);
+}
+
+result<> stream_socket::shutdown_write() noexcept {
+    return detail::streams::shutdown_write(native_handle());
+}
+
+} // namespace simplenet::v0

@@ -266,7 +266,7 @@ class bringing_an_error_along : public fault_scenario {
         auto ends = co_await or_return(co_await make_connection());
         co_await or_return(co_await async_write_all(ends.client, "rest"));
         auto parts = co_await or_return(co_await std::move(ends.server).release());
-        parts.socket.expect_read_error(ECONNRESET);
+        detail::socket_access::expect_read_error(parts.socket, ECONNRESET);
         tcp_stream again{std::move(parts.socket)};
         std::array<std::byte, 4> bytes{};
         const auto first = co_await again.read_some(bytes);

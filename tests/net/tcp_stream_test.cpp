@@ -723,7 +723,7 @@ TEST_P(tcp_stream_test, an_error_that_a_socket_brings_along_is_told_once_by_ever
         for (const int way : {0, 1, 2, 3}) {
             auto pair = connected_pair();
             auto plain = or_throw(co_await std::move(pair.ours).release()).socket;
-            plain.expect_read_error(ECONNRESET);
+            detail::socket_access::expect_read_error(plain, ECONNRESET);
             tcp_stream stream{std::move(plain)};
             EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
             std::array<char, 2> buffer{};

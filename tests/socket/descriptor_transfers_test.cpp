@@ -1,4 +1,4 @@
-#include <simplenet/socket/descriptor_transfers.hpp>
+#include <simplenet/socket/local_stream_socket.hpp>
 
 #include "support/descriptor_limit.hpp"
 #include "support/descriptor_messages.hpp"

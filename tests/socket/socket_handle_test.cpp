@@ -13,15 +13,15 @@ namespace {
 using namespace simplenet;
 using namespace simplenet::testing;
 
-class handle : public detail::socket_handle {
+class handle : public socket_handle {
 public:
-    explicit handle(detail::known_socket socket) noexcept
+    explicit handle(unique_fd socket) noexcept
         : socket_handle{std::move(socket)} {}
 };
 
 handle make_handle() {
-    return handle{detail::known_socket{
-        unique_fd{detail::sys::socket(AF_INET, SOCK_STREAM, 0, detail::sys::mode::blocking)}}};
+    return handle{
+        unique_fd{detail::sys::socket(AF_INET, SOCK_STREAM, 0, detail::sys::mode::blocking)}};
 }
 
 TEST(socket_handle_test, owns_its_descriptor_until_it_is_destroyed) {

@@ -1,4 +1,4 @@
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"

@@ -2,65 +2,35 @@
 // blocking::local_listener: takes Unix domain connections, waiting for each. Layer blocking.
 
 #include <simplenet/blocking/local_stream.hpp>
-#include <simplenet/socket/socket_types.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/fwd.hpp>
+#include <simplenet/socket/basic_local_listener.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+
+#include <utility>
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::v0::nonblocking {
-class local_listener;
-} // namespace simplenet::v0::nonblocking
-
 namespace simplenet::v0::blocking {
 
-/// A listening Unix domain socket. Owns its descriptor; destroying it is `close()`, which leaves
-/// the path in the file system: see `unlink_path()`.
-///
-/// Options and names are documented with its bases.
-///
-/// @par Thread safety
-/// Any number of threads may accept at the same time.
-class local_listener : public detail::local_listener_base {
+/// A listening Unix domain socket whose `accept()` waits in the system call.
+class local_listener : public basic_local_listener<local_listener, local_stream> {
 public:
-    /// For the library: `socket` is known to be a blocking Unix domain listener.
-    explicit local_listener(detail::known_socket socket) noexcept
-        : with_local_path{std::move(socket)} {}
-
-    /// Listens at `at`. A path is created, with the permissions that the umask leaves: who may
-    /// write to it may connect. Unnamed, the kernel picks an abstract name, which
-    /// `local_endpoint()` tells; abstract names have no permissions.
-    ///
-    /// @pre `options.backlog` is not negative.
-    ///
-    /// @par Errors
-    /// - `std::errc::address_in_use`: the path exists, even if only as the leftover of a server
-    ///   that is gone (see `local_listen_options::unlink_existing`), or the name is taken.
-    /// - `std::errc::no_such_file_or_directory`, `std::errc::permission_denied`: about the
-    ///   directory.
-    /// - Anything else socket(2), bind(2) and listen(2) report.
-    [[nodiscard]] static result<local_listener>
-    bind(const simplenet::local_endpoint& at, const local_listen_options& options = {}) noexcept;
-
-    /// Waits for a connection and takes it.
-    ///
-    /// @par Errors
-    /// - `std::errc::too_many_files_open`, `std::errc::too_many_files_open_in_system`,
-    ///   `std::errc::no_buffer_space`, `std::errc::not_enough_memory`: no room for another
-    ///   socket. The connection stays queued: free something before trying again.
-    /// - Anything else accept(2) reports.
-    [[nodiscard]] result<local_stream> accept() noexcept;
-
-    /// Takes over a descriptor made elsewhere, by a service manager say; makes it CLOEXEC and
-    /// clears O_NONBLOCK, which it shares with its duplicates. On failure it is closed.
-    ///
-    /// @par Errors
-    /// - `std::errc::invalid_argument`: a socket, but not a Unix domain stream, or not listening.
-    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
-    [[nodiscard]] static result<local_listener> adopt(unique_fd fd) noexcept;
-
     /// Makes a nonblocking listener wait.
     [[nodiscard]] static result<local_listener> from(nonblocking::local_listener&& other) noexcept;
+
+private:
+    friend detail::socket_access;
+    explicit local_listener(unique_fd socket) noexcept
+        : basic_local_listener{std::move(socket)} {}
 };
 
 } // namespace simplenet::v0::blocking
+
+namespace simplenet::v0 {
+extern template class basic_local_listener<blocking::local_listener,
+                                           blocking::local_stream>; // in the library
+} // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -2,7 +2,15 @@
 // blocking::local_stream: a Unix domain connection whose operations wait in the system call.
 // Layer blocking.
 
-#include <simplenet/socket/socket_types.hpp>
+#include <simplenet/blocking/whole_transfers.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/fwd.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/socket/local_stream_socket.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <chrono>
 #include <optional>
@@ -10,23 +18,16 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::v0::nonblocking {
-class local_stream;
-} // namespace simplenet::v0::nonblocking
-
 namespace simplenet::v0::blocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
 /// operation returns when it is done, so the thread waits meanwhile; signal handlers that run
 /// then are not noticed.
-///
-/// Reading, writing, options and names are documented with its bases.
-class local_stream : public detail::with_whole_transfers<detail::local_stream_base> {
+class local_stream : public local_stream_socket,
+                     public whole_transfers<local_stream>,
+                     public local_stream_names<local_stream>,
+                     public socket_settings<local_stream> {
 public:
-    /// For the library: `socket` is known to be a blocking Unix domain stream.
-    explicit local_stream(detail::known_socket socket) noexcept
-        : with_whole_transfers{std::move(socket)} {}
-
     /// Connects to the listener at `peer`. That waits only while its backlog is full, until
     /// `timeout` is over; it does not wait for `accept()`.
     ///
@@ -57,7 +58,14 @@ public:
 
     /// Makes a nonblocking stream wait.
     [[nodiscard]] static result<local_stream> from(nonblocking::local_stream&& other) noexcept;
+
+private:
+    friend detail::socket_access;
+    explicit local_stream(unique_fd socket) noexcept
+        : local_stream_socket{std::move(socket)} {}
 };
+
+extern template class whole_transfers<local_stream>; // in the library
 
 } // namespace simplenet::v0::blocking
 

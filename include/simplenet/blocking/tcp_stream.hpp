@@ -1,29 +1,31 @@
 #pragma once
 // blocking::tcp_stream: a TCP connection whose operations wait in the system call. Layer blocking.
 
-#include <simplenet/socket/socket_types.hpp>
+#include <simplenet/blocking/whole_transfers.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/fwd.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
+#include <simplenet/socket/stream_socket.hpp>
 
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #pragma GCC visibility push(default)
-
-namespace simplenet::v0::nonblocking {
-class tcp_stream;
-} // namespace simplenet::v0::nonblocking
 
 namespace simplenet::v0::blocking {
 
 /// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation returns when it
 /// is done, so the thread waits meanwhile; signal handlers that run then are not noticed.
-///
-/// Reading, writing, options and addresses are documented with its bases.
-class tcp_stream : public detail::with_whole_transfers<detail::tcp_stream_base> {
+class tcp_stream : public stream_socket,
+                   public whole_transfers<tcp_stream>,
+                   public ip_socket_names<tcp_stream>,
+                   public tcp_settings<tcp_stream> {
 public:
-    /// For the library: `socket` is known to be a blocking TCP connection.
-    explicit tcp_stream(detail::known_socket socket) noexcept
-        : with_whole_transfers{std::move(socket)} {}
-
     /// Connects to `peer`, waiting until the peer has answered or `timeout` is over. Without a
     /// timeout the system's own limit applies, about two minutes.
     ///
@@ -49,7 +51,14 @@ public:
 
     /// Makes a nonblocking stream wait.
     [[nodiscard]] static result<tcp_stream> from(nonblocking::tcp_stream&& other) noexcept;
+
+private:
+    friend detail::socket_access;
+    explicit tcp_stream(unique_fd socket) noexcept
+        : stream_socket{std::move(socket)} {}
 };
+
+extern template class whole_transfers<tcp_stream>; // in the library
 
 } // namespace simplenet::v0::blocking
 

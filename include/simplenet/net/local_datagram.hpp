@@ -3,9 +3,10 @@
 
 #include <simplenet/io/detail/datagram_operations.hpp>
 #include <simplenet/nonblocking/local_datagram.hpp>
+#include <simplenet/socket/datagram_peer.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
 #include <simplenet/socket/socket_names.hpp>
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <span>
 #include <utility>
@@ -13,20 +14,15 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0 {
-namespace detail {
-
-using local_datagram_operations =
-    with_datagram_peer<with_local_path<with_local_names<with_socket_options<datagram_object>>>,
-                       simplenet::local_endpoint>;
-
-} // namespace detail
-
 inline namespace runtime {
 
 /// A Unix domain datagram socket: a handle like udp_socket, with the same rules. Datagrams arrive
 /// in order and none is lost: a sender waits while the queue of the receiver is full. Loop thread
 /// only.
-class local_datagram : public detail::local_datagram_operations {
+class local_datagram : public detail::datagram_object,
+                       public datagram_peer<local_datagram, simplenet::local_endpoint>,
+                       public local_path_names<local_datagram>,
+                       public socket_settings<local_datagram> {
 public:
     using receive_operation = detail::receive_datagram_operation<local_message>;
     using receive_batch_operation = detail::receive_batch_operation<incoming_message>;
@@ -34,7 +30,7 @@ public:
 
     /// Takes a socket; throws std::bad_alloc.
     explicit local_datagram(nonblocking::local_datagram socket)
-        : with_datagram_peer{std::move(socket).release()} {}
+        : datagram_object{std::move(socket).release()} {}
 
     /// A socket that receives what is sent to `at`: a path, or an abstract name; unnamed: an
     /// abstract name that the kernel picks, which local_endpoint() tells.

@@ -4,6 +4,8 @@
 #include <simplenet/net/local_stream.hpp>
 #include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/nonblocking/local_listener.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <utility>
 
@@ -14,14 +16,15 @@ inline namespace runtime {
 
 /// A listening Unix domain socket: a handle like tcp_listener, with the same accept(). Loop thread
 /// only.
-class local_listener
-    : public detail::with_local_names<detail::with_socket_options<detail::listening_object>> {
+class local_listener : public detail::listening_object,
+                       public local_path_names<local_listener>,
+                       public socket_settings<local_listener> {
 public:
     using accept_operation = detail::accept_operation<local_stream, nonblocking::local_stream>;
 
     /// Takes a listening socket; throws std::bad_alloc.
     explicit local_listener(nonblocking::local_listener socket)
-        : with_local_names{std::move(socket).release()} {}
+        : listening_object{std::move(socket).release()} {}
 
     /// Listens at `at`; a path becomes a file.
     ///
@@ -37,14 +40,6 @@ public:
 
     /// As tcp_listener::accept().
     [[nodiscard]] accept_operation accept() noexcept { return accept_operation{record()}; }
-
-    /// Removes the path from the file system, if there is one and it is a socket. close() does not.
-    ///
-    /// @par Errors
-    /// - `std::errc::no_such_file_or_directory`: gone already.
-    [[nodiscard]] result<> unlink_path() noexcept {
-        return detail::names::unlink_unix_path(native_handle());
-    }
 };
 
 } // namespace runtime

@@ -7,7 +7,7 @@
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/socket/descriptor_transfers.hpp>
 #include <simplenet/socket/socket_names.hpp>
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -20,17 +20,12 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0 {
-namespace detail {
-
-using local_stream_operations =
-    with_stream_operations<with_local_names<with_socket_options<io_object>>>;
-
-} // namespace detail
-
 inline namespace runtime {
 
 /// A Unix domain connection: a handle like tcp_stream, with the same operations. Loop thread only.
-class local_stream : public detail::local_stream_operations {
+class local_stream : public detail::with_stream_operations<detail::io_object>,
+                     public local_stream_names<local_stream>,
+                     public socket_settings<local_stream> {
 public:
     /// What release() gives.
     struct released {
@@ -108,15 +103,6 @@ public:
     [[nodiscard]] detail::receive_descriptors_operation
     receive_descriptors(mutable_buffer into, std::size_t most = most_descriptors) noexcept {
         return {record(), into, most};
-    }
-
-    /// The process that called connect() or, seen from there, listen(); for a pair, the one that
-    /// made it.
-    ///
-    /// @par Errors
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
-        return detail::names::unix_peer_credentials(native_handle());
     }
 };
 

@@ -3,6 +3,9 @@
 
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/nonblocking/tcp_listener.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <utility>
 
@@ -38,7 +41,7 @@ public:
 
     result<Stream> await_resume() {
         if (error != 0) return fail(code());
-        return Stream{Socket{known_socket{take()}}};
+        return Stream{socket_access::make<Socket>(take())};
     }
 };
 
@@ -61,14 +64,15 @@ inline namespace runtime {
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept
-class tcp_listener
-    : public detail::with_ip_names<detail::with_tcp_options<detail::listening_object>> {
+class tcp_listener : public detail::listening_object,
+                     public ip_socket_names<tcp_listener>,
+                     public tcp_settings<tcp_listener> {
 public:
     using accept_operation = detail::accept_operation<tcp_stream, nonblocking::tcp_stream>;
 
     /// Takes a listening socket; throws std::bad_alloc.
     explicit tcp_listener(nonblocking::tcp_listener socket)
-        : with_ip_names{std::move(socket).release()} {}
+        : listening_object{std::move(socket).release()} {}
 
     /// Listens at `at`; with port 0 on a free one, which local_endpoint() tells.
     ///

@@ -3,8 +3,9 @@
 
 #include <simplenet/io/detail/stream_operations.hpp>
 #include <simplenet/nonblocking/tcp_stream.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/socket/socket_names.hpp>
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -15,12 +16,6 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0 {
-namespace detail {
-
-using tcp_stream_operations = with_stream_operations<with_ip_names<with_tcp_options<io_object>>>;
-
-} // namespace detail
-
 inline namespace runtime {
 
 /// A TCP connection.
@@ -32,7 +27,9 @@ inline namespace runtime {
 ///
 /// @par Example
 /// @snippet echo_server.cpp serve
-class tcp_stream : public detail::tcp_stream_operations {
+class tcp_stream : public detail::with_stream_operations<detail::io_object>,
+                   public ip_socket_names<tcp_stream>,
+                   public tcp_settings<tcp_stream> {
 public:
     /// What release() gives.
     struct released {
@@ -43,7 +40,7 @@ public:
     /// Takes a connected socket; throws std::bad_alloc.
     explicit tcp_stream(nonblocking::tcp_stream socket)
         : with_stream_operations{socket.release()} {
-        expect_read_error(socket.read_error());
+        expect_read_error(detail::socket_access::read_error(socket));
     }
     /// For the library: `socket` is a TCP connection.
     explicit tcp_stream(detail::socket_record& socket) noexcept
@@ -69,7 +66,7 @@ public:
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
         if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
-        const auto set = with_tcp_options::set_linger(limit);
+        const auto set = tcp_settings::set_linger(limit);
         if (set) abort_on_close(limit.has_value());
         return set;
     }

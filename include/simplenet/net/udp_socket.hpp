@@ -3,9 +3,10 @@
 
 #include <simplenet/io/detail/datagram_operations.hpp>
 #include <simplenet/nonblocking/udp_socket.hpp>
+#include <simplenet/socket/datagram_peer.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
 #include <simplenet/socket/socket_names.hpp>
-#include <simplenet/socket/socket_options.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <cstddef>
 #include <span>
@@ -14,12 +15,6 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0 {
-namespace detail {
-
-using udp_socket_operations = with_udp_peer<with_ip_names<with_udp_options<datagram_object>>>;
-
-} // namespace detail
-
 inline namespace runtime {
 
 /// A UDP socket.
@@ -43,7 +38,10 @@ inline namespace runtime {
 ///
 /// @par Example
 /// @snippet udp_echo.cpp serve
-class udp_socket : public detail::udp_socket_operations {
+class udp_socket : public detail::datagram_object,
+                   public udp_peer<udp_socket>,
+                   public ip_socket_names<udp_socket>,
+                   public udp_settings<udp_socket> {
 public:
     using receive_operation = detail::receive_datagram_operation<udp_datagram>;
     using receive_batch_operation = detail::receive_batch_operation<incoming_datagram>;
@@ -51,7 +49,7 @@ public:
 
     /// Takes a socket; throws std::bad_alloc.
     explicit udp_socket(nonblocking::udp_socket socket)
-        : with_udp_peer{std::move(socket).release()} {}
+        : datagram_object{std::move(socket).release()} {}
 
     /// A socket that receives what is sent to `at`; with port 0 to a free one, which
     /// local_endpoint() tells.

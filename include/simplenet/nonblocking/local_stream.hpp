@@ -2,29 +2,28 @@
 // nonblocking::local_stream: a Unix domain connection whose operations never wait.
 // Layer nonblocking.
 
-#include <simplenet/socket/socket_types.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/fwd.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/socket/local_stream_socket.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
 
 #include <utility>
 
 #pragma GCC visibility push(default)
-
-namespace simplenet::v0::blocking {
-class local_stream;
-} // namespace simplenet::v0::blocking
 
 namespace simplenet::v0::nonblocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
 /// operation that would have to wait fails with `std::errc::operation_would_block` and has done
 /// nothing: try again when poll(2) or the like says that the descriptor is readable or writable.
-///
-/// Reading, writing, options and names are documented with its bases.
-class local_stream : public detail::local_stream_base {
+class local_stream : public local_stream_socket,
+                     public local_stream_names<local_stream>,
+                     public socket_settings<local_stream> {
 public:
-    /// For the library: `socket` is known to be a nonblocking Unix domain stream.
-    explicit local_stream(detail::known_socket socket) noexcept
-        : local_stream_base{std::move(socket)} {}
-
     /// Connects to the listener at `peer`. The connection is there when this
     /// returns; `accept()` may come later.
     ///
@@ -52,6 +51,11 @@ public:
 
     /// Makes a blocking stream not wait.
     [[nodiscard]] static result<local_stream> from(blocking::local_stream&& other) noexcept;
+
+private:
+    friend detail::socket_access;
+    explicit local_stream(unique_fd socket) noexcept
+        : local_stream_socket{std::move(socket)} {}
 };
 
 } // namespace simplenet::v0::nonblocking

@@ -1,27 +1,28 @@
 #pragma once
 // nonblocking::tcp_stream: a TCP connection whose operations never wait. Layer nonblocking.
 
-#include <simplenet/socket/socket_types.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/fwd.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/socket/socket_names.hpp>
+#include <simplenet/socket/socket_settings.hpp>
+#include <simplenet/socket/stream_socket.hpp>
+
+#include <utility>
 
 #pragma GCC visibility push(default)
-
-namespace simplenet::v0::blocking {
-class tcp_stream;
-} // namespace simplenet::v0::blocking
 
 namespace simplenet::v0::nonblocking {
 
 /// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation that would have
 /// to wait fails with `std::errc::operation_would_block` and has done nothing: try again when
 /// poll(2) or the like says that the descriptor is readable or writable.
-///
-/// Reading, writing, options and addresses are documented with its bases.
-class tcp_stream : public detail::tcp_stream_base {
+class tcp_stream : public stream_socket,
+                   public ip_socket_names<tcp_stream>,
+                   public tcp_settings<tcp_stream> {
 public:
-    /// For the library: `socket` is known to be a nonblocking TCP connection.
-    explicit tcp_stream(detail::known_socket socket) noexcept
-        : with_stream_transfers{std::move(socket)} {}
-
     /// Starts to connect to `peer`. How that ends `finish_connect()` tells.
     ///
     /// @par Errors
@@ -55,6 +56,11 @@ public:
 
     /// Makes a blocking stream not wait.
     [[nodiscard]] static result<tcp_stream> from(blocking::tcp_stream&& other) noexcept;
+
+private:
+    friend detail::socket_access;
+    explicit tcp_stream(unique_fd socket) noexcept
+        : stream_socket{std::move(socket)} {}
 };
 
 } // namespace simplenet::v0::nonblocking

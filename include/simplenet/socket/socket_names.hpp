@@ -1,10 +1,11 @@
 #pragma once
-// Which addresses a socket has: its own and its peer's, for IP and for Unix domain sockets, and who
-// is behind the latter. Layer socket; also for the sockets of the runtime.
+// Which addresses a socket has, its own and its peer's: bases of the socket classes of every layer.
+// And which process is behind a Unix domain socket. Layer socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/socket/detail/name_calls.hpp>
 
 #include <cstdint>
 
@@ -23,67 +24,75 @@ struct process_credentials {
                            const process_credentials&) noexcept = default;
 };
 
-namespace detail::names {
-
-// Each is one system call, unless it says otherwise. The members below have the documentation.
-
-[[nodiscard]] result<endpoint> ip_local(int fd) noexcept;
-[[nodiscard]] result<endpoint> ip_remote(int fd) noexcept;
-[[nodiscard]] result<local_endpoint> unix_local(int fd) noexcept;
-[[nodiscard]] result<local_endpoint> unix_remote(int fd) noexcept;
-[[nodiscard]] result<process_credentials> unix_peer_credentials(int fd) noexcept;
-[[nodiscard]] result<> unlink_unix_path(int fd) noexcept; // three system calls
-
-} // namespace detail::names
-
-namespace detail {
-
 /// The addresses of a TCP or UDP socket.
-template <class Base>
-class with_ip_names : public Base {
+template <class Self>
+class ip_socket_names {
 public:
-    using Base::Base;
-
     /// Where this socket is; the port that the kernel picked, if 0 was asked for.
     [[nodiscard]] result<endpoint> local_endpoint() const noexcept {
-        return names::ip_local(this->native_handle());
+        return detail::names::ip_local(fd());
     }
     /// Where the peer is.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: a listener, no connection yet, or none any more.
     [[nodiscard]] result<endpoint> remote_endpoint() const noexcept {
-        return names::ip_remote(this->native_handle());
+        return detail::names::ip_remote(fd());
+    }
+
+private:
+    [[nodiscard]] int fd() const noexcept {
+        return static_cast<const Self&>(*this).native_handle();
     }
 };
 
 /// The addresses of a Unix domain socket. Clients are as a rule unnamed.
-template <class Base>
-class with_local_names : public Base {
+template <class Self>
+class local_socket_names {
 public:
-    using Base::Base;
-
     /// What this socket was bound to, as it was written then; on an accepted connection what its
     /// listener was bound to.
     // Qualified: in this class `local_endpoint` is the function.
     [[nodiscard]] result<simplenet::local_endpoint> local_endpoint() const noexcept {
-        return names::unix_local(this->native_handle());
+        return detail::names::unix_local(fd());
     }
     /// What the peer was bound to.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: a listener.
     [[nodiscard]] result<simplenet::local_endpoint> remote_endpoint() const noexcept {
-        return names::unix_remote(this->native_handle());
+        return detail::names::unix_remote(fd());
+    }
+
+private:
+    [[nodiscard]] int fd() const noexcept {
+        return static_cast<const Self&>(*this).native_handle();
     }
 };
 
-/// Of a Unix domain socket that others find by its name.
-template <class Base>
-class with_local_path : public Base {
+/// The addresses of a Unix domain stream, and the process at its other end.
+template <class Self>
+class local_stream_names : public local_socket_names<Self> {
 public:
-    using Base::Base;
+    /// The process that called `connect()` or, seen from there, `listen()`; for a pair, the one
+    /// that made it.
+    ///
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
+        return detail::names::unix_peer_credentials(fd());
+    }
 
+private:
+    [[nodiscard]] int fd() const noexcept {
+        return static_cast<const Self&>(*this).native_handle();
+    }
+};
+
+/// The addresses of a Unix domain socket that may be bound to a path.
+template <class Self>
+class local_path_names : public local_socket_names<Self> {
+public:
     /// Removes the path from the file system, if there is one and it is a socket: nobody can
     /// connect or send by it any more. What is connected, or waits for `accept()`, is not
     /// affected.
@@ -95,12 +104,13 @@ public:
     /// @par Errors
     /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
     ///   not the current one any more.
-    [[nodiscard]] result<> unlink_path() noexcept {
-        return names::unlink_unix_path(this->native_handle());
+    [[nodiscard]] result<> unlink_path() noexcept { return detail::names::unlink_unix_path(fd()); }
+
+private:
+    [[nodiscard]] int fd() const noexcept {
+        return static_cast<const Self&>(*this).native_handle();
     }
 };
-
-} // namespace detail
 
 } // namespace simplenet::v0
 

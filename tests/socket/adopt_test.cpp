@@ -1,5 +1,3 @@
-#include <simplenet/socket/socket_types.hpp>
-
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"
 

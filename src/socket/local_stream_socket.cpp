@@ -1,5 +1,6 @@
-#include <simplenet/socket/descriptor_transfers.hpp>
+#include <simplenet/socket/local_stream_socket.hpp>
 
+#include "socket/streams.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -12,9 +13,8 @@
 
 #include <sys/socket.h>
 
-namespace simplenet::v0::detail {
-
-namespace streams {
+namespace simplenet::v0 {
+namespace detail::streams {
 
 namespace {
 
@@ -107,16 +107,28 @@ std::ptrdiff_t receive_descriptors(int fd, mutable_buffer bytes, std::size_t mos
     return count;
 }
 
-} // namespace streams
+} // namespace detail::streams
 
-std::expected<received_descriptors, transfer_error> came_with(std::ptrdiff_t outcome,
-                                                              std::vector<unique_fd>&& descriptors,
-                                                              std::error_code refused) noexcept {
-    if (outcome == 0) return std::unexpected{transfer_error{.code = errc::end_of_stream}};
-    if (outcome < 0) return std::unexpected{transfer_error{.code = sys::error_from(outcome)}};
-    const auto size = static_cast<std::size_t>(outcome);
-    if (refused) return std::unexpected{transfer_error{.code = refused, .transferred = size}};
-    return received_descriptors{size, std::move(descriptors)};
+result<std::size_t>
+local_stream_socket::send_descriptors(const_buffer bytes,
+                                      std::span<const int> descriptors) noexcept {
+    if (descriptors.size() > most_descriptors) return fail(errc::limit_exceeded);
+    return detail::sys::to_count(
+        detail::streams::send_descriptors(native_handle(), bytes, descriptors));
 }
 
-} // namespace simplenet::v0::detail
+std::expected<received_descriptors, transfer_error>
+local_stream_socket::receive_descriptors(mutable_buffer into, std::size_t most) {
+    std::vector<unique_fd> came;
+    std::error_code refused;
+    const std::ptrdiff_t outcome =
+        detail::streams::receive_descriptors(native_handle(), into, most, came, refused);
+    if (outcome == 0) return std::unexpected{transfer_error{.code = errc::end_of_stream}};
+    if (outcome < 0)
+        return std::unexpected{transfer_error{.code = detail::sys::error_from(outcome)}};
+    const auto size = static_cast<std::size_t>(outcome);
+    if (refused) return std::unexpected{transfer_error{.code = refused, .transferred = size}};
+    return received_descriptors{size, std::move(came)};
+}
+
+} // namespace simplenet::v0

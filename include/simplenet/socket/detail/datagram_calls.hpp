@@ -1,0 +1,56 @@
+#pragma once
+// Connecting of datagram sockets, on a descriptor: what the members of datagram_peer.hpp call. And
+// what a UDP socket remembers. Layer socket.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/socket/datagram_socket.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::detail {
+
+/// The largest segment that send_segmented() still gives to the kernel as such. Sinks when the
+/// kernel or the device refuses; one for each socket.
+class segment_limit {
+public:
+    static constexpr std::size_t none = 65'535;
+
+    segment_limit() noexcept = default;
+    segment_limit(const segment_limit& other) noexcept
+        : most_{other.most_.load(std::memory_order_relaxed)} {}
+    segment_limit& operator=(const segment_limit& other) noexcept {
+        set(other.get());
+        return *this;
+    }
+    ~segment_limit() = default;
+
+    // Relaxed: any number of threads may send, and each finds out for itself if need be.
+    [[nodiscard]] std::size_t get() const noexcept { return most_.load(std::memory_order_relaxed); }
+    void set(std::size_t most) noexcept {
+        most_.store(static_cast<std::uint16_t>(most), std::memory_order_relaxed);
+    }
+
+private:
+    std::atomic<std::uint16_t> most_ = none;
+};
+
+namespace datagrams {
+
+// One system call each. The members have the documentation.
+
+[[nodiscard]] result<> connect(int fd, const endpoint& peer) noexcept;
+[[nodiscard]] result<> connect(int fd, const local_endpoint& peer) noexcept;
+[[nodiscard]] result<> disconnect(int fd) noexcept;
+[[nodiscard]] result<udp_error> take_error(int fd) noexcept;
+
+} // namespace datagrams
+
+} // namespace simplenet::v0::detail
+
+#pragma GCC visibility pop

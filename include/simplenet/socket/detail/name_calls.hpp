@@ -1,0 +1,28 @@
+#pragma once
+// The addresses of a socket, asked of its descriptor: what the members of socket_names.hpp call.
+// Layer socket.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0 {
+struct process_credentials;
+} // namespace simplenet::v0
+
+namespace simplenet::v0::detail::names {
+
+// Each is one system call, unless it says otherwise. The members have the documentation.
+
+[[nodiscard]] result<endpoint> ip_local(int fd) noexcept;
+[[nodiscard]] result<endpoint> ip_remote(int fd) noexcept;
+[[nodiscard]] result<local_endpoint> unix_local(int fd) noexcept;
+[[nodiscard]] result<local_endpoint> unix_remote(int fd) noexcept;
+[[nodiscard]] result<process_credentials> unix_peer_credentials(int fd) noexcept;
+[[nodiscard]] result<> unlink_unix_path(int fd) noexcept; // three system calls
+
+} // namespace simplenet::v0::detail::names
+
+#pragma GCC visibility pop

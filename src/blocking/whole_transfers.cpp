@@ -1,0 +1,37 @@
+#include <simplenet/blocking/whole_transfers.hpp>
+
+#include "socket/streams.hpp"
+
+#include <simplenet/blocking/local_stream.hpp>
+#include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+
+#include <expected>
+
+namespace simplenet::v0::blocking {
+
+namespace streams = detail::streams;
+
+template <class Self>
+transfer_result whole_transfers<Self>::read_exact(mutable_buffer into) noexcept {
+    auto& self = static_cast<Self&>(*this);
+    if (detail::socket_access::read_error(self) != 0 && !into.empty()) [[unlikely]] {
+        return std::unexpected{transfer_error{detail::socket_access::take_read_error(self), 0}};
+    }
+    return streams::read_exact(self.native_handle(), into);
+}
+
+template <class Self>
+transfer_result whole_transfers<Self>::write_all(const_buffer from) noexcept {
+    return streams::write_all(static_cast<Self&>(*this).native_handle(), from);
+}
+
+template <class Self>
+transfer_result whole_transfers<Self>::write_all(std::span<const const_buffer> from) noexcept {
+    return streams::write_all(static_cast<Self&>(*this).native_handle(), from);
+}
+
+template class whole_transfers<local_stream>;
+template class whole_transfers<tcp_stream>;
+
+} // namespace simplenet::v0::blocking
