@@ -9,17 +9,17 @@ usage() {
     cat <<END
 Usage: scripts/abi_check.sh [--jobs N] [COMMIT]
 
-Builds the shared library as it was at COMMIT (default: the last tag v*) and as it is here, with the same
-compiler, and compares both with abidiff. What only src/ knows is left out.
+Builds the shared library of COMMIT (default: the last tag v*) and of this tree with the same compiler, and
+compares them with abidiff. Types that only src/ knows are ignored.
 
-Ends with 1 if a program that was linked with the old library could break with the new one although both
-have the same SOVERSION. With another SOVERSION everything is allowed, and shown. Before the first
-release there is no tag: then nothing was promised, it says so, and ends with 0.
+The exit status is 1 if a program linked with the old library could break with the new one although both
+have the same SOVERSION. If the SOVERSION differs, all changes are allowed and shown. Before the first
+release there is no tag and no promise: then the script says so, and exits with 0.
 
   --jobs N  compilations at once (default: $(default_jobs) here)
   --help    this text
 
-Everything it makes lies in build/abi.
+All files are written to build/abi.
 END
 }
 
@@ -29,10 +29,10 @@ parse_options jobs=number -- "$@"
 base=${arguments[0]-}
 
 cd "$root"
-git rev-parse --is-inside-work-tree >/dev/null 2>&1 || die "this is no clone: there is nothing to compare with."
+git rev-parse --is-inside-work-tree >/dev/null 2>&1 || die "this is not a clone: there is nothing to compare with."
 if [[ -z $base ]] && ! base=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null); then
-    say "There is no tag v* before this commit: no ABI was promised, and nothing is compared."
-    say "To compare with a commit all the same: scripts/abi_check.sh COMMIT"
+    say "There is no tag v* before this commit: no ABI was promised, so nothing is compared."
+    say "To compare with a commit anyway: scripts/abi_check.sh COMMIT"
     exit 0
 fi
 commit=$(git rev-parse --verify --quiet "$base^{commit}") || die "no such commit: $base"
@@ -47,7 +47,7 @@ end_on_signals
 build_library() {
     local build=$root/build/abi/$1 fresh
     fresh=$(fresh_if_moved "$build/build" "$CXX")
-    # Some optimisation, or every function of every template is in the report.
+    # Without optimisation every function of every template would be in the report.
     if ! {
         cmake -S "$2" -B "$build/build" -G Ninja ${fresh:+"$fresh"} -DCMAKE_BUILD_TYPE=Debug \
             -DCMAKE_CXX_FLAGS_DEBUG="-Og -g" -DBUILD_SHARED_LIBS=ON -DSIMPLENET_BUILD_TESTS=OFF \
@@ -64,7 +64,7 @@ build_library() {
 # soname_of <library>
 soname_of() { objdump -p "$1" | awk '$1 == "SONAME" { print $2 }'; }
 
-# As it lies in a fixed place, a second comparison with the same commit builds nothing.
+# In a fixed place, so that a second comparison with the same commit builds nothing.
 old_sources=$root/build/abi/old/sources
 if [[ $(cat "$root/build/abi/old/commit" 2>/dev/null) != "$commit" ]]; then
     rm -rf "$root/build/abi/old"
@@ -88,16 +88,16 @@ abidiff --headers-dir1 "$old/include" --headers-dir2 "$new/include" --drop-priva
     >"$root/build/abi/report" 2>&1 || status=$?
 head -n 60 "$root/build/abi/report"
 
-# abidiff(1), RETURN VALUES: bits. 1 and 2 are errors of its own and of its usage, 4 a change, 8 one
-# that is certainly incompatible.
+# abidiff(1), RETURN VALUES: bits. 1 and 2 are internal and usage errors, 4 is a change, 8 a change that
+# is certainly incompatible.
 ((status & 3)) && die "abidiff failed."
-say "The whole report: build/abi/report"
+say "The complete report is in build/abi/report"
 if [[ $old_soname != "$new_soname" ]]; then
-    say "Another SOVERSION: programs are linked again, and everything may change."
+    say "The SOVERSION differs: programs have to be relinked, so everything may change."
 elif ((status & 8)); then
-    die "an incompatible change without another SOVERSION."
+    die "an incompatible change without a new SOVERSION."
 elif ((status & 4)); then
-    say "Changes that abidiff cannot judge, with the same SOVERSION: read the report."
+    say "The same SOVERSION, with changes that abidiff cannot judge: read the report."
 else
-    say "ABI: no change that a program could notice."
+    say "ABI: no change that affects programs."
 fi

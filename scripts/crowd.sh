@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The hostile crowd against every example and every idiom of the pages, in full.
+# Lets the hostile crowd attack every example and every idiom of the pages, in the full form.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -9,12 +9,12 @@ usage() {
     cat <<END
 Usage: scripts/crowd.sh [--refusals] [--build DIRECTORY] [OPTIONS]
 
-Builds the examples and the idioms of the pages, optimised, in build/crowd, and lets a thousand raw clients of
-every bad manner loose on each of them, on both backends. With --refusals each system call of the library is
-refused instead, one after the other, to every example.
+Builds the examples and the idioms of the pages, optimised, in build/crowd, and lets a thousand raw clients
+with every kind of misbehaviour attack each of them, on both backends. With --refusals, instead, each system
+call of the library in turn is refused to every example.
 
-  --build DIRECTORY  with what is built there instead, by a CMake build with tests and examples
-  OPTIONS            go to tests/crowd/crowd.py (or refusals.py): --only TARGET, --manner NAME, --clients N,
+  --build DIRECTORY  use the programs there, from a CMake build with tests and examples
+  OPTIONS            passed to tests/crowd/crowd.py (or refusals.py): --only TARGET, --manner NAME, --clients N,
                      --seconds S, --backend NAME, --jobs N, --list, --help
 END
 }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Runs the fuzzers of tests/fuzz, each for a while, under AddressSanitizer and
-# UndefinedBehaviorSanitizer.
+# Runs each fuzzer of tests/fuzz for a given time, under AddressSanitizer and UndefinedBehaviorSanitizer.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -16,19 +15,18 @@ usage() {
     cat <<END
 Usage: scripts/fuzz.sh [--jobs N] [--merge] [SECONDS] [TARGET]...
 
-Builds with clang-19 in build/fuzz and runs each target for SECONDS (default 60), one after the other:
+Builds with clang-19 in build/fuzz and runs each target in turn for SECONDS (default 60):
   ${all[*]}
 
-They begin with the files of tests/fuzz/corpus/TARGET. What they discover goes to
-build/fuzz/corpus/TARGET, with which the next run goes on; inputs that fail to build/fuzz/findings.
+The targets begin with the files of tests/fuzz/corpus/TARGET. New inputs go to build/fuzz/corpus/TARGET,
+where the next run continues; failing inputs go to build/fuzz/findings.
 
-  --merge   afterwards adds to tests/fuzz/corpus what reaches code that nothing there does, and is
-            small enough; to be committed
+  --merge   afterwards adds small inputs that reach new code to tests/fuzz/corpus, to be committed
   --jobs N  compilations at once (default: $(default_jobs) here)
   --help    this text
 
-A failure is replayed by  build/fuzz/tests/fuzz/simplenet_fuzz_TARGET FILE  and, in any other build, by
-tests/fuzz/simplenet_replay_TARGET. Begin a fix with it: put the file into the corpus.
+To replay a failure, run  build/fuzz/tests/fuzz/simplenet_fuzz_TARGET FILE  or, in any other build,
+tests/fuzz/simplenet_replay_TARGET. Begin a fix by adding the file to the corpus.
 END
 }
 
@@ -65,7 +63,7 @@ for target in "${targets[@]}"; do
 done
 cmake --build build/fuzz --parallel "$jobs" "${programs[@]}"
 
-# ASan's shadow has its place only where the kernel's randomisation leaves it.
+# The kernel's address randomisation may occupy the place of ASan's shadow.
 run=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then run=(setarch "$(uname -m)" -R); fi
 

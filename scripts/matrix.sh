@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and tests the library on systems other than this one: each cell of a table of systems,
-# compilers and options, in a minimal Debian of its own.
+# Builds and tests the library on other systems: each cell of a table of systems, compilers and options has
+# its own minimal Debian.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -23,21 +23,21 @@ usage() {
     cat <<END
 Usage: scripts/matrix.sh [--list] [--keep] [--jobs N] [CELL]...
 
-Runs the cells named, or all of them, one after the other, and prints a table. Needs root, for
-debootstrap and chroot, and Debian's mirrors.
+Runs the named cells, or all of them, one at a time, and prints a table. Needs root, for debootstrap and
+chroot, and Debian's mirrors.
 
-  -readme   a fresh Debian, minimal but for ccache, and in it the two commands of the README:
-            scripts/quickstart.sh and scripts/test.sh, which install what they need
-  others    a minimal Debian with what the cell needs; configures, builds everything, runs every test
+  -readme   runs the two commands of the README in a fresh Debian, minimal except for ccache:
+            scripts/quickstart.sh and scripts/test.sh, which install missing packages
+  others    in a minimal Debian with the packages of the cell: configures, builds everything, runs every test
 
-  --list    the cells
-  --keep    leaves the fresh systems of the readme cells behind, to look into
-  --jobs N  compilations at once, and two tests for each (default: $(default_jobs) here)
+  --list    prints the cells
+  --keep    keeps the fresh systems of the readme cells for inspection
+  --jobs N  compilations at once, and twice as many tests (default: $(default_jobs) here)
   --help    this text
 
-Systems and logs lie in \$SIMPLENET_MATRIX_DIR (default: /var/tmp/simplenet-matrix), several GB. They
-are used again; to begin afresh remove the directory. Where ccache is installed here, the cells share
-its cache. \$SIMPLENET_MATRIX_MIRROR is a mirror of Debian instead of debootstrap's own choice.
+Systems and logs are in \$SIMPLENET_MATRIX_DIR (default: /var/tmp/simplenet-matrix), several GB. They are
+reused; to start afresh, remove the directory. If ccache is installed here, the cells share its cache.
+\$SIMPLENET_MATRIX_MIRROR is a Debian mirror to use instead of debootstrap's choice.
 END
 }
 
@@ -74,14 +74,14 @@ install_wanted
 
 where=${SIMPLENET_MATRIX_DIR:-/var/tmp/simplenet-matrix}
 mkdir -p "$where/logs"
-# Two at a time would make the same systems.
+# Two runs at a time would create the same systems.
 exec 9>"$where/lock"
-flock -n 9 || die "another matrix.sh runs in $where."
+flock -n 9 || die "another matrix.sh is running in $where."
 end_on_signals
 
 # --- systems -------------------------------------------------------------------------------------
 
-# remove_system <name>: never through a mount, which would be this machine's own.
+# remove_system <name>: never through a mount, because that would remove files of this machine.
 remove_system() {
     if grep -q -F " $where/$1/" /proc/self/mountinfo; then
         warn "something is still mounted below $where/$1: unmount it, and run this again."
@@ -90,7 +90,7 @@ remove_system() {
     rm -rf --one-file-system "${where:?}/${1:?}"
 }
 
-# base_of <suite>: a minimal system, made once. What debootstrap mounts ends with it.
+# base_of <suite>: a minimal system, created once. The mounts of debootstrap end with it.
 base_of() {
     local base=$where/$1
     if [[ ! -e $base/.complete ]]; then
@@ -98,13 +98,13 @@ base_of() {
         # shellcheck disable=SC2086 # a mirror, or nothing
         unshare --mount --propagation private \
             debootstrap --variant=minbase "$1" "$base" ${SIMPLENET_MATRIX_MIRROR:-} || return 1
-        # Without caches of packages: a copy of this is a fresh system.
+        # Remove cached packages: copies of this must be fresh systems.
         rm -f "$base"/var/cache/apt/archives/*.deb
         touch "$base/.complete"
     fi
 }
 
-# copy_of <suite> <name>: another system like the base.
+# copy_of <suite> <name>: a copy of the base system.
 copy_of() {
     remove_system "$2" || return 1
     cp -a --reflink=auto "$where/$1" "$where/$2"
@@ -117,8 +117,8 @@ if have ccache; then
     ccache_size=$(ccache --get-config max_size)
 fi
 
-# inside <system> <command...>: in it, with what programs expect of a kernel. The mounts end with
-# the command, and so does everything that it started.
+# inside <system> <command...>: runs the command in the system, with /proc, /sys and /dev. Its mounts and
+# child processes end with it.
 inside() {
     local system=$where/$1
     shift
@@ -129,7 +129,7 @@ inside() {
         set -e
         system=$1 ccache_dir=$2
         shift 2
-        # A mount point, so that what runs inside can have mounts of its own.
+        # A mount point, so that programs inside can have their own mounts.
         mount --bind "$system" "$system"
         mount -t proc proc "$system/proc"
         mount --rbind /sys "$system/sys"
@@ -159,7 +159,7 @@ install_into() {
         install "${missing[@]}"
 }
 
-# Puts this tree, as it is, changes included, into a system.
+# Copies this tree, with uncommitted changes, into a system.
 put_sources_into() {
     local to=$where/$1/simplenet
     rm -rf "$to"
@@ -196,7 +196,7 @@ readme_cell() {
 build_cell() {
     local name=$1 suite=$2 compiler=$3 library=$4 type=$5 kind=$6 uring=$7
     local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd socat netbase)
-    # No debug information: it is half of the time of a build without optimisation.
+    # No debug information: it takes half of the time of an unoptimised build.
     local options=(-DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_DEBUG=-O0
         -DCMAKE_CXX_COMPILER="$compiler" -DSIMPLENET_WERROR=ON)
 
@@ -216,7 +216,7 @@ build_cell() {
     else
         packages+=(libgmock-dev)
     fi
-    # Nobody is going to change one of them; without optimisation each is compiled alone.
+    # These tests are built once, so compile several together; without optimisation each is compiled alone.
     if [[ $type == Release ]]; then options+=(-DSIMPLENET_TEST_BATCH=6); fi
     if [[ $kind == shared ]]; then options+=(-DBUILD_SHARED_LIBS=ON); fi
     if [[ $uring == without ]]; then
@@ -243,7 +243,7 @@ build_cell() {
         export SIMPLENET_REQUIRE_BACKENDS=epoll
         if [[ " $* " != *" -DSIMPLENET_IO_URING=OFF "* ]] && build/matrix/tests/simplenet_probe_io_uring
         then SIMPLENET_REQUIRE_BACKENDS+=" io_uring"; fi
-        echo "matrix: tests of $SIMPLENET_REQUIRE_BACKENDS had to run"
+        echo "matrix: required backends: $SIMPLENET_REQUIRE_BACKENDS"
         ctest --test-dir build/matrix --parallel $((2 * jobs)) --output-on-failure --no-tests=error' \
         build "$compiler" "$jobs" "${options[@]}"
 }
@@ -252,7 +252,7 @@ run_cell() {
     if [[ $1 == *-readme ]]; then readme_cell "$@"; else build_cell "$@"; fi
 }
 
-# What a log says about its cell in the table: compiler and tests.
+# Extracts the columns of the table from a log: compiler, liburing and tests.
 described() {
     local compiler tests liburing
     compiler=$(sed -n -E 's/^matrix: (.*(clang|g\+\+).*)$/\1/p' "$1" | head -n 1)
@@ -269,7 +269,7 @@ for cell in "${chosen[@]}"; do
     name=${columns[0]} log=$where/logs/${columns[0]}.log
     headline "matrix: $name (log: $log)"
     started=$SECONDS outcome=ok
-    # In a process of its own: `set -e` does not act in a condition.
+    # In a subshell: `set -e` has no effect in a condition.
     (run_cell "${columns[@]}") </dev/null >"$log" 2>&1 9>&- || outcome=FAILED
     if [[ $outcome != ok ]]; then
         failed+=("$name")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Breaks promises of the library one by one, and shows which tests notice.
+# Breaks promises of the library one by one, and shows which tests fail.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -9,13 +9,13 @@ usage() {
     cat <<END
 Usage: scripts/mutate.sh [--jobs N] [--seconds N] [--list] [NAME]...
 
-Builds a copy of the tree in build/mutations, sees that all its tests pass, and then, for each patch of
-tests/mutations (or those named), applies it, builds, runs the tests, and takes it back. Prints a table in
-Markdown: the promise, how many tests failed, and the first of them. Fails if a patch does not apply or
-build any more, or if no test notices it.
+Builds a copy of the tree in build/mutations and checks that all its tests pass. Then it applies each patch
+of tests/mutations (or those named), builds, runs the tests and reverts the patch. Prints a Markdown table:
+the promise, how many tests failed, and the first of them. Fails if a patch no longer applies or builds, or
+if no test fails with it.
 
-  --list       the mutations and their promises
-  --seconds N  for the tests of one mutation, some of which may hang; what failed until then counts
+  --list       prints the mutations and their promises
+  --seconds N  time for the tests of one mutation, some of which may hang; failures until then count
                (default: 240)
   --jobs N     compilations and tests at once (default: $(default_jobs) here)
   --help       this text
@@ -49,7 +49,7 @@ want patch have patch
 install_wanted
 choose_compiler
 end_on_signals
-# Crashes are what is expected here: no core files.
+# Crashes are expected here: no core files.
 ulimit -c 0
 
 copy=$root/build/mutations/source
@@ -57,7 +57,7 @@ build=$copy/build
 log=$root/build/mutations/log
 mkdir -p "$copy"
 
-# The tree as it is. What a mutation of an earlier run touched is newer than what was built of it.
+# Copies the tree. Files that a mutation of an earlier run touched must be newer than their objects.
 put_sources() {
     find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
     git -C "$root" ls-files -z --cached --others --exclude-standard |
@@ -74,20 +74,20 @@ apply() {
 
 build_tests() { cmake --build "$build" --parallel "$jobs" >"$log" 2>&1; }
 
-# run_tests <seconds for all> <seconds for one>: the names of those that failed.
+# run_tests <seconds for all> <seconds for one>: prints the names of the failed tests.
 run_tests() {
     timeout --kill-after 10 "$1" ctest --test-dir "$build" --parallel "$jobs" --timeout "$2" \
         --no-tests=error >"$log.tests" 2>&1 || true
-    # One that aborts is "..Subprocess aborted***Exception", others are "..***Failed".
+    # A test that aborts is "..Subprocess aborted***Exception", others are "..***Failed".
     sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) \.+[^.]*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' \
         "$log.tests" | sed -E 's/  # GetParam.*//' | sort -u
 }
 
-headline "mutations: build and tests without any"
+headline "mutations: build and test without mutations"
 put_sources
 cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSIMPLENET_WERROR=ON \
     -DSIMPLENET_TEST_BATCH=6 >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
-build_tests || die "it does not build: $(tail -n 20 "$log")"
+build_tests || die "the tree does not build: $(tail -n 20 "$log")"
 broken=$(run_tests 1200 100)
 grep -q '100% tests passed' "$log.tests" || die "tests fail without a mutation: ${broken:-see $log.tests}"
 
@@ -105,9 +105,9 @@ for name in "${names[@]}"; do
         mapfile -t noticed < <(run_tests "$seconds" 15)
         if ((${#noticed[@]} == 0)); then
             if grep -q 'tests passed' "$log.tests"; then
-                problems+=("nobody notices $name")
+                problems+=("no test fails with $name")
             else
-                problems+=("the time for $name was over before anybody noticed: more --seconds, or a quieter machine")
+                problems+=("no test of $name failed in time: use more --seconds, or a quieter machine")
             fi
         fi
         # The backquotes are Markdown's.

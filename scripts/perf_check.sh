@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Figures that do not depend on how busy the machine is, and comparisons of two commits.
+# Counts instructions, which do not depend on how busy the machine is, and compares two commits.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 
@@ -8,25 +8,25 @@ usage() {
 Usage: scripts/perf_check.sh instructions [OPTIONS]
        scripts/perf_check.sh compare OLD [NEW]
 
-  instructions   user-space instructions of an echo server for each round trip of 64 bytes. On epoll
-                 by valgrind (callgrind), as the difference of a short and a long run; it lacks
-                 epoll_pwait2, and reading the clock is a system call there. On io_uring, which
-                 valgrind does not know, by stepping through the program.
+  instructions   counts the user-space instructions of an echo server per round trip of 64 bytes. On epoll
+                 with valgrind (callgrind), as the difference of a short and a long run; callgrind lacks
+                 epoll_pwait2, and reading the clock is a system call there. On io_uring, which valgrind
+                 does not support, by single-stepping the program.
 
-  compare        builds two commits (NEW: the work tree as it is) and sets their echo servers against
-                 each other: paired runs, and instructions on epoll. Fails if NEW is slower beyond the
-                 noise of the run and by more than 1 %, twice in a row, or needs 1 % more
-                 instructions. PERF_REPEATS, PERF_SECONDS, PERF_SIZES, PERF_CONNECTIONS and
-                 PERF_CHURN_CONNECTIONS as for run_perf_suite.sh.
+  compare        builds two commits (default of NEW: the work tree) and compares their echo servers:
+                 paired runs, and instructions on epoll. Fails if NEW is slower beyond the noise of the
+                 run and by more than 1 %, twice in a row, or needs 1 % more instructions. PERF_REPEATS,
+                 PERF_SECONDS, PERF_SIZES, PERF_CONNECTIONS and PERF_CHURN_CONNECTIONS are as for
+                 run_perf_suite.sh.
 
-  --build DIR       a Release build with SIMPLENET_BUILD_BENCHMARKS=ON (default: build/perf, which is
-                    made if it is not there; otherwise what has changed is built)
-  --no-build        take what is built there
-  --cpu N           on which processor both ends run (default: the first that may be used)
-  --server PROGRAM  count this one instead of DIR's echo_server; it takes the same options
+  --build DIR       a Release build with SIMPLENET_BUILD_BENCHMARKS=ON (default: build/perf, created if
+                    missing); changed sources are rebuilt
+  --no-build        use the existing programs
+  --cpu N           the processor on which both ends run (default: the first usable one)
+  --server PROGRAM  count this program instead of DIR's echo_server; it takes the same options
   --case REGEX      only cases whose name matches
   --method NAME     callgrind or step, for every case
-  --profile CASE    where the instructions of this case go, function by function
+  --profile CASE    show the instructions of this case by function
   --help            this text
 END
 }
@@ -89,7 +89,7 @@ fi
 if [[ $no_build == no ]]; then
     if [[ -z $build ]]; then
         build=$root/build/perf
-        # Only a new build chooses its generator; CMake refuses another one for a build that is there.
+        # Only a new build chooses its generator; CMake refuses to change that of an existing build.
         generator=()
         if have ninja && [[ ! -e $build/CMakeCache.txt ]]; then generator=(-G Ninja); fi
         cmake -S "$root" -B "$build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release \
@@ -108,13 +108,13 @@ server_pid=
 trap 'if [[ -n $server_pid ]]; then kill "$server_pid" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
 end_on_signals
 
-# run_once <options of the client> <command of the server...>: the server's standard error is in
-# $work/log afterwards.
+# run_once <options of the client> <command of the server...>: writes the server's standard error to
+# $work/log.
 run_once() {
     local client=$1 port=
     shift
     : >"$work/port"
-    # Both on one processor: how many connections are ready in a turn would be a matter of chance.
+    # Both on one processor; otherwise the number of connections ready in a turn would vary by chance.
     taskset -c "$cpu" "$@" >"$work/port" 2>"$work/log" &
     server_pid=$!
     for _ in {1..600}; do
@@ -122,7 +122,7 @@ run_once() {
         kill -0 "$server_pid" 2>/dev/null || die "the server did not start: $(cat "$work/log")"
         sleep 0.1
     done
-    # What the tool traces is its child.
+    # The tool traces its child.
     local traced
     traced=$(pgrep -P "$server_pid" || echo "$server_pid")
     # shellcheck disable=SC2086 # options are words
@@ -131,7 +131,7 @@ run_once() {
     server_pid=
 }
 
-# by_callgrind <connections> <server options...>: the difference of two runs.
+# by_callgrind <connections> <server options...>: counts by the difference of two runs.
 by_callgrind() {
     local connections=$1 each
     shift
@@ -142,7 +142,7 @@ by_callgrind() {
     awk '/^summary:/ { total = $2 - total } END { print total / 20000 }' "$work"/callgrind.{5000,25000}
 }
 
-# by_steps <connections> <server options...>: between two marks, after a warm-up.
+# by_steps <connections> <server options...>: counts between two marks, after a warm-up.
 by_steps() {
     local connections=$1
     shift
@@ -151,8 +151,8 @@ by_steps() {
     awk -F= -v n="$stepped" '/^instructions=/ { print $2 / n }' "$work/log"
 }
 
-# Where the instructions of by_steps() were: a relocated executable lies at a fixed place while it
-# is traced without randomisation.
+# Attributes the instructions of by_steps() to functions: without address randomisation a relocatable
+# executable is loaded at a fixed address.
 show_steps() {
     nm -C -n --defined-only "$server" | awk '$2 ~ /[tTwW]/' >"$work/symbols"
     python3 - "$work/symbols" "$work/steps" "$stepped" <<'PYTHON'
@@ -206,7 +206,7 @@ for each in "${cases[@]}"; do
         # shellcheck disable=SC2086 # options are words
         figure=$(by_callgrind "$connections" $options)
     else
-        # A step takes 20 us where a hypervisor sees each of them.
+        # A step takes 20 us if a hypervisor intercepts each of them.
         stepped=$((connections < 100 ? 300 : 1000))
         # shellcheck disable=SC2086
         figure=$(by_steps "$connections" $options)

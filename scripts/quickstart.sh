@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the library and an echo server, then lets real clients talk to the echo server over each
-# backend and counts every byte that comes back.
+# Builds the library and an echo server, lets real clients talk to the server over each backend, and checks
+# every byte that comes back.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -10,15 +10,15 @@ usage() {
     cat <<END
 Usage: scripts/quickstart.sh [--round-trips N] [--jobs N] [--no-install]
 
-Installs with apt what is missing, builds the library in Release, runs the echo server over epoll and
-over io_uring, and lets two clients talk to it: examples/echo_client, and one that is not ours.
+Installs missing packages with apt, builds the library in Release, runs the echo server over epoll and over
+io_uring, and lets two clients talk to it: examples/echo_client, and a foreign one.
 
-  --round-trips N  how many the measurement makes (default 20000)
+  --round-trips N  number of round trips to measure (default 20000)
   --jobs N         compilations at once (default: $(default_jobs) here)
-  --no-install     say what is missing instead of installing it
+  --no-install     list missing packages instead of installing them
   --help           this text
 
-Environment: CXX chooses the compiler. Everything it makes lies in build/quickstart.
+Environment: CXX chooses the compiler. All files are written to build/quickstart.
 END
 }
 
@@ -34,7 +34,7 @@ if [[ $no_install == yes ]]; then export SIMPLENET_NO_INSTALL=1; fi
 work=''
 children=()
 
-# Background jobs of a shell ignore SIGINT, so SIGTERM; only what was started here, by its id.
+# Background jobs of a shell ignore SIGINT, so this sends SIGTERM, only to processes started here, by id.
 stop_children() {
     local pid
     for pid in "${children[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
@@ -56,10 +56,10 @@ clean_up() {
 trap clean_up EXIT
 end_on_signals
 
-# run_child <command...>: in the background and awaited, because a trap waits for what runs in the
-# foreground, but interrupts `wait`.
+# run_child <command...>: runs the command in the background and waits for it: a trap has to wait for a
+# foreground command, but interrupts `wait`.
 run_child() {
-    # A background command would lose the redirection of its input without this.
+    # Without this a background command would lose the redirection of its input.
     "$@" <&0 &
     local pid=$! status=0
     children+=("$pid")
@@ -82,7 +82,7 @@ say "$(cmake --version | head -n 1)"
 headline "Build (Release, build/quickstart)"
 build=$root/build/quickstart
 fresh=$(fresh_if_moved "$build" "$CXX")
-# A unity build: a third of the time, where nothing is going to be changed and built again.
+# A unity build takes a third of the time; nothing will be changed and rebuilt here.
 if ! cmake -S "$root" -B "$build" -G Ninja ${fresh:+"$fresh"} -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_UNITY_BUILD=ON -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=ON \
     >"$work/configure.log" 2>&1; then
@@ -122,11 +122,11 @@ check_with_bash() {
 
 # --- one server for each backend -----------------------------------------------------------------
 
-# start_server <backend>: sets server_port and server_backend, or returns 1 with the server's own
-# words in $work/server.err.
+# start_server <backend>: sets server_port and server_backend, or returns 1 with the server's message in
+# $work/server.err.
 start_server() {
     local line='' tries=0 server
-    : >"$work/server.out" # or the words of the one before are read as this one's
+    : >"$work/server.out" # otherwise the output of the previous server would be read
     "$examples/echo_server" --port 0 --backend "$1" >"$work/server.out" 2>"$work/server.err" &
     server=$!
     children+=("$server")
@@ -145,7 +145,7 @@ start_server() {
         sleep 0.1
         tries=$((tries + 1))
     done
-    die "the echo server said nothing for ten seconds: $(cat "$work/server.out" "$work/server.err")"
+    die "the echo server printed nothing for ten seconds: $(cat "$work/server.out" "$work/server.err")"
 }
 
 summary=()
@@ -185,12 +185,12 @@ try_backend() {
 
     if nc_can_half_close; then
         foreign="nc, 1 MiB"
-        check_with_nc "$server_port" || die "what nc sent to the server did not come back."
+        check_with_nc "$server_port" || die "the bytes that nc sent did not come back."
     else
         foreign="bash, 200 lines"
-        check_with_bash "$server_port" || die "what bash sent to the server did not come back."
+        check_with_bash "$server_port" || die "the lines that bash sent did not come back."
     fi
-    say "a client that is not ours ($foreign): every byte came back"
+    say "a foreign client ($foreign): every byte came back"
     stop_children
 
     if [[ $server_backend != "$asked" ]]; then asked+=" (used $server_backend)"; fi
@@ -201,7 +201,7 @@ try_backend epoll
 try_backend io_uring
 
 headline "Summary"
-printf '%-26s %22s   %s\n' backend "round trips a second" "every byte checked by"
+printf '%-26s %22s   %s\n' backend "round trips per second" "every byte checked by"
 printf '%s\n' "${summary[@]}"
 say
 say "(64 bytes, one connection, client and server on this machine.)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the library beside Boost.Asio, libuv, libevent, tokio, asyncio and bare system calls.
-# Builds what it needs in build/perf and leaves the rest to benchmarks/suite/.
+# Builds the programs in build/perf and leaves the rest to benchmarks/suite/.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -8,7 +8,7 @@ source "$root/scripts/lib/packages.sh"
 have python3 || die "python3 is missing"
 suite=(env PYTHONPATH="$root/benchmarks" PYTHONDONTWRITEBYTECODE=1 python3 -m suite.run --root "$root" "$@")
 
-# The suite knows the options. It says what is wrong with them before a build of minutes.
+# The suite knows the options and reports mistakes in them before a build that takes minutes.
 plan=$("${suite[@]}" --plan)
 if [[ $plan != "plan "* ]]; then # --help
     say "$plan"
@@ -17,7 +17,7 @@ fi
 read -r _ install build_first build <<<"$plan"
 
 if ((install)); then
-    # The newest Boost that the system has: Debian 12 has 1.81 beside 1.74.
+    # The newest Boost of the system: Debian 12 has both 1.81 and 1.74.
     boost=libboost-dev
     if apt_knows libboost1.81-dev; then boost=libboost1.81-dev; fi
     want "$boost" have_header boost/asio.hpp
@@ -43,7 +43,7 @@ if ((build_first)); then
     cmake --build "$build" --parallel "$(default_jobs)" >"$log" 2>&1 ||
         die "the build failed: $(tail -n 30 "$log")"
     if have cargo; then
-        # Cargo fetches the crates that Cargo.lock names, once; they stay in its cache.
+        # Cargo fetches the crates of Cargo.lock once and keeps them in its cache.
         say "Building benchmarks/tokio with cargo (fetches its crates the first time) ..." >&2
         cargo build --release --locked --quiet --manifest-path "$root/benchmarks/tokio/Cargo.toml" \
             --target-dir "$build/tokio" >"$log" 2>&1 || warn "no tokio: $(tail -n 3 "$log")"

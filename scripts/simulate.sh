@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the scenarios of the simulator from seeds, and prints the first that fails.
+# Runs the scenarios of the simulator from seeds, and prints the first failure.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -9,12 +9,12 @@ usage() {
     cat <<END
 Usage: scripts/simulate.sh [N [FIRST_SEED]] [-- OPTIONS]
 
-Builds the simulator, optimised, in build/simulate, and runs every scenario from N seeds (default: 1000),
-beginning with FIRST_SEED (default: 1). Stops at the first that fails, with the command that replays it.
+Builds the simulator, optimised, in build/simulate, and runs every scenario with N seeds (default: 1000),
+beginning with FIRST_SEED (default: 1). Stops at the first failure and prints the command that replays it.
 
-  -- ...  goes to the simulator: --scenario NAME, --trace (every event), --hash, --list
+  -- ...  passed to the simulator: --scenario NAME, --trace (every event), --hash, --list
 
-Environment: CXX chooses the compiler. The same seed is the same run under every one.
+Environment: CXX chooses the compiler. A seed gives the same run with every compiler.
 END
 }
 
@@ -28,7 +28,7 @@ log=$directory/simulate.log
 mkdir -p "$directory"
 launcher=()
 if have ccache; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-# Debug, so that there are seams and every check of the library; and optimised all the same.
+# Debug, for the seams and every check of the library, but optimised.
 choose_compiler
 fresh=$(fresh_if_moved "$directory" "$CXX")
 cmake ${fresh:+"$fresh"} -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O2 -g1" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the tests that have a full form and runs them in it: for hours rather than seconds.
+# Builds the tests that have a full form and runs that form: for hours rather than seconds.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$root/scripts/lib/packages.sh"
@@ -10,20 +10,20 @@ usage() {
 Usage: scripts/soak.sh [--preset NAME]... [--minutes M] [--seed N] [--jobs N] [--no-install]
                        [-- CTEST-OPTIONS]
 
-Builds the tests of the label \`soak\`, runs them with SIMPLENET_FULL=1, and prints what each of them
-tried. Ends at the first failure, with its output and the seed to see it again with.
+Builds the tests with the label \`soak\`, runs them with SIMPLENET_FULL=1, and prints the figures of each
+test. Ends at the first failure, with its output and the seed that reproduces it.
 
-  --preset NAME  one of CMakePresets.json, in build/NAME; may be repeated (default: dev). asan and
-                 tsan are what they are for
-  --minutes M    again and again, with new seeds, until M minutes have passed; at least once
+  --preset NAME  a preset of CMakePresets.json, in build/NAME; may be repeated (default: dev). The full
+                 forms are meant for asan and tsan in particular
+  --minutes M    repeats the tests with new seeds until M minutes have passed; at least once
   --seed N       begins with this seed, as a failure prints it
-  --jobs N       compilations at once (default: $(default_jobs) here). The tests run one by one, as some
-                 measure the processor
-  --no-install   say what is missing instead of installing it
+  --jobs N       compilations at once (default: $(default_jobs) here). The tests run one at a time, because
+                 some measure processor time
+  --no-install   list missing packages instead of installing them
   --help         this text
-  -- ...         the rest goes to ctest, for example: -- -R cancel_chaos
+  -- ...         the rest is passed to ctest, for example: -- -R cancel_chaos
 
-The figures, and what each of the tests does, are in docs/development/testing.md.
+docs/development/testing.md describes each test and has the figures.
 END
 }
 
@@ -54,8 +54,8 @@ install_wanted
 choose_compiler
 say "$(compiler_name "$CXX")"
 
-# The sanitizers of older compilers cannot place their shadow where the kernel randomises addresses
-# by many bits. Some sandboxes refuse personality(2): then as it is.
+# If the kernel randomises addresses by many bits, sanitizers of older compilers cannot place their shadow.
+# Some sandboxes refuse personality(2): then randomisation stays on.
 without_aslr=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(uname -m)" -R); fi
 
@@ -72,7 +72,7 @@ build_preset() {
         die "$preset does not build."
 }
 
-# What the tests said of themselves, with the time each of them took.
+# Prints the figures of each test, with the time it took.
 print_table() {
     awk -v preset="$1" '
         /^[0-9]+\/[0-9]+ Testing: / { name = $3; figures = "" }
@@ -84,13 +84,13 @@ print_table() {
 
 run_preset() {
     local preset=$1 status=0 command
-    headline "$preset: all tests in full, seed ${SIMPLENET_SEED:-of the clock}"
+    headline "$preset: all tests in full, seed ${SIMPLENET_SEED:-from the clock}"
     command=(ctest --test-dir "build/$preset" --label-regex '^soak$' --stop-on-failure
         --output-on-failure --no-tests=error "${ctest_options[@]}")
     "${without_aslr[@]}" "${command[@]}" >"$log" 2>&1 || status=$?
     if ((status != 0)); then
         cat "$log"
-        die "a test failed in its full form; if it has a seed, the line 'to see it again' names it."
+        die "a test failed in its full form; if it has a seed, the line 'to reproduce' names it."
     fi
     print_table "$preset"
 }

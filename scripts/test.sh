@@ -9,19 +9,19 @@ usage() {
     cat <<END
 Usage: scripts/test.sh [--all] [--preset NAME]... [--jobs N] [--no-install] [-- CTEST-OPTIONS]
 
-Installs with apt what is missing, builds the library, its tests and its examples, and runs the tests.
+Installs missing packages with apt, builds the library, its tests and its examples, and runs the tests.
 
   --all          four builds: test; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
-                 (ThreadSanitizer); clang (the second compiler, where apt has clang-19)
-  --preset NAME  only this one of CMakePresets.json, in build/NAME; may be repeated (default: test)
-  --jobs N       compilations at once, and two tests for each (default: $(default_jobs) here)
-  --no-install   say what is missing instead of installing it
+                 (ThreadSanitizer); clang (the second compiler, if apt has clang-19)
+  --preset NAME  only this preset of CMakePresets.json, in build/NAME; may be repeated (default: test)
+  --jobs N       compilations at once, and twice as many tests (default: $(default_jobs) here)
+  --no-install   list missing packages instead of installing them
   --help         this text
-  -- ...         the rest goes to ctest, for example: -- -R timer_wheel
+  -- ...         the rest is passed to ctest, for example: -- -R timer_wheel
 
-Environment: CXX chooses the compiler of every preset of g++. SIMPLENET_REQUIRE_BACKENDS names the
-backends whose tests must not be skipped (default: epoll, and io_uring where the kernel has it).
-SIMPLENET_REQUIRE_NAMESPACES=1: nor those that need network namespaces (default: where they can be had).
+Environment: CXX chooses the compiler of every preset for g++. SIMPLENET_REQUIRE_BACKENDS names the
+backends whose tests must not be skipped (default: epoll, and io_uring if the kernel has it).
+SIMPLENET_REQUIRE_NAMESPACES=1 requires the tests that need network namespaces (default: if available).
 END
 }
 
@@ -36,13 +36,13 @@ ctest_options=("${behind[@]}")
 if [[ $all == yes ]]; then presets+=(test asan tsan clang); fi
 if ((${#presets[@]} == 0)); then presets=(test); fi
 
-# A directory: an interrupted ctest leaves a half-written log beside the one it was asked for.
+# A directory, because an interrupted ctest leaves a half-written log beside the requested one.
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-test.XXXXXX")
 log=$work/log
 trap 'rm -rf "$work"' EXIT
 end_on_signals
 
-# has_sanitizers <compiler>: their runtime libraries are there.
+# has_sanitizers <compiler>: whether their runtime libraries are installed.
 has_sanitizers() {
     echo "int main() {}" | "$1" -fsanitize=address,undefined -x c++ - -o "$work/sanitized" 2>/dev/null
 }
@@ -56,7 +56,7 @@ kept=()
 for preset in "${presets[@]}"; do
     if [[ $preset == clang* ]] && ! compiler_is_usable clang++-19; then
         if [[ $all == yes ]] && ! apt_knows clang-19; then
-            notes+=("clang: left out, apt has no clang-19 here")
+            notes+=("clang: skipped, apt has no clang-19 here")
             continue
         fi
         want clang-19 compiler_is_usable clang++-19
@@ -78,13 +78,12 @@ choose_compiler
 say "$(compiler_name "$CXX")"
 say "$(cmake --version | head -n 1)"
 
-# ThreadSanitizer of GCC 12 and 13 cannot place its shadow where the kernel randomises addresses by
-# more than 28 bits (Ubuntu 24.04: 32). Some sandboxes refuse personality(2): then as it is.
+# If the kernel randomises addresses by more than 28 bits (Ubuntu 24.04: 32), ThreadSanitizer of GCC 12 and
+# 13 cannot place its shadow. Some sandboxes refuse personality(2): then randomisation stays on.
 without_aslr=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(uname -m)" -R); fi
 
-# Into a file or a pipe ctest writes two lines for each test: keep every fiftieth, and all that says
-# something else.
+# To a file or a pipe ctest writes two lines for each test: keep every fiftieth, and all other lines.
 condense() {
     awk '/^ *Start +[0-9]+: / { next }
          /\*\*\*Skipped/ { next } # Listed with their reasons in the end.
@@ -92,9 +91,9 @@ condense() {
          { sub(/ \.\.\.+ */, " ... "); print; fflush() }'
 }
 
-# run_ctest <preset>: the whole of its output is in $log afterwards.
+# run_ctest <preset>: writes its complete output to $log.
 run_ctest() {
-    # A test waits for half of its time.
+    # Twice as many as compilations: a test spends half of its time waiting.
     local command=(ctest --preset "$1" --parallel $((2 * jobs)) --output-log "$log" "${ctest_options[@]}")
     if [[ $1 == tsan ]]; then command=("${without_aslr[@]}" "${command[@]}"); fi
     if [[ -t 1 ]]; then
@@ -104,8 +103,8 @@ run_ctest() {
     fi
 }
 
-# The tests skip a backend the machine lacks; where the kernel has io_uring that would hide a defect,
-# so a skipped test of a backend named here is a failure.
+# The tests skip a backend that the machine lacks. If the kernel has io_uring, that would hide a defect, so a
+# skipped test of a backend named here fails.
 require_backends() {
     if [[ -n ${SIMPLENET_REQUIRE_BACKENDS+set} ]]; then return; fi
     local probe=$root/build/$1/tests/simplenet_probe_io_uring
@@ -116,7 +115,7 @@ require_backends() {
     fi
 }
 
-# Where a process may have namespaces of its own, the tests that make a network in them must run.
+# If a process may have its own namespaces, the tests that create a network in them must run.
 require_namespaces() {
     if [[ -n ${SIMPLENET_REQUIRE_NAMESPACES+set} ]]; then return; fi
     if unshare --net --mount true 2>/dev/null ||
@@ -125,14 +124,14 @@ require_namespaces() {
     fi
 }
 
-# say_why_skipped <preset>: the reasons GoogleTest gave, which ctest keeps to itself.
+# say_why_skipped <preset>: prints GoogleTest's reasons, which ctest does not show.
 say_why_skipped() {
     awk '/: Skipped$/ { getline reason; ++count[reason] }
          END { for (reason in count) printf "%d skipped: %s\n", count[reason], reason }' \
         "$root/build/$1/Testing/Temporary/LastTest.log"
 }
 
-# has_whole_programs <preset>: a test of ctest is a program there, which has many cases.
+# has_whole_programs <preset>: whether each test of ctest is a program with many cases.
 has_whole_programs() { grep -q '^SIMPLENET_DISCOVER_TESTS:BOOL=OFF$' "$root/build/$1/CMakeCache.txt"; }
 count_cases() {
     awk '/^\[  PASSED  \] [0-9]+ test/ { count += $4 } END { print count + 0 }' \
@@ -175,5 +174,5 @@ for preset in "${presets[@]}"; do run_preset "$preset"; done
 
 headline "Summary"
 printf '%s\n' "${summary[@]}" ${notes[@]+"${notes[@]}"}
-say "Backends whose tests had to run: $SIMPLENET_REQUIRE_BACKENDS"
+say "Required backends: $SIMPLENET_REQUIRE_BACKENDS"
 [[ $failed == no ]] || die "some tests failed."

@@ -9,10 +9,10 @@ usage() {
     cat <<END
 Usage: scripts/tidy.sh [--jobs N] [--seconds N] [FILE]...
 
-Looks at the sources named, or at all of src/, with the public headers that they include. Those that were
-changed last come first. Takes half a minute and more for each.
+Checks the named sources, or all of src/, and the public headers that they include, most recently changed
+files first. Each source takes half a minute or more.
 
-  --seconds N  begins no further source after N seconds, and says how many are left: for CI
+  --seconds N  starts no further source after N seconds, and prints how many were checked: for CI
   --jobs N     sources at once (default: $(default_jobs) here)
   --help       this text
 END
@@ -36,7 +36,7 @@ if [[ ! -e build/clang/compile_commands.json ]]; then
     cmake --preset clang >/dev/null || die "CMake could not configure build/clang."
 fi
 
-# The latest first. A clone without history has them by name.
+# Most recently changed first; by name in a clone without history.
 by_age() {
     { git log --format= --name-only --diff-filter=d -- 'src/*.cpp' 2>/dev/null || true
         find src -name '*.cpp' | sort; } | awk 'NF && !seen[$0]++' | while IFS= read -r file; do
@@ -48,7 +48,7 @@ if ((${#files[@]} == 0)); then mapfile -t files < <(by_age); fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-tidy.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# One source: its words are printed together.
+# One source. Its output is printed in one piece.
 cat >"$work/one" <<'END'
 #!/usr/bin/env bash
 if [[ -n $3 ]] && (($(date +%s) >= $3)); then
@@ -69,5 +69,5 @@ printf '%s\0' "${files[@]}" |
     xargs -0 -P "$jobs" -I '{}' "$work/one" '{}' "$work" "$until" || status=1
 
 left=$(find "$work" -name 'left.*' | wc -l)
-((status == 0)) || die "clang-tidy has something to say."
-say "tidy: nothing to say about $((${#files[@]} - left)) of ${#files[@]} sources"
+((status == 0)) || die "clang-tidy reported problems."
+say "tidy: no problems in $((${#files[@]} - left)) of ${#files[@]} sources"

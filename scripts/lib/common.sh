@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What every script here needs: where the project is, how to speak, how to end.
+# Shared by all scripts: the project's root, output, options, signals.
 # Sourced after `set -euo pipefail`.
 
-# Used by what sources this file.
+# Used by the scripts that source this file.
 # shellcheck disable=SC2034
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 script_name=${0##*/}
@@ -37,10 +37,10 @@ is_text() { [[ -n $1 ]]; }
 #
 #   list              --list               list=yes
 #   no-build          --no-build           no_build=yes
-#   jobs=number       --jobs 3             jobs=3, if is_number says so
-#   preset=+preset    --preset a           presets+=(a), if is_preset says so; may be repeated
+#   jobs=number       --jobs 3             jobs=3, if is_number accepts it
+#   preset=+preset    --preset a           presets+=(a), if is_preset accepts it; may be repeated
 #
-# Other arguments go to the array `arguments`, and what stands behind `--` to `behind`. --help calls usage().
+# Other arguments go to the array `arguments`, and those after `--` to `behind`. --help calls usage().
 parse_options() {
     local _known=() _option _each _name _kind
     while [[ $1 != -- ]]; do
@@ -48,7 +48,7 @@ parse_options() {
         shift
     done
     shift
-    # shellcheck disable=SC2034 # for those who source this
+    # shellcheck disable=SC2034 # used by scripts that source this
     arguments=() behind=()
     while (($# > 0)); do
         case $1 in
@@ -86,8 +86,8 @@ parse_options() {
     done
 }
 
-# How many compilations at once: one for each core, and one for each GiB of memory that is free,
-# because coroutines and std::expected make for hungry ones.
+# The number of compilations at once: one for each core, but no more than GiB of free memory, because
+# compiling coroutines and std::expected needs much memory.
 default_jobs() {
     local cores memory_gib
     cores=$(nproc)
@@ -104,8 +104,8 @@ end_on_signals() {
     trap 'exit 143' TERM
 }
 
-# The builds of CMakePresets.json that test.sh and soak.sh make.
-# shellcheck disable=SC2034 # for those who source this
+# The presets of CMakePresets.json that test.sh and soak.sh accept.
+# shellcheck disable=SC2034 # used by scripts that source this
 known_presets=(test dev clang release asan clang-asan tsan coverage)
 
 # is_preset <name>

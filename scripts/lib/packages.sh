@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Installs with apt what is missing, and says what. Needs common.sh.
+# Installs missing packages with apt, and names them. Needs common.sh.
 #
-#   want <package> <check...>   notes the package unless the check succeeds
-#   install_wanted              installs what was noted, or ends with a message that says what to do
+#   want <package> <check...>   records the package unless the check succeeds
+#   install_wanted              installs the recorded packages, or exits with instructions
 #
-# Set SIMPLENET_NO_INSTALL=1 to be told instead.
+# Set SIMPLENET_NO_INSTALL=1 to get the instructions instead.
 
 wanted_packages=()
 wanted_checks=()
@@ -34,7 +34,7 @@ apt_get() {
         -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@" </dev/null
 }
 
-# Reads apt's output: keeps it in the file $1, shows how far it is on a terminal.
+# Reads apt's output, stores it in the file $1, and shows the progress on a terminal.
 show_apt_progress() {
     local log=$1 line count=0
     while IFS= read -r line; do
@@ -47,7 +47,7 @@ show_apt_progress() {
     if [[ -t 1 ]] && ((count > 0)); then printf '\r%-80s\r' ''; fi
 }
 
-# apt_knows <package>: whether apt could install it. Asks the mirrors if the lists do not have it.
+# apt_knows <package>: whether apt can install it. Updates the lists if they do not contain it.
 apt_knows() {
     have apt-get || return 1
     [[ -z $(apt-cache show "$1" 2>/dev/null) ]] || return 0
@@ -58,7 +58,7 @@ apt_knows() {
 can_be_root() {
     ((EUID == 0)) && return 0
     have sudo || return 1
-    # Where nobody can type a password, only a sudo that asks for none is of use.
+    # Without a terminal nobody can type a password, so sudo must not ask for one.
     [[ -t 0 ]] || sudo -n true 2>/dev/null
 }
 
@@ -66,14 +66,14 @@ install_wanted() {
     ((${#wanted_packages[@]} > 0)) || return 0
     local packages=("${wanted_packages[@]}") checks=("${wanted_checks[@]}")
     wanted_packages=() wanted_checks=()
-    local by_hand="Install them and run this again:  sudo apt-get install ${packages[*]}"
+    local by_hand="Install them and try again:  sudo apt-get install ${packages[*]}"
 
     if [[ ${SIMPLENET_NO_INSTALL:-} == 1 ]]; then
         die "missing packages: ${packages[*]}. $by_hand"
     fi
     if ! have apt-get; then
         die "missing: ${packages[*]} (Debian's names), and this system has no apt-get." \
-            "Install the equivalents and run this again."
+            "Install the equivalents and try again."
     fi
     if ! can_be_root; then
         die "missing packages: ${packages[*]}; installing needs root or sudo. $by_hand"
@@ -82,25 +82,25 @@ install_wanted() {
     say "Installing with apt: ${packages[*]}"
     local log
     log=$(mktemp "${TMPDIR:-/tmp}/simplenet-apt.XXXXXX")
-    # Old lists name versions that the mirrors have dropped, so they are fetched first. When that
-    # fails, on with what is there: the packages may lie in apt's cache.
+    # Old lists name versions that the mirrors no longer have, so update them first. If that fails, continue
+    # with the old lists: the packages may be in apt's cache.
     apt_get update 2>&1 | show_apt_progress "$log" || true
     if ! apt_get install -y --no-install-recommends "${packages[@]}" 2>&1 |
         show_apt_progress "$log"; then
         grep -E '^(E|W|Err|dpkg):?' "$log" | tail -n 8 >&2 || true
         rm -f "$log"
-        die "apt-get could not install: ${packages[*]}. Is there a network, and are the sources in" \
-            "/etc/apt in order? $by_hand"
+        die "apt-get could not install: ${packages[*]}. Check the network and the sources in" \
+            "/etc/apt. $by_hand"
     fi
     rm -f "$log"
 
     local i
     for i in "${!packages[@]}"; do
-        # Word splitting: the check was noted as a command and its arguments, none with blanks.
+        # Word splitting: the check was recorded as a command and its arguments, none with blanks.
         # shellcheck disable=SC2086
         if ! ${checks[i]}; then
-            die "apt-get installed ${packages[i]}, but the version of this system is too old or" \
-                "lies where it is not looked for (${checks[i]} still fails)."
+            die "apt-get installed ${packages[i]}, but its version is too old, or it is not in the" \
+                "expected place (${checks[i]} still fails)."
         fi
     done
 }

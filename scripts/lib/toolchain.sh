@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Chooses the compiler and asks for what a build needs. Needs common.sh and packages.sh.
+# Chooses the compiler and requests the packages that a build needs. Needs common.sh and packages.sh.
 
 minimum_gcc=12.2
 minimum_clang=19
 minimum_cmake=3.24
 
-# compiler_is_usable <c++ compiler>: there, and new enough.
+# compiler_is_usable <c++ compiler>: whether it is installed and new enough.
 compiler_is_usable() {
     have "$1" || return 1
     local minimum=$minimum_gcc
@@ -14,7 +14,7 @@ compiler_is_usable() {
     version_at_least "$minimum" "$("$1" -dumpfullversion -dumpversion 2>/dev/null)"
 }
 
-# The first g++ that is new enough, if there is one.
+# Prints the first g++ that is new enough, if any.
 find_gcc() {
     local candidate
     for candidate in g++ g++-15 g++-14 g++-13 g++-12; do
@@ -31,7 +31,8 @@ cmake_is_usable() {
     have cmake && version_at_least "$minimum_cmake" "$(cmake --version | awk 'NR == 1 { print $3 }')"
 }
 
-# want_build_tools: a compiler, CMake, Ninja and the libraries. Then install_wanted, choose_compiler.
+# want_build_tools: requests a compiler, CMake, Ninja and the libraries. Call install_wanted and
+# choose_compiler next.
 want_build_tools() {
     if [[ -z ${CXX:-} ]]; then want g++ any_gcc_is_usable; fi
     want cmake cmake_is_usable
@@ -39,7 +40,7 @@ want_build_tools() {
     want liburing-dev have_header liburing.h
 }
 
-# Exports CXX (the caller's, if set), and ccache as launcher where it is installed.
+# Exports CXX (the caller's, if set), and ccache as the launcher if it is installed.
 choose_compiler() {
     if [[ -n ${CXX:-} ]]; then
         compiler_is_usable "$CXX" || die "CXX=$CXX is missing or too old:" \
@@ -50,15 +51,15 @@ choose_compiler() {
     export CXX
     if have ccache; then
         export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-        # Without, it keeps nothing that is compiled with precompiled headers (ccache(1)).
+        # Without this, ccache caches nothing that uses precompiled headers (ccache(1)).
         export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
     fi
 }
 
 compiler_name() { "$1" --version | head -n 1; }
 
-# fresh_if_moved <build directory> <compiler>: the option that makes CMake forget a cache which
-# belongs to another compiler or another copy of the sources, or nothing.
+# fresh_if_moved <build directory> <compiler>: if CMake's cache belongs to another compiler or another copy of
+# the sources, prints the option that discards it.
 fresh_if_moved() {
     local cache=$1/CMakeCache.txt
     [[ -e $cache ]] || return 0
