@@ -55,7 +55,8 @@ pkg_config_consumer() {
 
 # no_absolute_paths <prefix>: a package that names where it was built or installed cannot be moved.
 no_absolute_paths() {
-    ! grep -rnF -e "$1" -e "$root" "$1" --include='*.cmake' --include='*.pc'
+    # Not the end of a longer path: a clone in /simplenet is not what include/simplenet means.
+    ! grep -rnP "((?<![\w}])|(?<=-[IL]))(\Q$1\E|\Q$root\E)" "$1" --include='*.cmake' --include='*.pc'
 }
 
 for kind in static shared; do
