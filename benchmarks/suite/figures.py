@@ -1,6 +1,7 @@
 """Draws the figures of the README, and prints its tables, from what scripts/run_perf_suite.sh wrote.
 
     python3 scripts/generate_perf_figures.py                      # docs/figures/*.svg, and the tables
+    python3 scripts/generate_perf_figures.py --all --out DIR      # figures of everything that was measured
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
     python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
@@ -110,7 +111,8 @@ def absolute(data, keys):
     ]
 
 
-def draw(data, out, format_name):
+def draw(data, out, format_name, names=None):
+    """The figures called `names`, or all."""
     import matplotlib  # pylint: disable=import-outside-toplevel
 
     matplotlib.use("agg" if format_name == "png" else "svg")
@@ -122,8 +124,9 @@ def draw(data, out, format_name):
     where = f"{meta['processor']}, Linux {meta['kernel']}, {meta['date']}, {meta['commit']}"
     paired = f"{where}\nmedians within a round, and what the rounds allow; pale: a tie"
 
-    def file(name):
-        return os.path.join(out, f"{name}.{format_name}")
+    def chart(name, title, groups, axis, **how):
+        if names is None or name in names:
+            bars(pyplot, title, groups, axis, os.path.join(out, f"{name}.{format_name}"), **how)
 
     for size in (64, 1024, 16384):
         keys = [
@@ -132,10 +135,10 @@ def draw(data, out, format_name):
         ]
         title = f"Echo of {size} bytes: processor time of the server, one processor\n{paired}"
         axis = "for a round trip, Boost.Asio on epoll = 1"
-        bars(pyplot, title, relative(data, keys), axis, file(f"echo_{size}"), 1.0)
+        chart(f"echo_{size}", title, relative(data, keys), axis, line=1.0)
     keys = [(f"{count} at once", ("connection_churn", str(count), "server_cpu_ns")) for count in (16, 32, 64)]
     title = f"Connect, one round trip, reset: processor time of the server\n{paired}"
-    bars(pyplot, title, relative(data, keys), "Boost.Asio on epoll = 1", file("churn"), 1.0)
+    chart("churn", title, relative(data, keys), "Boost.Asio on epoll = 1", line=1.0)
     pieces = [
         ("await", "coroutine_call"),
         ("spawn, join", "spawn_join"),
@@ -148,7 +151,7 @@ def draw(data, out, format_name):
         ("resolve", "resolve_numeric"),
     ]
     keys = [(label, ("micro", name, "cpu_ns")) for label, name in pieces]
-    bars(pyplot, f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", file("micro"), logarithmic=True)
+    chart("micro", f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", logarithmic=True)
     for scenario, measure, title, axis in (
         ("memory_per_connection", "bytes_per_connection", "Memory of an idle connection", "bytes"),
         ("instructions", "instructions", "Instructions in user space for a round trip", "instructions"),
@@ -156,7 +159,7 @@ def draw(data, out, format_name):
         ("two_cores", "p50_ns", "Latency, a processor each: median", "nanoseconds"),
     ):
         keys = [(key[1], key) for key in data.medians if (key[0], key[2]) == (scenario, measure)]
-        bars(pyplot, f"{title}\n{where}", absolute(data, keys), axis, file(scenario))
+        chart(scenario, f"{title}\n{where}", absolute(data, keys), axis)
 
 
 def main():
@@ -165,6 +168,7 @@ def main():
     )
     parser.add_argument("--data", metavar="FILE", help="a run that the suite saved (default: the latest complete one)")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
+    parser.add_argument("--all", action="store_true", help="draws more than the README shows")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
     parser.add_argument("--counts", action="store_true", help="prints what was counted for the lab log")
@@ -183,7 +187,7 @@ def main():
         return
     if not given.tables:
         try:
-            draw(data, given.out, given.format)
+            draw(data, given.out, given.format, None if given.all else tables.FIGURES)
         except ImportError:
             sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
     # Figures of another run, or elsewhere, are none of these tables.

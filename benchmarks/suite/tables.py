@@ -20,6 +20,8 @@ OTHERS = {
 
 BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
+# What stands beside the tables.
+FIGURES = {"echo_64": "echo of 64 bytes: processor time of the server", "micro": "pieces of a loop: nanoseconds"}
 
 ECHO = [
     *((f"64 B, {n}", ("async_tcp_echo", f"64B_{n}", "server_cpu_ns")) for n in (1, 10, 100, 1000)),
@@ -185,14 +187,10 @@ def source(data, root):
     return ["\n".join(lines)]
 
 
-def pictures(root, figures, names):
-    """Those that were drawn, as links from the README."""
-    found = []
-    for name, what in names:
-        place = os.path.join(figures, f"{name}.svg")
-        if figures and os.path.exists(place):
-            found.append(f"![{what}]({os.path.relpath(place, root)})")
-    return found
+def picture(root, figures, name):
+    """A link from the README, if it was drawn."""
+    place = os.path.join(figures, f"{name}.svg")
+    return [f"![{FIGURES[name]}]({os.path.relpath(place, root)})"] if figures and os.path.exists(place) else []
 
 
 def markdown(data, root, figures=""):
@@ -203,10 +201,10 @@ def markdown(data, root, figures=""):
             "there are. Boost.Asio's coroutines on epoll are 1.00; less is better.",
         ],
         echo_table(data),
-        pictures(root, figures, [("echo_64", "echo of 64 bytes: processor time of the server")]),
+        picture(root, figures, "echo_64"),
         ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
         pieces_table(data),
-        pictures(root, figures, [("micro", "pieces of a loop: nanoseconds")]),
+        picture(root, figures, "micro"),
         [
             "For a round trip or a connection. The memory has the server's own buffer in it, a page, but with `receive()` and in the",
             "bare io_uring server, whose connections share buffers. `-`: callgrind, which counts instructions, knows no io_uring.",
