@@ -1,6 +1,7 @@
 #pragma once
 // Sockets whose operations are awaited, connecting, names: all of layer net.
 
+#include <simplenet/net/async_listener.hpp>
 #include <simplenet/net/connect.hpp>
 #include <simplenet/net/local_datagram.hpp>
 #include <simplenet/net/local_listener.hpp>

@@ -142,9 +142,4 @@ void send_retry::expired() noexcept {
     sender_->record->home->attempt_later(*sender_);
 }
 
-datagram_object::datagram_object(unique_fd socket)
-    : io_object{std::move(socket)} {
-    record()->connectionless = true;
-}
-
 } // namespace simplenet::v0::detail

@@ -3,6 +3,8 @@
 #include "io/receive_pool.hpp"
 #include "sys/calls.hpp"
 
+#include <simplenet/core/unique_fd.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>

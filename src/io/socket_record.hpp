@@ -3,8 +3,8 @@
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/detail/ring.hpp>
+#include <simplenet/io/detail/closed_operation.hpp>
 #include <simplenet/io/detail/operation.hpp>
-#include <simplenet/io/io_object.hpp>
 #include <simplenet/socket/detail/datagram_calls.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 

@@ -21,12 +21,12 @@ namespace detail {
 namespace {
 
 /// A TCP socket on its way to be a tcp_stream.
-class connecting_object final : public io_object {
+class connecting_object final : public async_socket {
 public:
     explicit connecting_object(unique_fd socket)
-        : io_object{std::move(socket)} {}
+        : async_socket{std::move(socket)} {}
 
-    using io_object::give_away;
+    using async_socket::give_away;
 
     class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
     public:

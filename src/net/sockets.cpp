@@ -3,7 +3,6 @@
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
 #include "socket/setup.hpp"
-#include "socket/streams.hpp"
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/net/local_datagram.hpp>
@@ -23,25 +22,40 @@ receive_pool& lend(run_queue& queue) noexcept {
     return pool;
 }
 
-result<> shutdown_write(const io_object& socket) noexcept {
-    return streams::shutdown_write(socket.native_handle());
-}
-
 unique_fd accept_base::take() noexcept {
     if (error != 0 || moved == 0) return {};
     moved = 0;
     return unique_fd{static_cast<int>(lease)};
 }
 
-listening_object::listening_object(unique_fd socket)
-    : io_object{std::move(socket)} {
-    record()->listening = true;
-    record()->accepting = std::make_unique<accept_state>(*record());
-    record()->readable = true; // somebody may wait already
+void become_listener(socket_record& socket) {
+    socket.listening = true;
+    socket.accepting = std::make_unique<accept_state>(socket);
+    socket.readable = true; // somebody may wait already
 }
 
-task<result<released_socket>> release_socket(io_object socket) {
-    socket_record* const record = socket.record();
+namespace {
+
+/// A socket that is released: keeps the record.
+class leaving_socket final : public async_socket {
+public:
+    explicit leaving_socket(async_socket&& socket) noexcept
+        : async_socket{std::move(socket)} {}
+    using async_socket::record;
+};
+
+/// What leaves a loop when a socket is released from it.
+struct released_socket {
+    unique_fd fd;
+    std::vector<std::byte> unread; // received already, and not read
+    int read_error;                // received behind that, and not told; 0, or an errno
+};
+
+/// Takes all out of a record once the kernel has let go.
+///
+task<result<released_socket>> release_socket(async_socket socket) {
+    const leaving_socket leaving{std::move(socket)};
+    socket_record* const record = leaving.record();
     if (record == nullptr || record->closing || record->fd < 0) {
         co_return fail(std::errc::bad_file_descriptor);
     }
@@ -67,6 +81,8 @@ task<result<released_socket>> release_socket(io_object socket) {
     co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
 }
 
+} // namespace
+
 } // namespace detail
 
 inline namespace runtime {
@@ -74,8 +90,8 @@ inline namespace runtime {
 namespace {
 
 /// `Socket` around a descriptor that is of its kind.
-template <class Released, class Socket, class Stream>
-task<result<Released>> released_as(Stream stream) {
+template <class Released, class Socket>
+task<result<Released>> released_as(async_stream stream) {
     auto left = co_await detail::release_socket(std::move(stream));
     if (!left) co_return fail(left);
     Released all{detail::socket_access::make<Socket>(std::move(left->fd)), std::move(left->unread)};
@@ -84,8 +100,8 @@ task<result<Released>> released_as(Stream stream) {
 }
 
 /// The same for sockets that nothing is received ahead for.
-template <class Socket, class Awaited>
-task<result<Socket>> plain_released(Awaited socket) {
+template <class Socket>
+task<result<Socket>> plain_released(async_socket socket) {
     auto left = co_await detail::release_socket(std::move(socket));
     if (!left) co_return fail(left);
     co_return detail::socket_access::make<Socket>(std::move(left->fd));
@@ -116,6 +132,20 @@ task<result<nonblocking::local_datagram>> local_datagram::release() && {
     return plain_released<nonblocking::local_datagram>(std::move(*this));
 }
 
+result<> tcp_stream::set_linger(std::optional<std::chrono::seconds> limit) noexcept {
+    if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
+    const auto set = tcp_settings::set_linger(limit);
+    if (set && record() != nullptr) record()->aborts = limit.has_value();
+    return set;
+}
+
+local_stream::local_stream(nonblocking::local_stream socket)
+    : async_stream{std::move(socket)} {
+    // Descriptors may be attached to what is received: a read ends where they are, with more behind
+    // them (unix(7)), and must not take more than was asked for.
+    record()->reads_to_the_end = record()->never_ahead = true;
+}
+
 result<std::pair<local_stream, local_stream>> local_stream::pair() {
     auto made = nonblocking::local_stream::pair();
     if (!made) return fail(made);
@@ -133,6 +163,16 @@ result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
     auto made = nonblocking::local_listener::bind(at, options);
     if (!made) return fail(made);
     return local_listener{*std::move(made)};
+}
+
+udp_socket::udp_socket(nonblocking::udp_socket socket)
+    : async_socket{std::move(socket).release()} {
+    record()->connectionless = true;
+}
+
+local_datagram::local_datagram(nonblocking::local_datagram socket)
+    : async_socket{std::move(socket).release()} {
+    record()->connectionless = true;
 }
 
 result<udp_socket> udp_socket::bind(const endpoint& at, const udp_options& options) {

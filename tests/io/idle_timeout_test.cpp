@@ -1,5 +1,5 @@
 // set_idle_timeout(): how long an operation may wait while nothing moves.
-#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/io/async_stream.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"

@@ -1,6 +1,10 @@
 #pragma once
 // local_datagram: Unix domain datagrams; its operations are awaited. Layer net.
 
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/async_socket.hpp>
 #include <simplenet/io/detail/datagram_operations.hpp>
 #include <simplenet/nonblocking/local_datagram.hpp>
 #include <simplenet/socket/datagram_peer.hpp>
@@ -19,7 +23,7 @@ inline namespace runtime {
 /// A Unix domain datagram socket: a handle like udp_socket, with the same rules. Datagrams arrive
 /// in order and none is lost: a sender waits while the queue of the receiver is full. Loop thread
 /// only.
-class local_datagram : public detail::datagram_object,
+class local_datagram : public async_socket,
                        public datagram_peer<local_datagram, simplenet::local_endpoint>,
                        public local_path_names<local_datagram>,
                        public socket_settings<local_datagram> {
@@ -29,8 +33,7 @@ public:
     using send_batch_operation = detail::send_batch_operation<outgoing_message>;
 
     /// Takes a socket; throws std::bad_alloc.
-    explicit local_datagram(nonblocking::local_datagram socket)
-        : datagram_object{std::move(socket).release()} {}
+    explicit local_datagram(nonblocking::local_datagram socket);
 
     /// A socket that receives what is sent to `at`: a path, or an abstract name; unnamed: an
     /// abstract name that the kernel picks, which local_endpoint() tells.

@@ -1,8 +1,8 @@
 #pragma once
 // local_listener: takes Unix domain connections. Layer net.
 
+#include <simplenet/net/async_listener.hpp>
 #include <simplenet/net/local_stream.hpp>
-#include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/nonblocking/local_listener.hpp>
 #include <simplenet/socket/socket_names.hpp>
 #include <simplenet/socket/socket_settings.hpp>
@@ -16,15 +16,13 @@ inline namespace runtime {
 
 /// A listening Unix domain socket: a handle like tcp_listener, with the same accept(). Loop thread
 /// only.
-class local_listener : public detail::listening_object,
+class local_listener : public async_listener<local_stream, nonblocking::local_stream>,
                        public local_path_names<local_listener>,
                        public socket_settings<local_listener> {
 public:
-    using accept_operation = detail::accept_operation<local_stream, nonblocking::local_stream>;
-
     /// Takes a listening socket; throws std::bad_alloc.
     explicit local_listener(nonblocking::local_listener socket)
-        : listening_object{std::move(socket).release()} {}
+        : async_listener{std::move(socket).release()} {}
 
     /// Listens at `at`; a path becomes a file.
     ///
@@ -37,9 +35,6 @@ public:
     /// - Anything else socket(2), bind(2) and listen(2) report.
     [[nodiscard]] static result<local_listener> bind(const simplenet::local_endpoint& at,
                                                      const local_listen_options& options = {});
-
-    /// As tcp_listener::accept().
-    [[nodiscard]] accept_operation accept() noexcept { return accept_operation{record()}; }
 };
 
 } // namespace runtime

@@ -1,9 +1,10 @@
 #pragma once
 // local_stream: a Unix domain connection whose operations are awaited. Layer net.
 
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/async_stream.hpp>
 #include <simplenet/io/detail/descriptor_operations.hpp>
-#include <simplenet/io/detail/stream_operations.hpp>
-#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/nonblocking/local_stream.hpp>
 #include <simplenet/socket/descriptor_transfers.hpp>
 #include <simplenet/socket/socket_names.hpp>
@@ -23,7 +24,7 @@ namespace simplenet::v0 {
 inline namespace runtime {
 
 /// A Unix domain connection: a handle like tcp_stream, with the same operations. Loop thread only.
-class local_stream : public detail::with_stream_operations<detail::io_object>,
+class local_stream : public async_stream,
                      public local_stream_names<local_stream>,
                      public socket_settings<local_stream> {
 public:
@@ -34,10 +35,7 @@ public:
     };
 
     /// Takes a connected socket; throws std::bad_alloc.
-    explicit local_stream(nonblocking::local_stream socket)
-        : with_stream_operations{std::move(socket).release()} {
-        expect_descriptors();
-    }
+    explicit local_stream(nonblocking::local_stream socket);
 
     /// Two streams connected to each other.
     ///

@@ -1,9 +1,10 @@
 #pragma once
 // tcp_stream: a TCP connection whose operations are awaited. Layer net.
 
-#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/async_stream.hpp>
 #include <simplenet/nonblocking/tcp_stream.hpp>
-#include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/socket/socket_names.hpp>
 #include <simplenet/socket/socket_settings.hpp>
 
@@ -27,7 +28,7 @@ inline namespace runtime {
 ///
 /// @par Example
 /// @snippet echo_server.cpp serve
-class tcp_stream : public detail::with_stream_operations<detail::io_object>,
+class tcp_stream : public async_stream,
                    public ip_socket_names<tcp_stream>,
                    public tcp_settings<tcp_stream> {
 public:
@@ -39,12 +40,10 @@ public:
 
     /// Takes a connected socket; throws std::bad_alloc.
     explicit tcp_stream(nonblocking::tcp_stream socket)
-        : with_stream_operations{socket.release()} {
-        expect_read_error(detail::socket_access::read_error(socket));
-    }
+        : async_stream{std::move(socket)} {}
     /// For the library: `socket` is a TCP connection.
     explicit tcp_stream(detail::socket_record& socket) noexcept
-        : with_stream_operations{socket} {}
+        : async_stream{socket} {}
 
     /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
     ///
@@ -64,12 +63,7 @@ public:
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
-    [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
-        if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
-        const auto set = tcp_settings::set_linger(limit);
-        if (set) abort_on_close(limit.has_value());
-        return set;
-    }
+    [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept;
 };
 
 } // namespace runtime

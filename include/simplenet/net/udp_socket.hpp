@@ -1,6 +1,10 @@
 #pragma once
 // udp_socket: sends and receives datagrams; its operations are awaited. Layer net.
 
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/async_socket.hpp>
 #include <simplenet/io/detail/datagram_operations.hpp>
 #include <simplenet/nonblocking/udp_socket.hpp>
 #include <simplenet/socket/datagram_peer.hpp>
@@ -38,7 +42,7 @@ inline namespace runtime {
 ///
 /// @par Example
 /// @snippet udp_echo.cpp serve
-class udp_socket : public detail::datagram_object,
+class udp_socket : public async_socket,
                    public udp_peer<udp_socket>,
                    public ip_socket_names<udp_socket>,
                    public udp_settings<udp_socket> {
@@ -48,8 +52,7 @@ public:
     using send_batch_operation = detail::send_batch_operation<outgoing_datagram>;
 
     /// Takes a socket; throws std::bad_alloc.
-    explicit udp_socket(nonblocking::udp_socket socket)
-        : datagram_object{std::move(socket).release()} {}
+    explicit udp_socket(nonblocking::udp_socket socket);
 
     /// A socket that receives what is sent to `at`; with port 0 to a free one, which
     /// local_endpoint() tells.

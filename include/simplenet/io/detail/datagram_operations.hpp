@@ -6,7 +6,6 @@
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
-#include <simplenet/io/io_object.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
@@ -176,12 +175,6 @@ private:
 
     std::span<const Slot> from_;
     send_retry retry_;
-};
-
-/// A handle to a socket of datagrams.
-class datagram_object : public io_object {
-protected:
-    explicit datagram_object(unique_fd socket);
 };
 
 } // namespace simplenet::v0::detail

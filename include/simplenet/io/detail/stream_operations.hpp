@@ -1,18 +1,12 @@
 #pragma once
-// What the connected streams of the runtime share: reading, writing, half-close. Layer io.
+// The awaitables of streams that are not operations of other kinds too. Layer io, private.
 
-#include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
-#include <simplenet/io/io_object.hpp>
 #include <simplenet/io/received.hpp>
-#include <simplenet/time/sleep.hpp>
 
-#include <chrono>
 #include <coroutine>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 #include <utility>
 
 #pragma GCC visibility push(default)
@@ -63,155 +57,10 @@ public:
     [[nodiscard]] result<> await_resume() const noexcept { return *this; }
 };
 
-[[nodiscard]] result<> shutdown_write(const io_object& socket) noexcept;
-
 /// Moves what the socket has into an empty pipe, without waiting; else operation_would_block. Says
 /// nothing about the end of the stream.
 [[nodiscard]] result<std::size_t> splice_ready(socket_record& of, int into,
                                                std::size_t most) noexcept;
-
-/// Reading and writing of streams. At most one reader and one writer at a time: a second of either
-/// kind stops the program.
-template <class Base>
-class with_stream_operations : public Base {
-public:
-    using Base::Base;
-
-    /// Reads at least one byte and at most `into.size()`.
-    ///
-    /// Completes as soon as some bytes are there; to fill `into`, use async_read_exact().
-    ///
-    /// @pre `into` is not empty, and no other read is in flight on this stream.
-    /// @param into  Borrowed until the await returns.
-    /// @return The number of bytes read, at least 1.
-    ///
-    /// @par Errors
-    /// - `errc::end_of_stream`: the peer will send no more.
-    /// - `std::errc::connection_reset`: the peer aborted; close the stream.
-    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
-    ///   came first; nothing was read.
-    /// - `std::errc::bad_file_descriptor`: closed before, by close() or by the end of its loop.
-    /// - Anything else recv(2) reports.
-    ///
-    /// @par Cancellation
-    /// Bytes that arrived before the stop took effect are returned as a success. After a stop the
-    /// stream is intact, no byte is lost, and it may be read again.
-    ///
-    /// @par Cost
-    /// Mostly one system call. On io_uring none of its own while pieces are small: there the
-    /// kernel receives into a buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB
-    /// or more are read where they belong.
-    ///
-    /// @par Example
-    /// @snippet errors.cpp read all
-    [[nodiscard]] detail::read_some_operation read_some(mutable_buffer into) noexcept {
-        return {this->record(), into};
-    }
-
-    /// Receives into a buffer of the loop's pool: an idle connection holds no memory, and on
-    /// io_uring nothing is copied.
-    ///
-    /// @pre No other read is in flight on this stream.
-    /// @return A lease on at least one byte.
-    ///
-    /// @par Errors
-    /// As of read_some(), and `std::errc::not_enough_memory`: the pool was used up and the heap had
-    /// nothing either; what came is still there.
-    /// @par Cancellation
-    /// As of read_some().
-    /// @par Example
-    /// @snippet echo_server.cpp serve
-    [[nodiscard]] receive_operation receive() noexcept { return receive_operation{this->record()}; }
-
-    /// Writes at least one byte of `from`, and as many as the kernel takes at once; 0 of an empty
-    /// one. To write all, use async_write_all().
-    ///
-    /// @pre No other write is in flight on this stream.
-    /// @param from  Borrowed until the await returns.
-    /// @return The number of bytes that the kernel took; the peer has them perhaps not yet.
-    ///
-    /// @par Errors
-    /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is
-    ///   never raised.
-    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: as of read_some(); nothing
-    ///   was written.
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    /// - Anything else send(2) reports.
-    ///
-    /// @par Cancellation
-    /// Bytes that the kernel took before the stop took effect are a success. After a stop the
-    /// stream is intact.
-    ///
-    /// @par Cost
-    /// Nearly always one send(2), on both backends.
-    [[nodiscard]] detail::write_some_operation write_some(const_buffer from) noexcept {
-        return {this->record(), from};
-    }
-    /// The same for several buffers, one after the other.
-    ///
-    /// @param from  Borrowed until the await returns, the array of buffers too.
-    [[nodiscard]] detail::write_some_operation
-    write_some(std::span<const const_buffer> from) noexcept {
-        return {this->record(), from};
-    }
-
-    /// Tells the peer that nothing more will come; reading goes on. Never waits, so `co_await` is
-    /// allowed and not needed.
-    ///
-    /// @par Errors
-    /// - `std::errc::not_connected`: the connection is gone.
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    [[nodiscard]] ready_result shutdown_write() noexcept { return detail::shutdown_write(*this); }
-
-    /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited so long and
-    /// nothing moved in either direction meanwhile. Zero or less: no limit. Part of a long read or
-    /// write is movement too, and so is what the peer acknowledges of what a waiting write has
-    /// given to the kernel: a slow reader is not idle. Of TCP a peer that reads less than its own
-    /// kernel waits for before it tells us, some segments, is taken for one that does not read.
-    ///
-    /// @par Errors
-    /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.
-    /// @par Cost
-    /// A store and a list insertion per turn and stream, whatever the number of operations; an
-    /// ioctl(2) if a write waits.
-    template <class Rep, class Period>
-    void set_idle_timeout(std::chrono::duration<Rep, Period> limit) {
-        io_object::set_idle_timeout(saturated(limit));
-    }
-
-    // For async_copy(): what the loop knows to be there, without waiting; else
-    // operation_would_block.
-    [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
-        return read_some(into).if_ready();
-    }
-    [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
-        return detail::splice_ready(*this->record(), into, most);
-    }
-    [[nodiscard]] detail::await_bytes_operation await_bytes_operation() noexcept {
-        return detail::await_bytes_operation{this->record()};
-    }
-    [[nodiscard]] detail::send_pipe_operation send_pipe_operation(int from,
-                                                                  std::size_t count) noexcept {
-        return {this->record(), from, count};
-    }
-
-    // async_read_exact(), async_write_all() and async_send_file() on a stream of the runtime are
-    // one operation each.
-    [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
-        return {this->record(), into};
-    }
-    [[nodiscard]] detail::write_all_operation write_all_operation(const_buffer from) noexcept {
-        return {this->record(), from};
-    }
-    [[nodiscard]] detail::write_all_operation
-    write_all_operation(std::span<const const_buffer> from) noexcept {
-        return {this->record(), from};
-    }
-    [[nodiscard]] detail::send_file_operation send_file_operation(int file, std::uint64_t offset,
-                                                                  std::uint64_t count) noexcept {
-        return {this->record(), file, offset, count};
-    }
-};
 
 } // namespace simplenet::v0::detail
 

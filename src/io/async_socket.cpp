@@ -1,55 +1,38 @@
-#include <simplenet/io/io_object.hpp>
+#include <simplenet/io/async_socket.hpp>
 
 #include "io/io_queue.hpp"
 #include "sys/calls.hpp"
 
-namespace simplenet::v0::detail {
+namespace simplenet::v0 {
+inline namespace runtime {
 
-io_object::io_object(unique_fd socket)
-    : record_{&io_queue::new_record(socket.get())} {
+async_socket::async_socket(unique_fd socket)
+    : record_{&detail::io_queue::new_record(socket.get())} {
     static_cast<void>(socket.release());
 }
 
-void io_object::close() noexcept {
+void async_socket::close() noexcept {
     if (record_ == nullptr) return;
     if (record_->home != nullptr) return record_->home->close(*record_);
     // Bound to no loop, or to one that is gone and has closed it.
     record_->closing = true;
-    if (record_->fd >= 0) close_descriptor(std::exchange(record_->fd, -1));
+    if (record_->fd >= 0) detail::close_descriptor(std::exchange(record_->fd, -1));
 }
 
-int io_object::native_handle() const noexcept {
+int async_socket::native_handle() const noexcept {
     return record_ == nullptr || record_->closing ? -1 : record_->fd;
 }
 
-void io_object::set_idle_timeout(std::chrono::nanoseconds limit) {
-    SIMPLENET_EXPECTS(record_ != nullptr, "an idle timeout for a socket that was moved from");
-    if (!record_->idle) record_->idle = std::make_unique<idle_state>(*record_);
-    record_->idle->limit = limit;
-    record_->idle->cancel();
-    if (record_->home != nullptr && record_->waits()) record_->home->touch(*record_);
-}
-
-void io_object::expect_descriptors() noexcept {
-    record_->reads_to_the_end = record_->never_ahead = true;
-}
-
-void io_object::expect_read_error(int error) noexcept {
-    if (error == 0) return;
-    record_->end = error;
-    record_->readable = true;
-}
-
-void io_object::abort_on_close(bool abort) noexcept {
-    if (record_ != nullptr) record_->aborts = abort;
-}
-
-void io_object::drop() noexcept {
+void async_socket::drop() noexcept {
     if (record_ == nullptr) return;
-    socket_record& gone = *std::exchange(record_, nullptr);
+    detail::socket_record& gone = *std::exchange(record_, nullptr);
     if (gone.home != nullptr) return gone.home->drop(gone);
-    io_queue::discard(gone);
+    detail::io_queue::discard(gone);
 }
+
+} // namespace runtime
+
+namespace detail {
 
 bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record_ == nullptr) {
@@ -126,4 +109,5 @@ void accept_state::expired() noexcept {
     record.home->resume_accepting(record);
 }
 
-} // namespace simplenet::v0::detail
+} // namespace detail
+} // namespace simplenet::v0

@@ -1,6 +1,6 @@
 // What every socket of the runtime does when it is closed, moved, destroyed or released.
 
-#include <simplenet/io/io_object.hpp>
+#include <simplenet/io/async_socket.hpp>
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -33,11 +33,11 @@ using testing::noise;
 using testing::turns;
 using testing::until;
 
-class io_object_test : public testing::backend_test {};
+class async_socket_test : public testing::backend_test {};
 
 // --- close ---------------------------------------------------------------------------------------
 
-TEST_P(io_object_test, close_takes_the_descriptor_away_at_once_and_may_be_repeated) {
+TEST_P(async_socket_test, close_takes_the_descriptor_away_at_once_and_may_be_repeated) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("x"));
@@ -53,7 +53,7 @@ TEST_P(io_object_test, close_takes_the_descriptor_away_at_once_and_may_be_repeat
     });
 }
 
-TEST_P(io_object_test, close_works_before_any_loop_knows_the_socket) {
+TEST_P(async_socket_test, close_works_before_any_loop_knows_the_socket) {
     auto [ours, theirs] = connect_raw();
     const int fd = ours.native_handle();
 
@@ -69,7 +69,7 @@ TEST_P(io_object_test, close_works_before_any_loop_knows_the_socket) {
     });
 }
 
-TEST_P(io_object_test, closing_an_idle_socket_tells_the_peer_at_once) {
+TEST_P(async_socket_test, closing_an_idle_socket_tells_the_peer_at_once) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("x"));
@@ -81,7 +81,7 @@ TEST_P(io_object_test, closing_an_idle_socket_tells_the_peer_at_once) {
     });
 }
 
-TEST_P(io_object_test, closing_tells_the_peer_at_once_while_a_read_is_in_flight) {
+TEST_P(async_socket_test, closing_tells_the_peer_at_once_while_a_read_is_in_flight) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
@@ -96,7 +96,7 @@ TEST_P(io_object_test, closing_tells_the_peer_at_once_while_a_read_is_in_flight)
     });
 }
 
-TEST_P(io_object_test, a_read_in_flight_ends_on_a_later_turn_and_then_the_close_is_over) {
+TEST_P(async_socket_test, a_read_in_flight_ends_on_a_later_turn_and_then_the_close_is_over) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         const int fd = ours.native_handle();
@@ -119,7 +119,7 @@ TEST_P(io_object_test, a_read_in_flight_ends_on_a_later_turn_and_then_the_close_
     });
 }
 
-TEST_P(io_object_test, close_ends_receive_exact_reads_and_accept_as_canceled) {
+TEST_P(async_socket_test, close_ends_receive_exact_reads_and_accept_as_canceled) {
     auto [one, first] = connect_raw();
     auto [two, second] = connect_raw();
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
@@ -147,7 +147,7 @@ TEST_P(io_object_test, close_ends_receive_exact_reads_and_accept_as_canceled) {
 }
 
 // Whether the loop has taken them for the read by then is up to the backend: success beats a close.
-TEST_P(io_object_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_has_them) {
+TEST_P(async_socket_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_has_them) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
@@ -168,7 +168,7 @@ TEST_P(io_object_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_has_
     });
 }
 
-TEST_P(io_object_test, closing_while_a_write_is_stuck_says_what_the_peer_will_get) {
+TEST_P(async_socket_test, closing_while_a_write_is_stuck_says_what_the_peer_will_get) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string sent = noise(8 << 20);
     std::optional<transfer_result> outcome;
@@ -188,7 +188,7 @@ TEST_P(io_object_test, closing_while_a_write_is_stuck_says_what_the_peer_will_ge
     EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
 }
 
-TEST_P(io_object_test, a_write_that_found_no_room_is_canceled_by_close) {
+TEST_P(async_socket_test, a_write_that_found_no_room_is_canceled_by_close) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -202,7 +202,7 @@ TEST_P(io_object_test, a_write_that_found_no_room_is_canceled_by_close) {
     });
 }
 
-TEST_P(io_object_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
+TEST_P(async_socket_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -226,7 +226,7 @@ TEST_P(io_object_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
     theirs.receive_to_the_end();
 }
 
-TEST_P(io_object_test, everyone_who_waits_for_the_close_is_told) {
+TEST_P(async_socket_test, everyone_who_waits_for_the_close_is_told) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         int told = 0;
@@ -245,7 +245,7 @@ TEST_P(io_object_test, everyone_who_waits_for_the_close_is_told) {
     });
 }
 
-TEST_P(io_object_test, a_stop_ends_only_the_wait_for_the_close) {
+TEST_P(async_socket_test, a_stop_ends_only_the_wait_for_the_close) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await with_timeout(ours.closed(), 1ms)), errc::deadline_exceeded);
@@ -261,7 +261,7 @@ TEST_P(io_object_test, a_stop_ends_only_the_wait_for_the_close) {
     EXPECT_EQ(theirs.receive(10), "still open");
 }
 
-TEST_P(io_object_test, operations_after_close_say_bad_file_descriptor) {
+TEST_P(async_socket_test, operations_after_close_say_bad_file_descriptor) {
     auto [ours, theirs] = connect_raw();
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     run([&]() -> task<> {
@@ -278,7 +278,7 @@ TEST_P(io_object_test, operations_after_close_say_bad_file_descriptor) {
     });
 }
 
-TEST_P(io_object_test, sockets_that_take_over_a_number_get_nothing_of_the_one_before) {
+TEST_P(async_socket_test, sockets_that_take_over_a_number_get_nothing_of_the_one_before) {
     run([&]() -> task<> {
         for (int round = 0; round < 300; ++round) {
             auto [ours, theirs] = connect_raw();
@@ -304,7 +304,7 @@ TEST_P(io_object_test, sockets_that_take_over_a_number_get_nothing_of_the_one_be
 }
 
 // They used to read the bytes of whichever socket came next, and write into it.
-TEST_P(io_object_test, awaitables_that_outlive_their_socket_reach_no_other_one) {
+TEST_P(async_socket_test, awaitables_that_outlive_their_socket_reach_no_other_one) {
     run([&]() -> task<> {
         for (const bool used : {false, true}) {
             std::array<std::byte, 8> buffer;
@@ -342,7 +342,7 @@ TEST_P(io_object_test, awaitables_that_outlive_their_socket_reach_no_other_one) 
     });
 }
 
-TEST_P(io_object_test, an_accept_that_outlives_its_listener_takes_no_connection_of_another) {
+TEST_P(async_socket_test, an_accept_that_outlives_its_listener_takes_no_connection_of_another) {
     run([&]() -> task<> {
         auto listener =
             std::make_unique<tcp_listener>(or_throw(tcp_listener::bind(endpoint::loopback(0))));
@@ -357,7 +357,7 @@ TEST_P(io_object_test, an_accept_that_outlives_its_listener_takes_no_connection_
     });
 }
 
-TEST_P(io_object_test, the_loop_counts_its_descriptors_and_operations) {
+TEST_P(async_socket_test, the_loop_counts_its_descriptors_and_operations) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_EQ(loop().metrics().open_descriptors, 0U);
@@ -378,7 +378,7 @@ TEST_P(io_object_test, the_loop_counts_its_descriptors_and_operations) {
 
 // --- destruction and moving ----------------------------------------------------------------------
 
-TEST_P(io_object_test, destroying_a_stream_ends_what_is_in_flight) {
+TEST_P(async_socket_test, destroying_a_stream_ends_what_is_in_flight) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -402,7 +402,7 @@ TEST_P(io_object_test, destroying_a_stream_ends_what_is_in_flight) {
     EXPECT_EQ(loop().metrics().open_descriptors, 0U);
 }
 
-TEST_P(io_object_test, a_loop_runs_on_until_a_destroyed_stream_is_closed) {
+TEST_P(async_socket_test, a_loop_runs_on_until_a_destroyed_stream_is_closed) {
     auto [ours, theirs] = connect_raw();
     const int fd = ours.native_handle();
     run([&]() -> task<> {
@@ -413,7 +413,7 @@ TEST_P(io_object_test, a_loop_runs_on_until_a_destroyed_stream_is_closed) {
     EXPECT_EQ(loop().metrics().open_descriptors, 0U);
 }
 
-TEST_P(io_object_test, a_stream_may_move_with_operations_in_flight) {
+TEST_P(async_socket_test, a_stream_may_move_with_operations_in_flight) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string sent = noise(1 << 20);
@@ -444,7 +444,7 @@ TEST_P(io_object_test, a_stream_may_move_with_operations_in_flight) {
     EXPECT_EQ(theirs.receive(5), "after");
 }
 
-TEST_P(io_object_test, assigning_over_a_stream_closes_what_it_held) {
+TEST_P(async_socket_test, assigning_over_a_stream_closes_what_it_held) {
     auto [one, first] = connect_raw();
     auto [two, second] = connect_raw();
     run([&]() -> task<> {
@@ -461,7 +461,7 @@ TEST_P(io_object_test, assigning_over_a_stream_closes_what_it_held) {
     EXPECT_EQ(second.receive(1), "x");
 }
 
-TEST_P(io_object_test, a_stream_that_outlives_its_loop_has_been_closed_by_it) {
+TEST_P(async_socket_test, a_stream_that_outlives_its_loop_has_been_closed_by_it) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> { EXPECT_TRUE(co_await ours.write_some("x")); });
     destroy_loop();
@@ -472,7 +472,7 @@ TEST_P(io_object_test, a_stream_that_outlives_its_loop_has_been_closed_by_it) {
     tcp_stream moved = std::move(ours);
 }
 
-TEST_P(io_object_test, a_stream_never_used_outlives_a_loop_open) {
+TEST_P(async_socket_test, a_stream_never_used_outlives_a_loop_open) {
     auto [ours, theirs] = connect_raw();
     run([]() -> task<> { co_return; });
     destroy_loop();
@@ -482,7 +482,7 @@ TEST_P(io_object_test, a_stream_never_used_outlives_a_loop_open) {
 
 // --- release -------------------------------------------------------------------------------------
 
-TEST_P(io_object_test, release_takes_unread_bytes_to_another_loop) {
+TEST_P(async_socket_test, release_takes_unread_bytes_to_another_loop) {
     auto [ours, theirs] = connect_raw();
     const std::string sent = noise(5000);
     std::string got;
@@ -514,7 +514,7 @@ TEST_P(io_object_test, release_takes_unread_bytes_to_another_loop) {
     EXPECT_EQ(theirs.receive(4), "back");
 }
 
-TEST_P(io_object_test, release_does_not_tell_the_peer_anything) {
+TEST_P(async_socket_test, release_does_not_tell_the_peer_anything) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::array<std::byte, 8> buffer;
@@ -529,7 +529,7 @@ TEST_P(io_object_test, release_does_not_tell_the_peer_anything) {
     });
 }
 
-TEST_P(io_object_test, a_released_socket_can_return_to_the_same_loop) {
+TEST_P(async_socket_test, a_released_socket_can_return_to_the_same_loop) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::array<std::byte, 8> buffer;
@@ -546,7 +546,7 @@ TEST_P(io_object_test, a_released_socket_can_return_to_the_same_loop) {
     });
 }
 
-TEST_P(io_object_test, a_socket_that_no_loop_knows_is_released_at_once) {
+TEST_P(async_socket_test, a_socket_that_no_loop_knows_is_released_at_once) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto left = co_await std::move(ours).release();
@@ -558,7 +558,7 @@ TEST_P(io_object_test, a_socket_that_no_loop_knows_is_released_at_once) {
     EXPECT_EQ(theirs.receive(1), "x");
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, io_object_test, all_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, async_socket_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0

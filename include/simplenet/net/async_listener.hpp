@@ -1,0 +1,95 @@
+#pragma once
+// async_listener: accepting connections, for the listeners of the runtime. Layer net.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/io/async_socket.hpp>
+#include <simplenet/io/detail/operation.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+
+#include <utility>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0 {
+namespace detail {
+
+/// Awaitable of accept(); the contract is documented there.
+class accept_base : public awaitable_operation<starts::reads> {
+protected:
+    explicit accept_base(socket_record* of) noexcept
+        : awaitable_operation{of, request::accept} {
+        moved = 0; // nothing to close yet
+        error = 0;
+    }
+    accept_base(accept_base&& other) noexcept
+        : awaitable_operation{std::move(other)} {
+        moved = 0;
+        error = 0;
+    }
+    ~accept_base() { static_cast<void>(take()); }
+
+    /// The accepted descriptor, once.
+    [[nodiscard]] unique_fd take() noexcept;
+};
+
+template <class Stream, class Socket>
+class [[nodiscard]] accept_operation final : public accept_base {
+public:
+    explicit accept_operation(socket_record* of) noexcept
+        : accept_base{of} {}
+
+    result<Stream> await_resume() {
+        if (error != 0) return fail(code());
+        return Stream{socket_access::make<Socket>(take())};
+    }
+};
+
+/// From now on `socket` listens.
+void become_listener(socket_record& socket);
+
+} // namespace detail
+
+inline namespace runtime {
+
+/// A listening socket whose connections are awaited: what tcp_listener and local_listener are.
+///
+/// `Stream` is what it accepts, made of a `Socket`. Connections may be accepted ahead of accept(),
+/// at most 64 and what comes in the same turn, but not while descriptors are few (RLIMIT_NOFILE);
+/// they are handed out in order, and closed by close(). Loop thread only.
+template <class Stream, class Socket>
+class async_listener : public async_socket {
+public:
+    using accept_operation = detail::accept_operation<Stream, Socket>;
+
+    /// Waits for a connection.
+    ///
+    /// Out of descriptors or memory is no error: the connections wait in the backlog, and
+    /// accepting resumes when this loop closes a descriptor, or after a pause of 10 to 500 ms.
+    /// Connections that failed while they were queued are passed over.
+    ///
+    /// @pre No other accept is in flight on this listener.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
+    ///   came first.
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - Anything else accept(2) reports of the listener.
+    ///
+    /// @par Cancellation
+    /// No connection is lost: what was accepted before the stop took effect is returned, now or by
+    /// the next accept().
+    [[nodiscard]] accept_operation accept() noexcept { return accept_operation{this->record()}; }
+
+protected:
+    /// @private Takes a listening socket; throws std::bad_alloc.
+    explicit async_listener(unique_fd socket)
+        : async_socket{std::move(socket)} {
+        detail::become_listener(*record());
+    }
+};
+
+} // namespace runtime
+} // namespace simplenet::v0
+
+#pragma GCC visibility pop
