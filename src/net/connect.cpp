@@ -67,7 +67,7 @@ task<result<tcp_stream>> connect_once(endpoint to, connect_options options) {
     native_address address = to_native(to);
     if (auto connected = co_await connecting.connect(address); !connected)
         co_return fail(connected);
-    co_return tcp_stream{connecting.give_away()};
+    co_return stream_access::make<tcp_stream>(connecting.give_away());
 }
 
 task<result<tcp_stream>> limit(task<result<tcp_stream>> connecting, std::chrono::nanoseconds time) {

@@ -325,7 +325,7 @@ class passing_through_a_pipe : public fault_scenario {
         auto to = co_await or_return(co_await make_connection());
         co_await or_return(co_await async_write_all(from.client, "through the kernel"));
         co_await or_return(from.client.shutdown_write());
-        co_await or_return(co_await from.server.await_bytes_operation());
+        co_await or_return(co_await detail::stream_access::await_bytes_operation(from.server));
         std::size_t moved = 0;
         co_await or_return(co_await detail::move_through_pipe(from.server, to.client, moved));
         // The end; and all of it without a pipe.

@@ -35,14 +35,14 @@ protected:
         std::array<char, 1000> buffer{};
         int waits = 0;
         while (got.size() < size && waits < 1000) {
-            const result<std::size_t> count = stream.read_ready(buffer);
+            const result<std::size_t> count = detail::stream_access::read_ready(stream, buffer);
             if (count) {
                 got.append(buffer.data(), *count);
                 continue;
             }
             EXPECT_EQ(count.error(), std::errc::operation_would_block);
             ++waits;
-            EXPECT_TRUE(co_await stream.await_bytes_operation());
+            EXPECT_TRUE(co_await detail::stream_access::await_bytes_operation(stream));
         }
         co_return std::pair{std::move(got), waits};
     }
@@ -104,7 +104,7 @@ TEST_P(read_ready_test, a_wait_ends_for_bytes_that_are_received_ahead_meanwhile)
         for (int pieces = 1; pieces < 20; ++pieces) {
             std::array<char, 100> buffer{};
             auto waiting = spawn([&]() -> task<result<std::size_t>> {
-                co_return co_await ours.await_bytes_operation();
+                co_return co_await detail::stream_access::await_bytes_operation(ours);
             });
             co_await testing::turns(3);
             for (int sent = 0; sent < pieces; ++sent)
@@ -112,7 +112,7 @@ TEST_P(read_ready_test, a_wait_ends_for_bytes_that_are_received_ahead_meanwhile)
             EXPECT_TRUE(co_await with_timeout(std::move(waiting), 1s)) << pieces << " at once";
             std::size_t got = 0;
             co_await testing::until([&] { // TCP may hold the last ones back for a while
-                while (const auto count = ours.read_ready(buffer))
+                while (const auto count = detail::stream_access::read_ready(ours, buffer))
                     got += *count;
                 return got == static_cast<std::size_t>(pieces);
             });

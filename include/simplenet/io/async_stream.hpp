@@ -6,6 +6,7 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/io/async_socket.hpp>
 #include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>
 #include <simplenet/socket/stream_socket.hpp>
 #include <simplenet/time/sleep.hpp>
@@ -129,8 +130,16 @@ public:
         set_idle_limit(detail::saturated(limit));
     }
 
-    // For async_copy(): what the loop knows to be there, without waiting; else
-    // operation_would_block.
+protected:
+    /// @private Takes a connected socket, and the error that its first read is to report; throws
+    /// std::bad_alloc.
+    explicit async_stream(stream_socket&& socket);
+    /// @private Takes over what another handle gave away.
+    explicit async_stream(detail::socket_record& socket) noexcept
+        : async_socket{socket} {}
+
+private:
+    friend detail::stream_access;
     [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
         return read_some(into).if_ready();
     }
@@ -144,9 +153,6 @@ public:
                                                                   std::size_t count) noexcept {
         return {record(), from, count};
     }
-
-    // async_read_exact(), async_write_all() and async_send_file() on a stream of the runtime are
-    // one operation each.
     [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
         return {record(), into};
     }
@@ -162,15 +168,6 @@ public:
         return {record(), file, offset, count};
     }
 
-protected:
-    /// @private Takes a connected socket, and the error that its first read is to report; throws
-    /// std::bad_alloc.
-    explicit async_stream(stream_socket&& socket);
-    /// @private
-    explicit async_stream(detail::socket_record& socket) noexcept
-        : async_socket{socket} {}
-
-private:
     async_stream(int read_error, unique_fd socket);
     void set_idle_limit(std::chrono::nanoseconds limit);
 };

@@ -41,10 +41,6 @@ public:
     /// Takes a connected socket; throws std::bad_alloc.
     explicit tcp_stream(nonblocking::tcp_stream socket)
         : async_stream{std::move(socket)} {}
-    /// For the library: `socket` is a TCP connection.
-    explicit tcp_stream(detail::socket_record& socket) noexcept
-        : async_stream{socket} {}
-
     /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
     ///
     /// An error that was received ahead of a read, such as a reset, is told by the first read of
@@ -64,6 +60,11 @@ public:
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept;
+
+private:
+    friend detail::stream_access;
+    explicit tcp_stream(detail::socket_record& given) noexcept
+        : async_stream{given} {}
 };
 
 } // namespace runtime

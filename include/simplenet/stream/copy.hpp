@@ -4,6 +4,7 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 
@@ -114,8 +115,8 @@ private:
 
 template <class Reader, class Writer>
 concept splices_to = requires(Reader& from, Writer& to) {
-    from.splice_ready(0, std::size_t{});
-    to.send_pipe_operation(0, std::size_t{});
+    stream_access::splice_ready(from, 0, std::size_t{});
+    stream_access::send_pipe_operation(to, 0, std::size_t{});
 };
 
 /// Writes what is in the pipe when `to` is not to be spliced to.
@@ -142,13 +143,15 @@ template <class Reader, class Writer>
 task<result<>> move_through_pipe(Reader& from, Writer& to, std::size_t& moved) {
     copy_pipe pipe;
     while (pipe.usable()) {
-        const result<std::size_t> count = from.splice_ready(pipe.in(), copy_pipe::capacity);
+        const result<std::size_t> count =
+            stream_access::splice_ready(from, pipe.in(), copy_pipe::capacity);
         if (!count) {
             if (count.error() == std::errc::operation_would_block) break;
             co_return fail(count);
         }
         pipe.holds(*count);
-        const transfer_result written = co_await to.send_pipe_operation(pipe.out(), *count);
+        const transfer_result written =
+            co_await stream_access::send_pipe_operation(to, pipe.out(), *count);
         const std::size_t taken = written ? *written : written.error().transferred;
         moved += taken;
         pipe.taken(taken);
@@ -170,7 +173,7 @@ task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
         const std::size_t before = moved;
         const result<> spliced = co_await move_through_pipe(from, to, moved);
         if (!spliced || moved - before < copy_pipe::threshold) co_return spliced;
-        const auto bytes = co_await from.await_bytes_operation();
+        const auto bytes = co_await stream_access::await_bytes_operation(from);
         if (!bytes) co_return fail(bytes);
     }
 }
@@ -192,9 +195,9 @@ inline constexpr int blocks_per_turn = 8;
 /// of bytes; operation_would_block is nothing to report.
 template <class Reader>
 std::error_code fill_from_ready(Reader& from, copy_block& block) {
-    if constexpr (requires { from.read_ready(block.room()); }) {
+    if constexpr (requires { stream_access::read_ready(from, block.room()); }) {
         while (!block.room().empty()) {
-            const result<std::size_t> count = from.read_ready(block.room());
+            const result<std::size_t> count = stream_access::read_ready(from, block.room());
             if (!count) {
                 if (count.error() == std::errc::operation_would_block) break;
                 return count.error();

@@ -5,6 +5,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>
 
 #include <coroutine>
@@ -190,13 +191,13 @@ public:
     /// Whether it was neither closed nor moved from.
     [[nodiscard]] bool is_open() const noexcept;
 
-    // async_read_exact() and async_write_all() are one operation each.
+private:
+    friend detail::stream_access;
     [[nodiscard]] detail::duplex_whole read_exact_operation(mutable_buffer into) noexcept;
     [[nodiscard]] detail::duplex_whole write_all_operation(const_buffer from) noexcept;
     [[nodiscard]] detail::duplex_whole
     write_all_operation(std::span<const const_buffer> from) noexcept;
 
-private:
     friend std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes);
     duplex_stream(detail::duplex_link& link, unsigned side) noexcept
         : link_{&link}

@@ -5,6 +5,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <algorithm>
@@ -52,8 +53,9 @@ template <class Stream>
 task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
                                    std::uint64_t count) {
     std::size_t done = 0;
-    if constexpr (requires { stream.send_file_operation(fd, offset, count); }) {
-        const transfer_result sent = co_await stream.send_file_operation(fd, offset, count);
+    if constexpr (requires { stream_access::send_file_operation(stream, fd, offset, count); }) {
+        const transfer_result sent =
+            co_await stream_access::send_file_operation(stream, fd, offset, count);
         if (sent) co_return sent;
         if (!is_refusal(sent.error().code)) co_return sent;
         done = sent.error().transferred;

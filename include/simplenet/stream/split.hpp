@@ -6,7 +6,7 @@
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
-#include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <concepts>
@@ -152,22 +152,22 @@ public:
     {
         return this->stream().receive();
     }
-    // For async_copy().
-    [[nodiscard]] auto read_ready(mutable_buffer into) const
-        requires requires(S& whole) { whole.read_ready(into); }
-    {
-        return this->stream().read_ready(into);
-    }
-    // For async_read_exact().
-    [[nodiscard]] auto read_exact_operation(mutable_buffer into) const
-        requires requires(S& whole) { whole.read_exact_operation(into); }
-    {
-        return this->stream().read_exact_operation(into);
-    }
 
 private:
     friend struct detail::split_access;
     using detail::stream_half<S>::stream_half;
+
+    friend struct detail::stream_access;
+    [[nodiscard]] auto read_ready(mutable_buffer into) const
+        requires requires(S& whole) { detail::stream_access::read_ready(whole, into); }
+    {
+        return detail::stream_access::read_ready(this->stream(), into);
+    }
+    [[nodiscard]] auto read_exact_operation(mutable_buffer into) const
+        requires requires(S& whole) { detail::stream_access::read_exact_operation(whole, into); }
+    {
+        return detail::stream_access::read_exact_operation(this->stream(), into);
+    }
 };
 
 /// The half of a stream that writes: an async_writer.
@@ -205,21 +205,18 @@ public:
     {
         return this->stream().shutdown_write();
     }
-    // For async_write_all().
-    [[nodiscard]] auto write_all_operation(const_buffer from) const
-        requires requires(S& whole) { whole.write_all_operation(from); }
-    {
-        return this->stream().write_all_operation(from);
-    }
-    [[nodiscard]] auto write_all_operation(std::span<const const_buffer> from) const
-        requires requires(S& whole) { whole.write_all_operation(from); }
-    {
-        return this->stream().write_all_operation(from);
-    }
 
 private:
     friend struct detail::split_access;
     using detail::stream_half<S>::stream_half;
+
+    friend struct detail::stream_access;
+    template <class Buffers>
+    [[nodiscard]] auto write_all_operation(const Buffers& from) const
+        requires requires(S& whole) { detail::stream_access::write_all_operation(whole, from); }
+    {
+        return detail::stream_access::write_all_operation(this->stream(), from);
+    }
 
     void end() noexcept {
         if constexpr (detail::shuts_down_at_once<S>) {

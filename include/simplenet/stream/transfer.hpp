@@ -6,6 +6,7 @@
 #include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 
 #include <algorithm>
 #include <array>
@@ -147,8 +148,8 @@ inline namespace runtime {
 /// On the streams of the runtime one operation, without a coroutine.
 template <async_reader Stream>
 [[nodiscard]] auto async_read_exact(Stream& stream, mutable_buffer into) {
-    if constexpr (requires { stream.read_exact_operation(into); }) {
-        return stream.read_exact_operation(into);
+    if constexpr (requires { detail::stream_access::read_exact_operation(stream, into); }) {
+        return detail::stream_access::read_exact_operation(stream, into);
     } else {
         return detail::read_exact_from(stream, into);
     }
@@ -168,8 +169,8 @@ template <async_reader Stream>
 /// On the streams of the runtime one operation, without a coroutine; nearly always one send(2).
 template <async_writer Stream>
 [[nodiscard]] auto async_write_all(Stream& stream, const_buffer from) {
-    if constexpr (requires { stream.write_all_operation(from); }) {
-        return stream.write_all_operation(from);
+    if constexpr (requires { detail::stream_access::write_all_operation(stream, from); }) {
+        return detail::stream_access::write_all_operation(stream, from);
     } else {
         return detail::write_all_to(stream, from);
     }
@@ -180,8 +181,8 @@ template <async_writer Stream>
 /// @param from  Borrowed until the await returns, the array of buffers too.
 template <async_writer Stream>
 [[nodiscard]] auto async_write_all(Stream& stream, std::span<const const_buffer> from) {
-    if constexpr (requires { stream.write_all_operation(from); }) {
-        return stream.write_all_operation(from);
+    if constexpr (requires { detail::stream_access::write_all_operation(stream, from); }) {
+        return detail::stream_access::write_all_operation(stream, from);
     } else {
         return detail::write_all_to(stream, from);
     }

@@ -1,0 +1,84 @@
+#pragma once
+// stream_access: what algorithms over streams do with them and their users do not. Layer io,
+// private.
+
+#include <simplenet/core/buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::detail {
+
+struct socket_record;
+
+/// A friend of the streams of the library. A stream that can do something better than by
+/// read_some() and write_some() has a private member of the same name; without it the function here
+/// does not take part in overload resolution, and the algorithm does without.
+struct stream_access {
+    /// A `Stream` that takes over what another handle gave away.
+    template <class Stream>
+    [[nodiscard]] static Stream make(socket_record& given) noexcept {
+        return Stream{given};
+    }
+
+    /// The whole transfer as one operation: async_read_exact() and async_write_all().
+    template <class Stream>
+    [[nodiscard]] static auto read_exact_operation(Stream& stream, mutable_buffer into)
+        requires requires { stream.read_exact_operation(into); }
+    {
+        return stream.read_exact_operation(into);
+    }
+    template <class Stream, class Buffers>
+    [[nodiscard]] static auto write_all_operation(Stream& stream, const Buffers& from)
+        requires requires { stream.write_all_operation(from); }
+    {
+        return stream.write_all_operation(from);
+    }
+    /// sendfile(2), for async_send_file().
+    template <class Stream>
+    [[nodiscard]] static auto send_file_operation(Stream& stream, int file, std::uint64_t offset,
+                                                  std::uint64_t count)
+        requires requires { stream.send_file_operation(file, offset, count); }
+    {
+        return stream.send_file_operation(file, offset, count);
+    }
+
+    // For async_copy().
+
+    /// What is there already, or operation_would_block.
+    template <class Stream>
+    [[nodiscard]] static auto read_ready(Stream& stream, mutable_buffer into)
+        requires requires { stream.read_ready(into); }
+    {
+        return stream.read_ready(into);
+    }
+    /// The same, moved into the pipe `into`, which is empty. Says nothing about the end of the
+    /// stream.
+    template <class Stream>
+    [[nodiscard]] static auto splice_ready(Stream& stream, int into, std::size_t most)
+        requires requires { stream.splice_ready(into, most); }
+    {
+        return stream.splice_ready(into, most);
+    }
+    /// Waits until something is there, and takes nothing.
+    template <class Stream>
+    [[nodiscard]] static auto await_bytes_operation(Stream& stream)
+        requires requires { stream.await_bytes_operation(); }
+    {
+        return stream.await_bytes_operation();
+    }
+    /// Writes `count` bytes that lie in the pipe `from`.
+    template <class Stream>
+    [[nodiscard]] static auto send_pipe_operation(Stream& stream, int from, std::size_t count)
+        requires requires { stream.send_pipe_operation(from, count); }
+    {
+        return stream.send_pipe_operation(from, count);
+    }
+};
+
+} // namespace simplenet::v0::detail
+
+#pragma GCC visibility pop
