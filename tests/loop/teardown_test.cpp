@@ -3,7 +3,6 @@
 #include "support/backend_test.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
-#include "support/process.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/detail/frame_allocator.hpp>

@@ -3,7 +3,6 @@
 
 #include <simplenet/io/loop_options.hpp>
 
-#include "support/backend_test.hpp"
 #include "support/descriptor_limit.hpp"
 #include "support/error_of.hpp"
 #include "support/full_form.hpp"
@@ -277,6 +276,102 @@ TEST_F(backend_choice_test, backends_have_the_names_of_the_environment_variable)
     EXPECT_STREQ(to_string(backend::automatic), "automatic");
     EXPECT_STREQ(to_string(backend::epoll), "epoll");
     EXPECT_STREQ(to_string(backend::io_uring), "io_uring");
+}
+
+// --- what create() says
+
+std::string choice(loop_options options = {}) {
+    const auto made = event_loop::create(options);
+    if (made) return to_string(made->selected_backend());
+    return made.error().message();
+}
+
+class backend_choice_death_test : public ::testing::Test {
+protected:
+    void SetUp() override {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        ::unsetenv("SIMPLENET_BACKEND");
+    }
+};
+
+/// Ends a death test with the choice as its message.
+[[noreturn]] void tell(const std::string& text) {
+    std::fputs(text.c_str(), stderr);
+    std::_Exit(0);
+}
+
+const auto exited_with_success = ::testing::ExitedWithCode(0);
+
+TEST_F(backend_choice_death_test, automatic_is_one_of_the_two) {
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^(epoll|io_uring)$");
+}
+
+TEST_F(backend_choice_death_test, the_environment_decides_for_automatic) {
+    ::setenv("SIMPLENET_BACKEND", "epoll", 1);
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^epoll$");
+}
+
+TEST_F(backend_choice_death_test, an_explicit_choice_wins_over_the_environment) {
+    ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
+    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), exited_with_success, "^epoll$");
+    ::setenv("SIMPLENET_BACKEND", "nonsense", 1);
+    EXPECT_EXIT(tell(choice({.backend = backend::epoll})), exited_with_success, "^epoll$");
+}
+
+TEST_F(backend_choice_death_test, a_name_that_is_no_backend_is_an_error) {
+    for (const char* const name : {"kqueue", "EPOLL", "epoll ", "uring"}) {
+        ::setenv("SIMPLENET_BACKEND", name, 1);
+        EXPECT_EXIT(tell(choice()), exited_with_success,
+                    "^SIMPLENET_BACKEND names no backend: epoll, io_uring or automatic$")
+            << name;
+    }
+}
+
+TEST_F(backend_choice_death_test, an_empty_environment_variable_says_nothing) {
+    ::setenv("SIMPLENET_BACKEND", "", 1);
+    EXPECT_EXIT(tell(choice()), exited_with_success, "^(epoll|io_uring)$");
+}
+
+std::string choice_without_io_uring(int error, loop_options options = {}) {
+    if (!testing::refuse_system_calls({SYS_io_uring_setup}, error)) return "seccomp: not available";
+    return choice(options);
+}
+
+TEST_F(backend_choice_death_test, automatic_is_epoll_where_io_uring_is_refused) {
+    for (const int error : {EPERM, ENOSYS, EACCES, ENOMEM, EOPNOTSUPP, EINVAL}) {
+        EXPECT_EXIT(tell(choice_without_io_uring(error)), exited_with_success, "^epoll$");
+    }
+}
+
+// It used to say "backend unavailable", and not which one or why.
+TEST_F(backend_choice_death_test,
+       an_io_uring_that_was_chosen_and_is_refused_is_named_with_the_reason) {
+    for (const int error : {EPERM, ENOSYS, ENOMEM}) {
+#if SIMPLENET_HAS_IO_URING
+        const std::string why = std::system_category().message(error);
+#else
+        const std::string why = "the library was built without it";
+#endif
+        const std::string said = "^io_uring is unavailable: " + why + "$";
+        ::unsetenv("SIMPLENET_BACKEND");
+        EXPECT_EXIT(tell(choice_without_io_uring(error, {.backend = backend::io_uring})),
+                    exited_with_success, said);
+        ::setenv("SIMPLENET_BACKEND", "io_uring", 1);
+        EXPECT_EXIT(tell(choice_without_io_uring(error)), exited_with_success, said);
+    }
+}
+
+// Used to be kept as the verdict on io_uring for the life of the process.
+TEST_F(backend_choice_death_test, a_shortage_of_descriptors_is_no_verdict_on_io_uring) {
+    if (choice({.backend = backend::io_uring}) != "io_uring") GTEST_SKIP() << "no io_uring here";
+    const auto after_a_shortage = [] {
+        {
+            const testing::descriptor_limit none{0};
+            if (choice({.backend = backend::io_uring}) != "Too many open files") return choice();
+        }
+        return choice({.backend = backend::io_uring});
+    };
+    EXPECT_EXIT(tell(after_a_shortage()), exited_with_success, "^io_uring$");
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/descriptors.hpp"
-#include "support/process.hpp"
 
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/time/deadline.hpp>

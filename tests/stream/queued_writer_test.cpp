@@ -4,7 +4,6 @@
 #include "support/coroutines.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
-#include "support/process.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
