@@ -117,11 +117,15 @@ def without_code(text):
     return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
 
 
+def anchor(heading):
+    """What a link calls a heading: in lower case, with dashes for blanks."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-")
+
+
 def anchors(page):
-    """What a link can name in a page: its headings, in lower case with dashes for blanks."""
-    words = HEADING.findall(without_code(page.read_text()))
-    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", each) for each in words)
-    return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in plain}
+    """What a link can name in a page."""
+    return {anchor(each) for each in HEADING.findall(without_code(page.read_text()))}
 
 
 def check_links(root, page):
