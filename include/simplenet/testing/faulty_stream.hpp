@@ -30,6 +30,10 @@
 
 namespace simplenet::v0::testing {
 
+template <class S>
+    requires async_reader<S> && async_writer<S>
+class faulty_stream;
+
 /// What happens to the reads, or to the writes, of a faulty_stream. Calls count from 1, bytes from
 /// 0; everything may be changed between calls. Rules of one call add up: hook, delay, error, size.
 class fault_script {
@@ -75,7 +79,11 @@ public:
     /// Bytes that moved.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-    // For faulty_stream.
+private:
+    template <class S>
+        requires async_reader<S> && async_writer<S>
+    friend class faulty_stream;
+
     struct verdict {
         std::chrono::nanoseconds delay{};
         std::error_code error;
@@ -84,7 +92,6 @@ public:
     [[nodiscard]] verdict next_call();
     void moved(std::size_t count) noexcept { bytes_ += count; }
 
-private:
     std::size_t most_ = std::numeric_limits<std::size_t>::max();
     std::vector<std::size_t> pieces_; // last first
     std::size_t random_most_ = 0;     // 0: no dice
