@@ -42,6 +42,7 @@ enum class errc {
 /// The category of `errc`, named "simplenet". Any thread.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
+/// Lets a `std::error_code` be made of, and compared with, an `errc`. Any thread.
 [[nodiscard]] inline std::error_code make_error_code(errc code) noexcept {
     return {static_cast<int>(code), error_category()};
 }

@@ -16,6 +16,7 @@ enum class address_family : std::uint8_t { any, v4, v6 };
     return address.is_v4() ? address_family::v4 : address_family::v6;
 }
 
+/// Whether `address` is of that family; every address is of `any`.
 [[nodiscard]] constexpr bool is_of(const ip_address& address, address_family family) noexcept {
     return family == address_family::any || family == family_of(address);
 }

@@ -56,6 +56,7 @@ public:
     /// As of nonblocking::local_datagram.
     [[nodiscard]] static result<local_datagram> open();
     [[nodiscard]] static result<std::pair<local_datagram, local_datagram>> pair();
+    /// Takes over a socket made elsewhere, and makes it nonblocking.
     [[nodiscard]] static result<local_datagram> adopt(unique_fd fd);
 
     /// As of udp_socket.

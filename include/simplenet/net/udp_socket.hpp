@@ -77,6 +77,7 @@ public:
     /// As of nonblocking::udp_socket.
     [[nodiscard]] static result<udp_socket> open_v4();
     [[nodiscard]] static result<udp_socket> open_v6();
+    /// Takes over a socket made elsewhere, and makes it nonblocking.
     [[nodiscard]] static result<udp_socket> adopt(unique_fd fd);
 
     /// Leaves the loop, for another one or for other uses.
