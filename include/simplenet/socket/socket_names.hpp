@@ -28,6 +28,9 @@ struct process_credentials {
 template <class Self>
 class ip_socket_names {
 public:
+    /// @name Addresses
+    /// @{
+
     /// Where this socket is; the port that the kernel picked, if 0 was asked for.
     [[nodiscard]] result<endpoint> local_endpoint() const noexcept {
         return detail::names::ip_local(fd());
@@ -39,6 +42,7 @@ public:
     [[nodiscard]] result<endpoint> remote_endpoint() const noexcept {
         return detail::names::ip_remote(fd());
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
@@ -50,6 +54,9 @@ private:
 template <class Self>
 class local_socket_names {
 public:
+    /// @name Addresses
+    /// @{
+
     /// What this socket was bound to, as it was written then; on an accepted connection what its
     /// listener was bound to.
     // Qualified: in this class `local_endpoint` is the function.
@@ -63,6 +70,7 @@ public:
     [[nodiscard]] result<simplenet::local_endpoint> remote_endpoint() const noexcept {
         return detail::names::unix_remote(fd());
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
@@ -74,6 +82,9 @@ private:
 template <class Self>
 class local_stream_names : public local_socket_names<Self> {
 public:
+    /// @name Addresses
+    /// @{
+
     /// The process that called `connect()` or, seen from there, `listen()`; for a pair, the one
     /// that made it.
     ///
@@ -82,6 +93,7 @@ public:
     [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
         return detail::names::unix_peer_credentials(fd());
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
@@ -93,6 +105,9 @@ private:
 template <class Self>
 class local_path_names : public local_socket_names<Self> {
 public:
+    /// @name Addresses
+    /// @{
+
     /// Removes the path from the file system, if there is one and it is a socket: nobody can
     /// connect or send by it any more. What is connected, or waits for `accept()`, is not
     /// affected.
@@ -105,6 +120,7 @@ public:
     /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
     ///   not the current one any more.
     [[nodiscard]] result<> unlink_path() noexcept { return detail::names::unlink_unix_path(fd()); }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {

@@ -19,6 +19,9 @@ namespace simplenet::v0 {
 template <class Self>
 class socket_settings {
 public:
+    /// @name Options of every socket
+    /// @{
+
     /// Asks for a receive buffer of `bytes`. The kernel doubles the number for its bookkeeping,
     /// stays between its own minimum and net.core.rmem_max without saying so, and stops tuning
     /// the size by itself (socket(7), tcp(7)).
@@ -47,6 +50,7 @@ public:
     [[nodiscard]] result<bool> reuse_address() const noexcept {
         return detail::options::reuse_address(fd());
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
@@ -58,6 +62,9 @@ private:
 template <class Self>
 class tcp_settings : public socket_settings<Self> {
 public:
+    /// @name Options of TCP
+    /// @{
+
     /// TCP_NODELAY: small writes leave at once instead of waiting for earlier ones to be
     /// acknowledged (Nagle's algorithm, RFC 9293, 3.7.4). Off in a fresh socket.
     [[nodiscard]] result<> set_no_delay(bool on) noexcept {
@@ -114,6 +121,7 @@ public:
     [[nodiscard]] result<std::optional<std::chrono::seconds>> linger() const noexcept {
         return detail::options::linger(fd());
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
@@ -125,6 +133,9 @@ private:
 template <class Self>
 class udp_settings : public socket_settings<Self> {
 public:
+    /// @name Options of UDP
+    /// @{
+
     /// Allows to send to a broadcast address, which otherwise fails with
     /// `std::errc::permission_denied`. Off in a fresh socket.
     [[nodiscard]] result<> set_broadcast(bool on) noexcept {
@@ -216,6 +227,7 @@ public:
     [[nodiscard]] result<> set_receive_errors(bool on) noexcept {
         return detail::options::set_receive_errors(fd(), on);
     }
+    /// @}
 
 private:
     [[nodiscard]] int fd() const noexcept {
