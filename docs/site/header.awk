@@ -36,6 +36,9 @@ FNR > 1 && about {
 # Of `result<>` Doxygen keeps `result`. scripts/website makes it `result<>` again.
 !/^ *\/\// { gsub(/<>/, "<void>") }
 
+# Nobody derives from our classes.
+/^ *protected:$/ { sub(/protected/, "private") }
+
 # What every class has, and friends that are ours, when nothing is said about them. A definition ends with its body.
 !silent && !said && special() { silent = 1 }
 silent {
