@@ -1,5 +1,5 @@
 # The target `doc`: one site of the pages of docs/ and the reference of the public headers, in
-# <build>/doc/html. A warning of Doxygen's fails it.
+# <build>/doc/html. A warning of Doxygen's fails it, and so does what scripts/lint finds in the pages.
 
 find_package(Doxygen 1.9.4)
 find_package(Python3 3.9 COMPONENTS Interpreter)
@@ -21,5 +21,6 @@ add_custom_target(doc
   COMMAND ${website} prepare --names ${site}/names.tag --doxygen ${DOXYGEN_VERSION}
   COMMAND Doxygen::doxygen ${PROJECT_BINARY_DIR}/Doxyfile
   COMMAND ${website} finish
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/lint site ${site}/html
   COMMENT "Site: doc/html/index.html"
   VERBATIM)

@@ -9,7 +9,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(SCRIPTS))
 
 # pylint: disable=wrong-import-position
-from lint import docs, exports, layers, namespace  # noqa: E402
+from lint import docs, exports, layers, namespace, site  # noqa: E402
 
 
 def arguments(given):
@@ -31,6 +31,7 @@ def arguments(given):
     symbols = add(exports, "exports")
     symbols.add_argument("library")
     symbols.add_argument("--used", nargs="*", default=[], metavar="OBJECT")
+    add(site, "site").add_argument("site", metavar="FOLDER", help="<build>/doc/html")
     return parser.parse_args(given)
 
 
