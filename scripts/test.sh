@@ -124,13 +124,6 @@ require_namespaces() {
     fi
 }
 
-# say_why_skipped <preset>: prints GoogleTest's reasons, which ctest does not show.
-say_why_skipped() {
-    awk '/: Skipped$/ { getline reason; ++count[reason] }
-         END { for (reason in count) printf "%d skipped: %s\n", count[reason], reason }' \
-        "$root/build/$1/Testing/Temporary/LastTest.log"
-}
-
 # has_whole_programs <preset>: whether each test of ctest is a program with many cases.
 has_whole_programs() { grep -q '^SIMPLENET_DISCOVER_TESTS:BOOL=OFF$' "$root/build/$1/CMakeCache.txt"; }
 count_cases() {
@@ -164,7 +157,7 @@ run_preset() {
     skipped=$(grep -c -E '\*\*\*Skipped' "$log" || true)
     if ((skipped > 0)); then result+=", $skipped skipped"; fi
     if has_whole_programs "$preset"; then result+=", $(count_cases "$preset") cases"; fi
-    say_why_skipped "$preset"
+    say_why_skipped "$root/build/$preset"
     if ((status != 0)); then failed=yes; fi
     summary+=("$(printf '%-9s %s, %d s' "$preset" "$result" $((SECONDS - started)))")
 }

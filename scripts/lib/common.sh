@@ -97,6 +97,13 @@ default_jobs() {
     echo "$memory_gib"
 }
 
+# say_why_skipped <build>: prints GoogleTest's reasons, which ctest does not show.
+say_why_skipped() {
+    awk '/: Skipped$/ { getline reason; ++count[reason] }
+         END { for (reason in count) printf "%d skipped: %s\n", count[reason], reason }' \
+        "$1/Testing/Temporary/LastTest.log"
+}
+
 # An interrupted script ends through its EXIT trap, with the status a shell expects.
 end_on_signals() {
     trap 'exit 129' HUP
