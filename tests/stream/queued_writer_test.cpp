@@ -2,9 +2,10 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
-#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/leak_test.hpp"
 #include "support/raw_peer.hpp"
+#include "support/scripted_stream.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/net/local_stream.hpp>
@@ -12,12 +13,10 @@
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/time/deadline.hpp>
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,91 +30,13 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::connect_raw;
 using testing::connect_raw_local;
-using ::testing::ElementsAre;
 using testing::noise;
+using testing::plain_stream;
+using testing::rich_stream;
+using testing::script;
+using testing::small_marks;
 using testing::turns;
 using testing::until;
-
-/// What a scripted stream was told to do, and saw.
-struct script {
-    std::size_t piece = 1U << 30U; // it takes at most so much at a time
-    std::size_t room = 1U << 30U;  // and waits when it has taken so much in all
-    std::error_code error;         // of every write from here on
-    bool throws = false;
-    std::string written;
-    std::vector<std::size_t> buffers; // of each write
-    std::vector<const std::byte*> addresses;
-    bool closed = false;
-    bool half_closed = false;
-    int alive = 0;
-
-    void make_room(std::size_t bytes) { room = written.size() + bytes; }
-};
-
-/// A stream of somebody else's, one buffer at a time.
-class plain_stream {
-public:
-    explicit plain_stream(script& of)
-        : script_{&of} {
-        ++of.alive;
-    }
-    plain_stream(plain_stream&& other) noexcept
-        : script_{std::exchange(other.script_, nullptr)} {}
-    plain_stream& operator=(plain_stream&&) = delete;
-    ~plain_stream() {
-        if (script_ != nullptr) --script_->alive;
-    }
-
-    task<result<std::size_t>> write_some(const_buffer from) {
-        const std::vector<const_buffer> one{from};
-        co_return co_await write(one);
-    }
-
-protected:
-    task<result<std::size_t>> write(std::vector<const_buffer> from) {
-        script& to = *script_;
-        while (to.room <= to.written.size() && !to.error && !to.throws) {
-            if (co_await this_task::stop_requested()) co_return fail(std::errc::operation_canceled);
-            co_await yield();
-        }
-        if (to.throws) throw std::runtime_error{"a stream that throws"};
-        if (to.error) co_return fail(to.error);
-        to.buffers.push_back(from.size());
-        std::size_t left = std::min(to.piece, to.room - to.written.size());
-        std::size_t count = 0;
-        for (const const_buffer& each : from) {
-            const std::size_t size = std::min(left, each.size());
-            if (size == 0) break;
-            to.addresses.push_back(each.data());
-            to.written.append(reinterpret_cast<const char*>(each.data()), size);
-            left -= size;
-            count += size;
-        }
-        co_return count;
-    }
-
-    script* script_;
-};
-
-class rich_stream : public plain_stream {
-public:
-    using plain_stream::plain_stream;
-
-    task<result<std::size_t>> write_some(const_buffer from) {
-        const std::vector<const_buffer> one{from};
-        co_return co_await write(one);
-    }
-    task<result<std::size_t>> write_some(std::span<const const_buffer> from) {
-        const std::vector<const_buffer> all{from.begin(), from.end()};
-        co_return co_await write(all);
-    }
-    task<result<>> shutdown_write() {
-        co_await yield();
-        script_->half_closed = true;
-        co_return result<>{};
-    }
-    void close() { script_->closed = true; }
-};
 
 static_assert(detail::vectored_writer<tcp_stream> && detail::vectored_writer<rich_stream>);
 static_assert(async_writer<plain_stream> && !detail::vectored_writer<plain_stream>);
@@ -123,28 +44,7 @@ static_assert(detail::half_closable<tcp_stream> && !detail::half_closable<plain_
 static_assert(!std::is_copy_constructible_v<queued_writer<tcp_stream>>);
 static_assert(std::is_nothrow_move_constructible_v<queued_writer<tcp_stream>>);
 
-constexpr watermarks small_marks{.low = 4, .high = 8, .limit = 16};
-
-class queued_writer_test : public testing::backend_test {
-protected:
-    void SetUp() override {
-        backend_test::SetUp(); // the first loop may open what a process opens once
-        destroy_loop();
-        frames_ = detail::live_frames();
-        descriptors_ = testing::open_descriptors();
-        remake_loop();
-    }
-    void TearDown() override {
-        destroy_loop();
-        if (IsSkipped()) return;
-        EXPECT_EQ(detail::live_frames(), frames_);
-        EXPECT_EQ(testing::open_descriptors(), descriptors_);
-    }
-
-private:
-    std::ptrdiff_t frames_ = 0;
-    std::ptrdiff_t descriptors_ = 0;
-};
+class queued_writer_test : public testing::leak_test {};
 
 std::vector<std::byte> bytes_of(std::string_view text) {
     const auto* const at = reinterpret_cast<const std::byte*>(text.data());
@@ -152,7 +52,6 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 }
 
 // --- sending
-// --------------------------------------------------------------------------------------
 
 TEST_P(queued_writer_test, what_is_enqueued_is_sent_without_anybody_waiting) {
     auto [ours, theirs] = connect_raw();
@@ -320,7 +219,6 @@ TEST_P(queued_writer_test, nothing_is_a_thing_that_can_be_enqueued) {
 }
 
 // --- the marks
-// ------------------------------------------------------------------------------------
 
 TEST_P(queued_writer_test, the_high_mark_holds_until_the_low_one) {
     script peer{.room = 0};
@@ -378,7 +276,6 @@ TEST_P(queued_writer_test, the_limit_refuses_and_takes_nothing) {
 }
 
 // --- flush
-// ----------------------------------------------------------------------------------------
 
 TEST_P(queued_writer_test, flush_waits_for_what_was_enqueued_before_it_and_no_more) {
     script peer{.room = 0};
@@ -476,384 +373,9 @@ TEST_P(queued_writer_test, the_scope_that_made_the_writer_does_not_stop_the_send
     });
 }
 
-// --- errors
-// ---------------------------------------------------------------------------------------
-
-TEST_P(queued_writer_test, a_write_error_reaches_whoever_waits_and_everybody_later) {
-    script peer{.room = 0};
-    run([&]() -> task<> {
-        queued_writer writer{rich_stream{peer}, small_marks};
-        EXPECT_TRUE(writer.enqueue("0123456789"));
-        auto flushing = spawn([&]() -> task<result<>> { co_return co_await writer.flush(); });
-        auto waiting = spawn([&]() -> task<result<>> { co_return co_await writer.writable(); });
-        co_await turns(3);
-        peer.error = std::make_error_code(std::errc::host_unreachable);
-        EXPECT_EQ(error_of(co_await flushing), std::errc::host_unreachable);
-        EXPECT_EQ(error_of(co_await waiting), std::errc::host_unreachable);
-        EXPECT_EQ(writer.queued_bytes(), 0U);
-        EXPECT_FALSE(writer.high_watermark_active());
-        peer.error = {};
-        for (int round = 0; round < 2; ++round) {
-            EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::host_unreachable);
-            EXPECT_EQ(error_of(writer.enqueue(std::string(1000, 'x'))),
-                      std::errc::host_unreachable);
-            EXPECT_EQ(error_of(co_await writer.flush()), std::errc::host_unreachable);
-            EXPECT_EQ(error_of(co_await writer.writable()), std::errc::host_unreachable);
-            EXPECT_EQ(error_of(co_await writer.graceful_shutdown()), std::errc::host_unreachable);
-        }
-    });
-    EXPECT_EQ(peer.alive, 0);
-}
-
-TEST_P(queued_writer_test, a_flush_that_was_done_does_not_see_a_later_error) {
-    script peer;
-    run([&]() -> task<> {
-        queued_writer writer{rich_stream{peer}};
-        EXPECT_TRUE(writer.enqueue("a"));
-        auto done = writer.flush();
-        co_await until([&] { return writer.queued_bytes() == 0; });
-        peer.error = std::make_error_code(std::errc::broken_pipe);
-        EXPECT_TRUE(writer.enqueue("b"));
-        EXPECT_EQ(error_of(co_await writer.flush()), std::errc::broken_pipe);
-        EXPECT_TRUE(co_await std::move(done));
-    });
-}
-
-TEST_P(queued_writer_test, a_peer_that_is_gone_is_reported) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        queued_writer writer{std::move(ours)};
-        theirs.reset();
-        result<> flushed;
-        while (flushed) {
-            if (!writer.enqueue("x")) break;
-            flushed = co_await writer.flush();
-        }
-        EXPECT_TRUE(flushed.error() == std::errc::connection_reset ||
-                    flushed.error() == std::errc::broken_pipe);
-        EXPECT_EQ(error_of(writer.enqueue("x")), flushed.error());
-    });
-}
-
-TEST_P(queued_writer_test, a_stream_that_was_closed_is_reported) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        queued_writer writer{std::move(ours)};
-        writer.stream().close();
-        EXPECT_TRUE(writer.enqueue("x")); // the writer learns it from the write
-        EXPECT_EQ(error_of(co_await writer.flush()), std::errc::bad_file_descriptor);
-        EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::bad_file_descriptor);
-    });
-}
-
-TEST_P(queued_writer_test, closing_the_stream_ends_a_write_in_flight) {
-    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-    run([&]() -> task<> {
-        queued_writer writer{std::move(ours)};
-        EXPECT_TRUE(writer.enqueue(std::string(4'000'000, 'x')));
-        co_await turns(5);
-        writer.stream().close();
-        EXPECT_EQ(error_of(co_await writer.flush()), std::errc::operation_canceled);
-    });
-}
-
-std::vector<std::string> unhandled;
-
-TEST_P(queued_writer_test, a_stream_that_throws_is_not_swallowed_and_nobody_hangs) {
-    remake_loop({.on_unhandled = [](std::exception_ptr thrown) {
-        try {
-            std::rethrow_exception(std::move(thrown));
-        } catch (const std::exception& caught) {
-            unhandled.emplace_back(caught.what());
-        }
-    }});
-    unhandled.clear();
-    script peer{.throws = true};
-    run([&]() -> task<> {
-        queued_writer writer{rich_stream{peer}};
-        EXPECT_TRUE(writer.enqueue("x"));
-        EXPECT_EQ(error_of(co_await writer.flush()), std::errc::io_error);
-        EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::io_error);
-    });
-    EXPECT_THAT(unhandled, ElementsAre("a stream that throws"));
-}
-
-// --- the end
-// --------------------------------------------------------------------------------------
-
-TEST_P(queued_writer_test, graceful_shutdown_sends_all_and_then_the_end_of_the_stream) {
-    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-    const std::string sent = noise(300'000);
-    std::string got;
-    std::thread peer{[&] {
-        got = theirs.receive(sent.size());
-        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
-        theirs.send("answer");
-    }};
-    run([&]() -> task<> {
-        queued_writer writer{std::move(ours)};
-        EXPECT_TRUE(writer.enqueue(sent));
-        EXPECT_TRUE(co_await writer.graceful_shutdown());
-        EXPECT_EQ(writer.queued_bytes(), 0U);
-        EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::broken_pipe);
-        EXPECT_EQ(error_of(co_await writer.writable()), std::errc::broken_pipe);
-        EXPECT_TRUE(co_await writer.flush());
-        EXPECT_TRUE(co_await writer.graceful_shutdown());
-        std::string answer(6, '\0'); // reading goes on
-        EXPECT_TRUE(co_await async_read_exact(writer.stream(), answer));
-        EXPECT_EQ(answer, "answer");
-    });
-    peer.join();
-    EXPECT_TRUE(got == sent);
-}
-
-TEST_P(queued_writer_test, graceful_shutdown_of_a_writer_that_never_wrote) {
-    auto [ours, theirs] = connect_raw();
-    run([&]() -> task<> {
-        queued_writer writer{std::move(ours)};
-        EXPECT_TRUE(co_await writer.graceful_shutdown());
-        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
-    });
-}
-
-TEST_P(queued_writer_test, a_stopped_graceful_shutdown_goes_on_without_its_waiter) {
-    script peer{.room = 0};
-    run([&]() -> task<> {
-        queued_writer writer{rich_stream{peer}};
-        EXPECT_TRUE(writer.enqueue("rest"));
-        EXPECT_EQ(error_of(co_await with_timeout(writer.graceful_shutdown(), 1ms)),
-                  errc::deadline_exceeded);
-        EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::broken_pipe);
-        EXPECT_FALSE(peer.half_closed);
-        peer.make_room(100);
-        auto first =
-            spawn([&]() -> task<result<>> { co_return co_await writer.graceful_shutdown(); });
-        EXPECT_TRUE(co_await writer.graceful_shutdown());
-        EXPECT_TRUE(co_await first);
-        EXPECT_EQ(peer.written, "rest");
-        EXPECT_TRUE(peer.half_closed);
-    });
-}
-
-TEST_P(queued_writer_test, a_graceful_shutdown_wakes_who_waits_to_write) {
-    script peer{.room = 0};
-    run([&]() -> task<> {
-        queued_writer writer{rich_stream{peer}, small_marks};
-        EXPECT_TRUE(writer.enqueue("0123456789"));
-        auto waiting = spawn([&]() -> task<result<>> { co_return co_await writer.writable(); });
-        co_await turns(2);
-        auto ending =
-            spawn([&]() -> task<result<>> { co_return co_await writer.graceful_shutdown(); });
-        EXPECT_EQ(error_of(co_await waiting), std::errc::broken_pipe);
-        peer.make_room(100);
-        EXPECT_TRUE(co_await ending);
-    });
-}
-
-TEST_P(queued_writer_test, a_destroyed_writer_closes_its_stream_and_drops_the_rest) {
-    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-    run([&]() -> task<> {
-        std::optional<queued_writer<tcp_stream>> writer{std::in_place, std::move(ours)};
-        for (int count = 0; count < 100; ++count)
-            EXPECT_TRUE(writer->enqueue(std::string(40'000, 'x')));
-        auto flushing = spawn([&]() -> task<result<>> { co_return co_await writer->flush(); });
-        auto waiting = spawn([&]() -> task<result<>> { co_return co_await writer->writable(); });
-        auto ending =
-            spawn([&]() -> task<result<>> { co_return co_await writer->graceful_shutdown(); });
-        co_await turns(10); // a gathered write has moved some and waits for room
-        writer.reset();
-        EXPECT_EQ(error_of(co_await flushing), std::errc::operation_canceled);
-        EXPECT_EQ(error_of(co_await waiting), std::errc::broken_pipe);
-        EXPECT_EQ(error_of(co_await ending), std::errc::operation_canceled);
-        static_cast<void>(theirs.receive_to_the_end());
-    });
-}
-
-// It used to close the whole stream under the reader's feet.
-TEST_P(queued_writer_test, a_destroyed_writer_over_a_half_leaves_the_other_half_alone) {
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{5'000'000}}) {
-        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-        std::thread peer{[&] {
-            EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
-            theirs.send("answer");
-        }};
-        run([&]() -> task<> {
-            auto [reads, writes] = split(std::move(ours));
-            {
-                queued_writer writer{std::move(writes)};
-                EXPECT_TRUE(writer.enqueue(std::string(bytes, 'x')));
-                co_await turns(5);
-            }
-            std::string answer(6, '\0');
-            EXPECT_TRUE(co_await async_read_exact(reads, answer));
-            EXPECT_EQ(answer, "answer");
-        });
-        peer.join();
-    }
-}
-
-TEST_P(queued_writer_test, a_writer_may_be_destroyed_at_any_stage) {
-    for (int stage = 0; stage < 8; ++stage) {
-        script peer{.room = stage < 4 ? std::size_t{0} : std::size_t{1} << 30U};
-        run([&]() -> task<> {
-            std::optional<queued_writer<rich_stream>> writer{std::in_place, rich_stream{peer}};
-            if (stage % 4 > 0) {
-                EXPECT_TRUE(writer->enqueue("x"));
-            }
-            co_await turns(stage % 4 - 1);
-            writer.reset();
-            EXPECT_TRUE(peer.closed || peer.alive == 0);
-        });
-        EXPECT_EQ(peer.alive, 0);
-    }
-}
-
-TEST_P(queued_writer_test, a_writer_destroyed_when_its_write_has_just_succeeded_is_freed) {
-    // It parked, for a handle that was gone: the stream and two frames were never freed.
-    for (const std::size_t room : {1U, 2U, 100U}) {
-        script peer{.room = 0};
-        run([&]() -> task<> {
-            std::optional<queued_writer<rich_stream>> writer{std::in_place, rich_stream{peer}};
-            EXPECT_TRUE(writer->enqueue("xy"));
-            co_await turns(3);
-            peer.make_room(room);
-            writer.reset();
-        });
-        EXPECT_EQ(peer.alive, 0) << room;
-        EXPECT_EQ(peer.written.size(), std::min<std::size_t>(room, 2));
-    }
-}
-
-TEST_P(queued_writer_test,
-       a_writer_over_a_socket_destroyed_with_a_write_on_the_ready_list_is_freed) {
-    auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
-    const std::string sent = noise(100'000);
-    run([&]() -> task<> {
-        std::optional<queued_writer<local_stream>> writer{std::in_place, std::move(ours)};
-        EXPECT_TRUE(writer->enqueue(sent));
-        co_await turns(3);
-        theirs.receive(4096); // now the kernel takes more: the end of a write is on its way
-        co_await yield();
-        writer.reset();
-    });
-    static_cast<void>(theirs.receive_to_the_end());
-}
-
-TEST_P(queued_writer_test, a_stream_without_close_is_let_go_by_a_stop) {
-    script peer{.room = 0};
-    run([&]() -> task<> {
-        {
-            queued_writer writer{plain_stream{peer}};
-            EXPECT_TRUE(writer.enqueue("x"));
-            co_await turns(3);
-        }
-        co_await until([&] { return peer.alive == 0; });
-    });
-}
-
-TEST_P(queued_writer_test, whoever_a_writer_woke_may_destroy_it) {
-    script peer{.room = 0};
-    run([&]() -> task<> {
-        std::optional<queued_writer<rich_stream>> writer{std::in_place, rich_stream{peer}};
-        EXPECT_TRUE(writer->enqueue("x"));
-        auto first = spawn([&]() -> task<> {
-            static_cast<void>(co_await writer->flush());
-            writer.reset();
-        });
-        auto second = spawn([&]() -> task<result<>> { co_return co_await writer->flush(); });
-        co_await turns(3);
-        peer.make_room(100);
-        co_await first;
-        EXPECT_TRUE(co_await second); // it was over already
-    });
-}
-
-TEST_P(queued_writer_test, a_writer_may_be_moved_while_it_sends_and_while_others_wait) {
-    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-    const std::string sent = noise(500'000);
-    run([&]() -> task<> {
-        std::string got;
-        queued_writer first{std::move(ours)};
-        EXPECT_TRUE(first.enqueue(sent));
-        auto flushing = spawn(
-            [](auto what) -> task<result<>> { co_return co_await std::move(what); }, first.flush());
-        co_await turns(5);
-        queued_writer second{std::move(first)};
-        std::thread peer{[&] { got = theirs.receive(sent.size()); }};
-        EXPECT_TRUE(co_await flushing);
-        peer.join();
-        EXPECT_TRUE(got == sent);
-        auto [other, unused] = connect_raw();
-        second = queued_writer{std::move(other)}; // closes the one it had
-        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
-    });
-}
-
-// --- the end of the loop
-// --------------------------------------------------------------------------
-
-TEST_P(queued_writer_test, a_loop_that_ends_ends_the_sending) {
-    for (int polls = 0; polls < 6; ++polls) {
-        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-        loop().spawn([](tcp_stream stream) -> task<> {
-            queued_writer writer{std::move(stream)};
-            EXPECT_TRUE(writer.enqueue(std::string(4'000'000, 'x')));
-            EXPECT_EQ(error_of(co_await writer.flush()), std::errc::operation_canceled);
-            EXPECT_EQ(error_of(co_await writer.graceful_shutdown()), std::errc::operation_canceled);
-        }(std::move(ours)));
-        for (int count = 0; count < polls; ++count)
-            loop().poll();
-        remake_loop();
-    }
-}
-
-TEST_P(queued_writer_test, a_writer_that_outlives_its_loop_has_been_closed_by_it) {
-    for (const bool parked : {false, true}) {
-        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-        std::optional<queued_writer<tcp_stream>> writer{std::in_place, std::move(ours)};
-        loop().spawn([&]() -> task<> {
-            EXPECT_TRUE(writer->enqueue(std::string(parked ? 10 : 4'000'000, 'x')));
-            co_return;
-        });
-        for (int count = 0; count < 5; ++count)
-            loop().poll();
-        remake_loop();
-        static_cast<void>(theirs.receive_to_the_end());
-        run([&]() -> task<> {
-            const auto outcome = writer->enqueue("x");
-            EXPECT_EQ(error_of(outcome),
-                      parked ? std::errc::bad_file_descriptor : std::errc::operation_canceled);
-            // All that was enqueued before did reach the kernel.
-            EXPECT_EQ((co_await writer->flush()).has_value(), parked);
-        });
-    }
-}
-
-TEST_P(queued_writer_test, a_task_that_ignores_its_end_enqueues_for_a_while_at_most) {
-    auto [ours, theirs] = connect_raw();
-    loop().spawn([](tcp_stream stream) -> task<> {
-        queued_writer writer{std::move(stream)};
-        for (;;) {
-            static_cast<void>(writer.enqueue("x"));
-            static_cast<void>(co_await writer.flush());
-            co_await yield();
-        }
-    }(std::move(ours)));
-    for (int count = 0; count < 5; ++count)
-        loop().poll();
-    destroy_loop();
-}
-
 // --- misuse
-// ---------------------------------------------------------------------------------------
 
-class queued_writer_death_test : public testing::backend_test {
-protected:
-    void SetUp() override {
-        backend_test::SetUp();
-        GTEST_FLAG_SET(death_test_style, "threadsafe");
-    }
-};
+class queued_writer_death_test : public testing::backend_test {};
 
 TEST_P(queued_writer_death_test, marks_that_contradict_each_other_stop_the_program) {
     script seen;
