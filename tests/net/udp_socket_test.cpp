@@ -1,8 +1,8 @@
 #include <simplenet/net/udp_socket.hpp>
 
-#include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/error_of.hpp"
+#include "support/udp_pair_test.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -13,8 +13,6 @@
 #include <vector>
 
 #include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -24,52 +22,11 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::dice;
 using testing::noise;
+using testing::places;
 using testing::text_of;
 using testing::turns;
 
-/// Memory for a batch, and what is to be filled in it.
-template <class Slot>
-class places {
-public:
-    places(std::size_t count, std::size_t size)
-        : memory_(count * size) {
-        for (std::size_t at = 0; at < count; ++at)
-            slots.push_back({.into = mutable_buffer{memory_.data() + at * size, size}});
-    }
-    std::vector<Slot> slots;
-
-private:
-    std::vector<std::byte> memory_;
-};
-
-class udp_socket_test : public testing::backend_test {
-protected:
-    void SetUp() override {
-        backend_test::SetUp();
-        if (IsSkipped() || HasFatalFailure()) return;
-        one_.emplace(or_throw(udp_socket::bind(endpoint::loopback(0))));
-        two_.emplace(or_throw(udp_socket::bind(endpoint::loopback(0))));
-    }
-    void TearDown() override {
-        one_.reset();
-        two_.reset();
-        backend_test::TearDown();
-    }
-
-    udp_socket& one() { return *one_; }
-    udp_socket& two() { return *two_; }
-    static endpoint address_of(const udp_socket& socket) {
-        return or_throw(socket.local_endpoint());
-    }
-    /// A port at which nobody is.
-    static endpoint nobody() {
-        return address_of(or_throw(udp_socket::bind(endpoint::loopback(0))));
-    }
-
-    std::optional<udp_socket> one_;
-    std::optional<udp_socket> two_;
-    std::array<char, 16> buffer_{};
-};
+class udp_socket_test : public testing::udp_pair_test {};
 
 TEST_P(udp_socket_test, a_datagram_arrives_with_its_sender) {
     run([&]() -> task<> {
@@ -120,247 +77,7 @@ TEST_P(udp_socket_test, too_long_a_datagram_is_refused_and_the_socket_goes_on) {
     });
 }
 
-TEST_P(udp_socket_test, a_batch_crosses_in_order_whatever_its_size) {
-    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
-    run([&]() -> task<> {
-        std::vector<std::string> texts;
-        std::vector<outgoing_datagram> batch;
-        for (std::size_t at = 0; at < 150; ++at) // more than one call takes; one is empty
-            texts.push_back(noise(at % 40, static_cast<std::uint32_t>(at)));
-        for (const std::string& text : texts)
-            batch.push_back({.data = text, .to = address_of(two())});
-        EXPECT_EQ(co_await one().send_batch(batch), batch.size());
-
-        places<incoming_datagram> places{40, 64};
-        std::size_t got = 0;
-        while (got < texts.size()) {
-            const auto count = co_await two().receive_batch(places.slots);
-            EXPECT_TRUE(count && *count > 0 && *count <= places.slots.size());
-            for (std::size_t at = 0; count && at < *count; ++at, ++got) {
-                EXPECT_EQ(text_of(places.slots[at].data()), texts[got]);
-                EXPECT_EQ(places.slots[at].about.from, address_of(one()));
-            }
-        }
-        EXPECT_EQ(got, texts.size());
-    });
-}
-
-TEST_P(udp_socket_test, an_error_in_the_middle_of_a_batch_says_how_many_went) {
-    run([&]() -> task<> {
-        const std::string huge(70'000, 'x');
-        const std::array<outgoing_datagram, 4> batch{{{.data = "1", .to = address_of(two())},
-                                                      {.data = "2", .to = address_of(two())},
-                                                      {.data = huge, .to = address_of(two())},
-                                                      {.data = "4", .to = address_of(two())}}};
-        const auto sent = co_await one().send_batch(batch);
-        EXPECT_EQ(error_of(sent), std::errc::message_size);
-        EXPECT_EQ(sent.error().transferred, 2U);
-
-        places<incoming_datagram> places{8, 8};
-        EXPECT_EQ(co_await two().receive_batch(places.slots), 2U);
-        EXPECT_EQ(co_await one().send_batch(std::span{batch}.subspan(3)), 1U);
-        EXPECT_EQ(co_await two().receive_batch(places.slots), 1U);
-        EXPECT_EQ(text_of(places.slots[0].data()), "4");
-    });
-}
-
-TEST_P(udp_socket_test, neighbours_in_a_batch_that_go_as_one_arrive_as_they_were) {
-    auto third = or_throw(udp_socket::bind(endpoint::loopback(0)));
-    run([&]() -> task<> {
-        struct piece {
-            std::size_t size;
-            udp_socket* to;
-            std::optional<ecn> mark;
-        };
-        const std::vector<piece> plan{
-            {10, &two(), {}},        {10, &two(), {}}, {5, &two(), {}},  {10, &two(), {}},
-            {0, &two(), {}},         {10, &two(), {}}, {10, &third, {}}, {10, &third, {}},
-            {11, &third, {}},        {10, &third, {}}, {10, &two(), {}}, {10, &two(), ecn::ect_0},
-            {10, &two(), ecn::ect_0}};
-        EXPECT_TRUE(two().set_receive_ecn(true));
-        for (const int no_checksums : {0, 1}) { // with 1 the kernel refuses to cut
-            EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
-                                   sizeof no_checksums),
-                      0);
-            std::vector<std::string> texts;
-            std::vector<outgoing_datagram> batch;
-            for (std::size_t at = 0; at < plan.size(); ++at)
-                texts.push_back(noise(plan[at].size, static_cast<std::uint32_t>(at)));
-            for (std::size_t at = 0; at < plan.size(); ++at) {
-                batch.push_back({.data = texts[at],
-                                 .to = address_of(*plan[at].to),
-                                 .options = {.ecn = plan[at].mark}});
-            }
-            EXPECT_EQ(co_await one().send_batch(batch), batch.size());
-            for (std::size_t at = 0; at < plan.size(); ++at) {
-                const auto got = co_await plan[at].to->receive_from(buffer_);
-                EXPECT_TRUE(got);
-                EXPECT_EQ(std::string_view(buffer_.data(), got ? got->size : 0), texts[at]);
-                EXPECT_EQ(got->ecn, plan[at].mark.value_or(ecn::not_capable));
-            }
-        }
-    });
-}
-
-TEST_P(udp_socket_test, neighbours_in_a_batch_are_cut_by_the_kernel) {
-    EXPECT_TRUE(two().enable_gro());
-    run([&]() -> task<> {
-        const std::vector<outgoing_datagram> batch(100, {.data = "four", .to = address_of(two())});
-        EXPECT_EQ(co_await one().send_batch(batch), batch.size());
-        std::string into(65'536, '\0');
-        const auto got = co_await two().receive_from(into);
-        EXPECT_TRUE(got && got->segment_size == 4 && got->size == 4 * 64UL);
-        EXPECT_EQ((co_await two().receive_from(into))->size, 4 * 36U);
-    });
-}
-
-TEST_P(udp_socket_test, a_batch_of_none_is_sent_at_once) {
-    run([&]() -> task<> {
-        EXPECT_EQ(co_await one().send_batch(std::span<const outgoing_datagram>{}), 0U);
-    });
-}
-
-TEST_P(udp_socket_test, a_batch_marks_what_was_cut_off_and_what_is_empty) {
-    run([&]() -> task<> {
-        const std::array<outgoing_datagram, 3> batch{
-            {{.data = "long enough to be cut", .to = address_of(two())},
-             {.data = {}, .to = address_of(two())},
-             {.data = "fits", .to = address_of(two())}}};
-        EXPECT_EQ(co_await one().send_batch(batch), 3U);
-        places<incoming_datagram> places{3, 8};
-        EXPECT_EQ(co_await two().receive_batch(places.slots), 3U);
-        EXPECT_TRUE(places.slots[0].about.truncated);
-        EXPECT_EQ(places.slots[0].about.missing, 13U);
-        EXPECT_EQ(places.slots[1].about.size, 0U);
-        EXPECT_FALSE(places.slots[1].about.truncated);
-        EXPECT_EQ(text_of(places.slots[2].data()), "fits");
-    });
-}
-
-TEST_P(udp_socket_test, that_nobody_is_there_ends_a_waiting_receive_and_not_the_socket) {
-    run([&]() -> task<> {
-        const endpoint gone = nobody();
-        auto socket = or_throw(udp_socket::connect(gone));
-        auto waiting = spawn(
-            [&]() -> task<result<udp_datagram>> { co_return co_await socket.receive(buffer_); });
-        co_await turns(3);
-        EXPECT_EQ(co_await socket.send("anybody?"), 8U);
-        EXPECT_EQ(error_of(co_await waiting), std::errc::connection_refused);
-
-        EXPECT_EQ(co_await socket.send("again"), 5U);
-        EXPECT_EQ(error_of(co_await socket.send("and again")), std::errc::connection_refused);
-        auto late = or_throw(udp_socket::bind(gone));
-        EXPECT_EQ(co_await socket.send("now"), 3U);
-        EXPECT_EQ((co_await late.receive_from(buffer_))->size, 3U);
-        EXPECT_EQ(co_await late.send_to("yes", address_of(socket)), 3U);
-        EXPECT_EQ((co_await socket.receive(buffer_))->size, 3U);
-    });
-}
-
-TEST_P(udp_socket_test, in_a_batch_to_nobody_every_error_is_an_error_and_the_socket_goes_on) {
-    run([&]() -> task<> {
-        const endpoint gone = nobody();
-        auto socket = or_throw(udp_socket::connect(gone));
-        const std::vector<outgoing_datagram> batch(5, {.data = "x"});
-        static_cast<void>(co_await socket.send_batch(batch));
-        // Whatever the kernel told in between, what the last one met is told now.
-        EXPECT_EQ(error_of(co_await socket.receive(buffer_)), std::errc::connection_refused);
-        auto late = or_throw(udp_socket::bind(gone));
-        EXPECT_EQ(co_await socket.send_batch(batch), 5U);
-        places<incoming_datagram> places{8, 8};
-        EXPECT_EQ(co_await late.receive_batch(places.slots), 5U);
-    });
-}
-
-TEST_P(udp_socket_test, a_socket_that_is_not_connected_is_told_only_if_it_asks) {
-    run([&]() -> task<> {
-        const endpoint gone = nobody();
-        EXPECT_TRUE(co_await one().send_to("x", gone));
-        EXPECT_TRUE(co_await one().send_to("y", gone));
-        EXPECT_EQ(error_of(one().take_error()), std::errc::operation_would_block);
-
-        EXPECT_TRUE(one().set_receive_errors(true));
-        EXPECT_TRUE(co_await one().send_to("z", gone));
-        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
-        const auto told = one().take_error();
-        EXPECT_TRUE(told);
-        EXPECT_EQ(told->code, std::errc::connection_refused);
-        EXPECT_EQ(told->to, gone);
-        EXPECT_EQ(error_of(one().take_error()), std::errc::operation_would_block);
-
-        EXPECT_TRUE(co_await one().send_to("goes on", address_of(two())));
-        EXPECT_EQ((co_await two().receive_from(buffer_))->size, 7U);
-    });
-}
-
-// An error queue that nobody reads makes every poll(2) of the socket say POLLERR: with io_uring a
-// wait went round and round until take_error() was called.
-TEST_P(udp_socket_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
-    run([&]() -> task<> {
-        EXPECT_TRUE(one().set_receive_errors(true));
-        EXPECT_TRUE(co_await one().send_to("x", nobody()));
-        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
-
-        const auto before = event_loop::current()->metrics().turns;
-        for (int round = 0; round < 3; ++round) {
-            EXPECT_EQ(error_of(co_await with_timeout(one().receive_from(buffer_), 20ms)),
-                      errc::deadline_exceeded);
-        }
-        EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
-
-        // What comes is received all the same, early or late, and so is the next error told.
-        for (int round = 0; round < 3; ++round) {
-            EXPECT_TRUE(co_await two().send_to("early", address_of(one())));
-            EXPECT_EQ((co_await one().receive_from(buffer_))->size, 5U);
-            auto waiting = spawn([&]() -> task<result<udp_datagram>> {
-                co_return co_await one().receive_from(buffer_);
-            });
-            co_await turns(3);
-            EXPECT_FALSE(waiting.done());
-            EXPECT_TRUE(co_await two().send_to("late", address_of(one())));
-            EXPECT_EQ((co_await waiting)->size, 4U);
-        }
-        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
-            co_return co_await one().receive_from(buffer_);
-        });
-        co_await turns(3);
-        EXPECT_TRUE(co_await one().send_to("y", nobody()));
-        EXPECT_EQ(error_of(co_await waiting), std::errc::connection_refused);
-        int told = 0;
-        while (one().take_error())
-            ++told;
-        EXPECT_EQ(told, 2);
-    });
-}
-
-TEST_P(udp_socket_test, close_ends_a_receive_beside_an_error_queue) {
-    run([&]() -> task<> {
-        EXPECT_TRUE(one().set_receive_errors(true));
-        EXPECT_TRUE(co_await one().send_to("x", nobody()));
-        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
-        auto waiting = spawn([&]() -> task<result<udp_datagram>> {
-            co_return co_await one().receive_from(buffer_);
-        });
-        co_await turns(3);
-        one().close();
-        EXPECT_EQ(error_of(co_await waiting), canceled);
-        EXPECT_TRUE(co_await one().closed());
-    });
-}
-
-TEST_P(udp_socket_test, a_loop_ends_with_a_receive_beside_an_error_queue) {
-    loop().spawn([&]() -> task<> {
-        EXPECT_TRUE(one().set_receive_errors(true));
-        EXPECT_TRUE(co_await one().send_to("x", nobody()));
-        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), std::errc::connection_refused);
-        EXPECT_EQ(error_of(co_await one().receive_from(buffer_)), canceled);
-    });
-    EXPECT_FALSE(loop().run_for(20ms));
-    destroy_loop();
-}
-
 // --- stops, deadlines, close
-// --------------------------------------------------------------------------------------
 
 TEST_P(udp_socket_test, a_stopped_receive_leaves_the_datagram_to_the_next) {
     run([&]() -> task<> {
@@ -587,88 +304,7 @@ TEST_P(udp_socket_test, sends_and_receives_go_on_at_the_same_time) {
     });
 }
 
-// --- segments
-// --------------------------------------------------------------------------------------
-
-TEST_P(udp_socket_test, segments_arrive_as_datagrams) {
-    run([&]() -> task<> {
-        const std::string text = noise(1050);
-        EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
-        places<incoming_datagram> places{16, 128};
-        std::string all;
-        for (std::size_t got = 0; got < 11;) {
-            const auto count = co_await two().receive_batch(places.slots);
-            EXPECT_TRUE(count);
-            for (std::size_t at = 0; at < count.value_or(11); ++at, ++got) {
-                EXPECT_EQ(places.slots[at].about.size, got == 10 ? 50U : 100U);
-                EXPECT_EQ(places.slots[at].about.segment_size, 0U);
-                all += text_of(places.slots[at].data());
-            }
-        }
-        EXPECT_TRUE(all == text);
-    });
-}
-
-TEST_P(udp_socket_test, segments_arrive_together_with_their_size_where_gro_is_on) {
-    EXPECT_TRUE(two().enable_gro());
-    run([&]() -> task<> {
-        const std::string text = noise(1050);
-        EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
-        std::string into(65'536, '\0');
-        const auto got = co_await two().receive_from(into);
-        EXPECT_TRUE(got);
-        EXPECT_EQ(got->size, text.size());
-        EXPECT_EQ(got->segment_size, 100U);
-        std::vector<std::size_t> sizes;
-        std::string all;
-        datagrams_of(into, *got, [&](mutable_buffer each) {
-            sizes.push_back(each.size());
-            all += text_of(each);
-        });
-        EXPECT_EQ(sizes.size(), 11U);
-        EXPECT_EQ(sizes.back(), 50U);
-        EXPECT_TRUE(all == text);
-    });
-}
-
-TEST_P(udp_socket_test, more_segments_than_the_kernel_takes_at_once_all_go) {
-    EXPECT_TRUE(two().set_receive_buffer(1 << 20));
-    EXPECT_TRUE(two().connect_to(address_of(one())));
-    EXPECT_TRUE(one().connect_to(address_of(two())));
-    run([&]() -> task<> {
-        const std::string text = noise(1501);
-        EXPECT_EQ(co_await one().send_segmented(text, 10), text.size());
-        std::array<char, 16> into;
-        std::string all;
-        for (int at = 0; at < 151; ++at) {
-            const auto got = co_await two().receive(into);
-            all.append(into.data(), got->size);
-        }
-        EXPECT_TRUE(all == text);
-        EXPECT_EQ(co_await one().send_segmented(const_buffer{}, 10), 0U);
-        EXPECT_EQ(co_await one().send_segmented("one", 1000), 3U);
-        EXPECT_EQ((co_await two().receive(into))->size, 3U);
-        EXPECT_EQ(error_of(co_await one().send_segmented(std::string(200'000, 'x'), 70'000)),
-                  std::errc::message_size);
-    });
-}
-
-TEST_P(udp_socket_test, where_the_kernel_cannot_cut_datagrams_go_one_by_one) {
-    const int on = 1; // without checksums the kernel refuses
-    EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
-    run([&]() -> task<> {
-        for (int round = 0; round < 3; ++round) {
-            const std::string text = noise(250);
-            EXPECT_EQ(co_await one().send_segmented(text, 100, address_of(two())), text.size());
-            std::string into(512, '\0');
-            for (const std::size_t size : {100U, 100U, 50U})
-                EXPECT_EQ((co_await two().receive_from(into))->size, size);
-        }
-    });
-}
-
 // --- what stands beside a datagram
-// --------------------------------------------------------------------------------------
 
 TEST_P(udp_socket_test, an_answer_can_come_from_the_address_that_was_asked) {
     run([&]() -> task<> {
