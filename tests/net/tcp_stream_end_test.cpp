@@ -1,0 +1,329 @@
+// How a connection ends: half-closes and resets, also those that a released socket tells of.
+
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/time/sleep.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+#include "support/error_of.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <array>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_backends;
+using testing::backend_name;
+using testing::connect_raw;
+using testing::connected_pair;
+using testing::turns;
+using clock = std::chrono::steady_clock;
+
+class tcp_stream_end_test : public testing::backend_test {};
+
+// --- half-close ----------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_end_test, reading_goes_on_after_shutdown_write) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("request"));
+        EXPECT_TRUE(ours.shutdown_write());
+        EXPECT_EQ(theirs.receive(100), "request");
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+
+        theirs.send("answer");
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 6U);
+    });
+}
+
+TEST_P(tcp_stream_end_test, writing_goes_on_after_the_peer_shut_down) {
+    auto [ours, theirs] = connect_raw();
+    theirs.send("request");
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_TRUE(co_await ours.read_some(buffer));
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+        EXPECT_TRUE(co_await async_write_all(ours, "answer"));
+    });
+    EXPECT_EQ(theirs.receive(6), "answer");
+}
+
+TEST_P(tcp_stream_end_test, a_stream_whose_peer_shut_down_does_not_make_the_loop_spin) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    theirs.shutdown_write();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+        const std::string much(8 << 20, 'x');
+        auto writing = spawn([&]() -> task<> {
+            EXPECT_EQ(error_of(co_await async_write_all(ours, much)), canceled);
+        });
+        co_await turns(10);
+        const auto before = loop().metrics().turns;
+        co_await async_sleep(30ms);
+        EXPECT_LT(loop().metrics().turns - before, 10U);
+        writing.request_stop();
+        co_await writing;
+    });
+}
+
+TEST_P(tcp_stream_end_test, shutdown_write_of_a_dead_connection_says_so) {
+    auto [ours, theirs] = connect_raw();
+    theirs.reset();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+        EXPECT_EQ(error_of(ours.shutdown_write()), std::errc::not_connected);
+    });
+}
+
+// --- resets --------------------------------------------------------------------------------------
+
+TEST_P(tcp_stream_end_test, a_reset_ends_a_read_in_flight) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::array<std::byte, 16> buffer;
+        auto later = spawn([&]() -> task<> {
+            co_await turns(3);
+            theirs.reset();
+        });
+        EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+        co_await later;
+    });
+}
+
+TEST_P(tcp_stream_end_test, bytes_received_before_a_reset_are_delivered_first) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        std::string got;
+        std::error_code end;
+        auto reading = spawn([&]() -> task<> {
+            std::array<char, 4> buffer;
+            for (;;) {
+                auto count = co_await ours.read_some(buffer);
+                if (!count) {
+                    end = count.error();
+                    break;
+                }
+                got.append(buffer.data(), *count);
+                co_await turns(3); // the reset comes meanwhile
+            }
+        });
+        co_await turns(2);
+        theirs.send("0123456789");
+        co_await turns(2);
+        EXPECT_GT(got.size(), 0U);
+        theirs.reset();
+        co_await reading;
+
+        EXPECT_EQ(got, "0123456789");
+        EXPECT_EQ(end, std::errc::connection_reset);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_reset_ends_a_write_that_waits_for_room) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        auto writing = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_write_all(ours, much); });
+        co_await turns(5);
+        theirs.reset();
+        auto outcome = co_await writing;
+
+        EXPECT_TRUE(error_of(outcome) == std::errc::connection_reset ||
+                    error_of(outcome) == std::errc::broken_pipe)
+            << error_of(outcome).message();
+        EXPECT_GT(outcome.error().transferred, 0U);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer_and_neither_for_ever) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        auto reading = spawn([&]() -> task<> { EXPECT_FALSE(co_await ours.receive()); });
+        auto writing =
+            spawn([&]() -> task<> { EXPECT_FALSE(co_await async_write_all(ours, much)); });
+        co_await turns(5);
+        theirs.reset();
+        co_await reading;
+        co_await writing;
+    });
+}
+
+TEST_P(tcp_stream_end_test, writing_to_a_peer_that_is_gone_raises_no_signal) {
+    std::signal(SIGPIPE, SIG_DFL);
+    auto [ours, theirs] = connect_raw();
+    theirs.reset();
+    run([&]() -> task<> {
+        // The first write may still find the reset, the second finds a dead socket.
+        const std::string much(1 << 20, 'x');
+        EXPECT_FALSE(co_await async_write_all(ours, much));
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+        const std::array<const_buffer, 2> parts{const_buffer{"x"}, const_buffer{"y"}};
+        EXPECT_EQ(error_of(co_await ours.write_some(std::span{parts})), std::errc::broken_pipe);
+    });
+}
+
+TEST_P(tcp_stream_end_test, linger_of_zero_makes_close_a_reset) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await ours.write_some("x"));
+        EXPECT_TRUE(ours.set_linger(0s));
+        ours.close();
+        co_await ours.closed();
+    });
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+// Received ahead or not: who closes with bytes unread has not had them, and the peer hears of it.
+TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
+    for (const int turns_between : {0, 10}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            theirs.send("first");
+            EXPECT_TRUE(co_await ours.receive());
+            theirs.send("second");
+            co_await turns(turns_between);
+            ours.close();
+            co_await ours.closed();
+        });
+        EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << turns_between;
+    }
+}
+
+// It would wait for room that nobody makes any more, for a minute.
+TEST_P(tcp_stream_end_test, a_peer_that_waits_for_room_hears_of_a_close_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        const std::string much(100'000, 'x');
+        while (::send(theirs.fd(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        }
+        ours.close();
+        co_await ours.closed();
+    });
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+TEST_P(tcp_stream_end_test, the_end_of_the_loop_resets_a_connection_with_bytes_unread) {
+    auto [ours, theirs] = connect_raw();
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        theirs.send("second");
+        co_await turns(10);
+    });
+    destroy_loop();
+    EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
+}
+
+// --- released sockets
+// ------------------------------------------------------------------------------
+
+/// A stream that has received, and not read, "half a message" and a reset; released.
+task<tcp_stream::released> released_after_a_reset() {
+    auto pair = connected_pair();
+    std::array<char, 8> buffer{};
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "a"));
+    EXPECT_EQ(co_await pair.ours.read_some(buffer), 1U); // receives ahead from here on
+    EXPECT_TRUE(co_await async_write_all(pair.theirs, "half a message"));
+    co_await testing::turns(3);
+    EXPECT_TRUE(pair.theirs.set_linger(0s));
+    pair.theirs.close();
+    (void)co_await pair.theirs.closed();
+    co_await testing::turns(3);
+    co_return or_throw(co_await std::move(pair.ours).release());
+}
+
+// With io_uring the reset was lost, and half a message looked like all there was.
+TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_after_it) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        auto count = released.socket.read_some(buffer);
+        for (; count; count = released.socket.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(released.socket.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_the_next_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        std::array<char, 32> buffer{};
+        std::size_t got = released.unread.size();
+        tcp_stream again{std::move(released.socket)};
+        auto count = co_await again.read_some(buffer);
+        for (; count; count = co_await again.read_some(buffer))
+            got += *count;
+
+        EXPECT_EQ(got, 14U);
+        EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(co_await again.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_a_blocking_stream) {
+    run([]() -> task<> {
+        auto released = co_await released_after_a_reset();
+        auto plain = or_throw(blocking::tcp_stream::from(std::move(released.socket)));
+        std::array<char, 32> buffer{};
+        const auto read = plain.read_exact(buffer);
+
+        EXPECT_EQ(read.error().code, std::errc::connection_reset);
+        EXPECT_EQ(released.unread.size() + read.error().transferred, 14U);
+    });
+}
+
+// As it would be from an io_uring loop.
+TEST_P(tcp_stream_end_test, an_error_that_a_socket_brings_along_is_told_once_by_every_read) {
+    run([]() -> task<> {
+        for (const int way : {0, 1, 2, 3}) {
+            auto pair = connected_pair();
+            auto plain = or_throw(co_await std::move(pair.ours).release()).socket;
+            detail::socket_access::expect_read_error(plain, ECONNRESET);
+            tcp_stream stream{std::move(plain)};
+            EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
+            std::array<char, 2> buffer{};
+            std::error_code error;
+            EXPECT_EQ(co_await async_read_exact(stream, std::span<std::byte>{}), 0U); // not by this
+            if (way == 0) {
+                error = error_of(co_await stream.read_some(buffer));
+            } else if (way == 1) {
+                error = error_of(co_await stream.receive());
+            } else if (way == 2) {
+                error = error_of(co_await async_read_exact(stream, buffer));
+            } else {
+                EXPECT_TRUE(co_await async_write_all(stream, "goes on"));
+                error = error_of(co_await stream.read_some(buffer));
+            }
+            EXPECT_EQ(error, std::errc::connection_reset);
+            EXPECT_EQ(co_await async_read_exact(stream, buffer), 2U);
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tcp_stream_end_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0
