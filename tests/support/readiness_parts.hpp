@@ -1,0 +1,60 @@
+#pragma once
+// readiness_parts: pipes, and waits that run beside a test of readiness.
+
+#include "support/raw_peer.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/readiness.hpp>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace simplenet::v0::testing {
+
+struct pipe_ends {
+    unique_fd out;
+    unique_fd in;
+};
+inline pipe_ends open_pipe() {
+    std::array<int, 2> fds{};
+    checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
+    return {unique_fd{fds[0]}, unique_fd{fds[1]}};
+}
+inline void put(const unique_fd& into, std::string_view text = "x") {
+    EXPECT_EQ(::write(into.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+inline void take(const unique_fd& from) {
+    std::array<char, 65536> scratch;
+    EXPECT_GT(::read(from.get(), scratch.data(), scratch.size()), 0);
+}
+inline void fill(const unique_fd& into) {
+    const std::string block(65536, 'x');
+    while (::write(into.get(), block.data(), block.size()) > 0) {
+    }
+}
+
+/// A wait that runs beside the test and notes its end.
+struct beside {
+    std::optional<result<>> outcome;
+    join_handle<> task;
+};
+inline task<> note(std::optional<result<>>& into, int fd, bool writes) {
+    if (writes) {
+        into = co_await async_wait_writable(fd);
+    } else {
+        into = co_await async_wait_readable(fd);
+    }
+}
+inline void wait_beside(beside& waiting, int fd, bool writes = false) {
+    waiting.task = spawn(note(waiting.outcome, fd, writes));
+}
+
+} // namespace simplenet::v0::testing

@@ -1,0 +1,39 @@
+#pragma once
+// test_timers: timers and moments for the tests of the timer wheel.
+
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <chrono>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace simplenet::v0::detail {
+
+inline constexpr std::chrono::nanoseconds tick{1 << 12};
+inline constexpr timer_wheel::time_point start{
+    std::chrono::hours{1000}}; // a machine that has been up for a while
+
+/// Tells a function when it fires.
+class timer final : public timer_node {
+public:
+    explicit timer(std::function<void()> fired = [] {})
+        : fired_{std::move(fired)} {}
+
+private:
+    void expired() noexcept override { fired_(); }
+
+    std::function<void()> fired_;
+};
+
+/// What `wheel.expire(now)` hands out, in its order.
+inline std::vector<timer_node*> expired(timer_wheel& wheel, timer_wheel::time_point now) {
+    timer_list due;
+    wheel.expire(now, due);
+    std::vector<timer_node*> nodes;
+    while (!due.empty())
+        nodes.push_back(&due.pop_front());
+    return nodes;
+}
+
+} // namespace simplenet::v0::detail
