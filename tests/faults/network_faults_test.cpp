@@ -3,6 +3,7 @@
 
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
+#include "support/pipes.hpp"
 #include "support/scripted_resolver.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -13,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,6 +28,7 @@ using testing::converse;
 using testing::echo_by_read_some;
 using testing::fault_scenario;
 using testing::make_connection;
+using testing::make_pipe;
 using testing::read_all;
 using testing::serve_one;
 
@@ -199,10 +200,7 @@ TEST_P(network_faults_test, local_stream) {
 class passing_descriptors : public fault_scenario {
     task<result<std::string>> play() override {
         auto [ours, theirs] = co_await or_return(local_stream::pair());
-        std::array<int, 2> ends{};
-        if (::pipe2(ends.data(), O_CLOEXEC) != 0) co_return fail(std::errc::too_many_files_open);
-        const unique_fd out{ends[0]};
-        const unique_fd in{ends[1]};
+        const auto [out, in] = make_pipe();
         const std::array<int, 1> sent{in.get()};
         co_await or_return(co_await ours.send_descriptors("x", sent));
         std::array<std::byte, 8> buffer{};
@@ -363,10 +361,7 @@ class waiting_for_a_pipe : public fault_scenario {
     }
     static task<result<>> wait(int fd) { co_return co_await async_wait_readable(fd); }
     task<result<std::string>> play() override {
-        std::array<int, 2> ends{};
-        if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return fail(std::errc::io_error);
-        const unique_fd out{ends[0]};
-        const unique_fd in{ends[1]};
+        const auto [out, in] = make_pipe();
         co_await or_return(co_await gather(wait(out.get()), write(in.get())));
         char got = 0;
         co_return ::read(out.get(), &got, 1) == 1 ? std::string(1, got) : std::string{};

@@ -20,8 +20,8 @@
 #include "support/backend_test.hpp"
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
-#include "support/descriptor_messages.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 
 #include <gmock/gmock.h>

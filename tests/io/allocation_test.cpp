@@ -4,6 +4,7 @@
 #include <simplenet/simplenet.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/pipes.hpp"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +12,6 @@
 #include <new>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
@@ -118,10 +118,7 @@ TEST_P(allocation_test, echo_with_limits_allocates_nothing) {
 }
 
 TEST_P(allocation_test, waiting_for_a_foreign_descriptor_allocates_nothing) {
-    int fds[2];
-    ASSERT_EQ(::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    const unique_fd out{fds[0]};
-    const unique_fd in{fds[1]};
+    const auto [out, in] = testing::make_pipe();
     run([&]() -> task<> {
         std::size_t before = 0;
         char byte = 'x';

@@ -9,6 +9,7 @@
 #include "support/descriptor_messages.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>

@@ -6,6 +6,7 @@
 #include "support/coroutines.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 #include "support/readiness_parts.hpp"
 #include "support/temporary_directory.hpp"
@@ -38,8 +39,8 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::beside;
 using testing::checked;
+using testing::make_pipe;
 using testing::note;
-using testing::open_pipe;
 using testing::put;
 using testing::take;
 using testing::turns;
@@ -78,7 +79,7 @@ TEST_P(readiness_descriptors_test, events_timers_and_file_watches_wake_it) {
 }
 
 TEST_P(readiness_descriptors_test, the_end_of_a_process_wakes_it) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     const pid_t child = checked(::fork());
     if (child == 0) {
         char byte = 0;
@@ -126,8 +127,8 @@ TEST_P(readiness_descriptors_test, a_signal_wakes_it) {
 }
 
 TEST_P(readiness_descriptors_test, another_thread_wakes_a_loop_that_sleeps) {
-    auto [out, in] = open_pipe();
-    auto [back, back_in] = open_pipe();
+    auto [out, in] = make_pipe();
+    auto [back, back_in] = make_pipe();
     std::thread other{[&] {
         for (int round = 0; round < 1000; ++round) {
             testing::await(back.get(), POLLIN);
@@ -148,7 +149,7 @@ TEST_P(readiness_descriptors_test, another_thread_wakes_a_loop_that_sleeps) {
 // --- beside others -------------------------------------------------------------------------------
 
 TEST_P(readiness_descriptors_test, somebody_elses_epoll_is_not_disturbed) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     const unique_fd theirs{checked(::epoll_create1(EPOLL_CLOEXEC))};
     epoll_event event{.events = EPOLLIN, .data = {.u64 = 77}};
     checked(::epoll_ctl(theirs.get(), EPOLL_CTL_ADD, out.get(), &event));
@@ -204,7 +205,7 @@ TEST_P(readiness_descriptors_test, a_descriptor_that_was_waited_for_can_become_a
 }
 
 TEST_P(readiness_descriptors_test, two_loops_wait_for_the_same_descriptor) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     auto second = or_throw(event_loop::create({.backend = GetParam()}));
     bool told = false;
     auto waiting = second.spawn([](int fd, bool& flag) -> task<> {
@@ -225,7 +226,7 @@ TEST_P(readiness_descriptors_test, two_loops_wait_for_the_same_descriptor) {
 }
 
 TEST_P(readiness_descriptors_test, a_loop_inside_another_program_announces_it) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     beside waiting;
     loop().spawn(note(waiting.outcome, out.get(), false)).detach();
     const int handle = loop().native_handle();
@@ -248,7 +249,7 @@ TEST_P(readiness_descriptors_test, a_loop_inside_another_program_announces_it) {
 TEST_P(readiness_descriptors_test, a_number_that_is_used_again_at_once_means_the_new_file) {
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
-            auto [out, in] = open_pipe();
+            auto [out, in] = make_pipe();
             beside waiting;
             wait_beside(waiting, out.get());
             co_await turns(2);
@@ -261,10 +262,10 @@ TEST_P(readiness_descriptors_test, a_number_that_is_used_again_at_once_means_the
 }
 
 TEST_P(readiness_descriptors_test, a_duplicate_of_a_closed_descriptor_wakes_nobody) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     const int number = out.get();
     const unique_fd duplicate{checked(::fcntl(number, F_DUPFD_CLOEXEC, 0))};
-    auto [second, second_in] = open_pipe();
+    auto [second, second_in] = make_pipe();
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await with_timeout(async_wait_readable(number), 1ms)),
                   errc::deadline_exceeded); // stopped: with epoll the registration remains
@@ -283,8 +284,8 @@ TEST_P(readiness_descriptors_test, a_duplicate_of_a_closed_descriptor_wakes_nobo
 }
 
 TEST_P(readiness_descriptors_test, a_wait_whose_descriptor_was_closed_never_sees_the_next_file) {
-    auto [out, in] = open_pipe();
-    auto [second, second_in] = open_pipe();
+    auto [out, in] = make_pipe();
+    auto [second, second_in] = make_pipe();
     const int number = out.get();
     run([&]() -> task<> {
         beside old;
@@ -306,7 +307,7 @@ TEST_P(readiness_descriptors_test, a_wait_whose_descriptor_was_closed_never_sees
 }
 
 TEST_P(readiness_descriptors_test, a_wait_whose_descriptor_was_closed_still_stops) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());

@@ -4,6 +4,7 @@
 #include "support/coroutines.hpp"
 #include "support/descriptor_limit.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 #include "support/readiness_parts.hpp"
 #include "support/temporary_directory.hpp"
@@ -34,8 +35,8 @@ using testing::beside;
 using testing::checked;
 using testing::fill;
 using testing::local_ends;
-using testing::open_pipe;
-using testing::pipe_ends;
+using testing::make_pipe;
+using testing::pipe_pair;
 using testing::put;
 using testing::take;
 using testing::turns;
@@ -46,7 +47,7 @@ class readiness_test : public testing::backend_test {};
 // --- what it waits for ---------------------------------------------------------------------------
 
 TEST_P(readiness_test, a_wait_lasts_until_there_is_something_to_read) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());
@@ -61,7 +62,7 @@ TEST_P(readiness_test, a_wait_lasts_until_there_is_something_to_read) {
 }
 
 TEST_P(readiness_test, a_wait_lasts_until_there_is_room_to_write) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_wait_writable(in.get()));
         fill(in);
@@ -78,7 +79,7 @@ TEST_P(readiness_test, a_wait_lasts_until_there_is_room_to_write) {
 }
 
 TEST_P(readiness_test, what_is_ready_ends_every_wait_until_it_is_read) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     put(in);
     run([&]() -> task<> {
         for (int round = 0; round < 100; ++round)
@@ -148,7 +149,7 @@ TEST_P(readiness_test, both_directions_are_waited_for_at_once_and_end_each_by_it
 }
 
 TEST_P(readiness_test, everybody_who_waits_for_a_descriptor_is_told) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         std::array<beside, 10> waiting;
         for (beside& each : waiting)
@@ -177,7 +178,7 @@ TEST_P(readiness_test, files_and_directories_are_always_ready) {
 }
 
 TEST_P(readiness_test, a_number_that_is_no_descriptor_is_refused) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_wait_writable(in.get())); // the loop has made what it needs
         const int closed = out.get();
@@ -193,7 +194,7 @@ TEST_P(readiness_test, a_number_that_is_no_descriptor_is_refused) {
 // --- stops and deadlines -------------------------------------------------------------------------
 
 TEST_P(readiness_test, a_stop_ends_a_wait_and_takes_nothing) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         for (int round = 0; round < 20; ++round) {
             beside waiting;
@@ -240,7 +241,7 @@ TEST_P(readiness_test, a_stop_of_one_wait_leaves_the_others_waiting) {
 }
 
 TEST_P(readiness_test, a_stopped_scope_refuses_every_wait) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     put(in);
     run([&]() -> task<> {
         int refused = 0;
@@ -255,7 +256,7 @@ TEST_P(readiness_test, a_stopped_scope_refuses_every_wait) {
 }
 
 TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         for (const auto limit : {0ns, -1ns, std::chrono::nanoseconds::min(), 1ns}) {
             EXPECT_EQ(error_of(co_await with_timeout(async_wait_readable(out.get()), limit)),
@@ -281,7 +282,7 @@ TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
 }
 
 TEST_P(readiness_test, a_stop_from_another_thread_reaches_it) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         std::stop_source source;
         std::thread other{[&] { source.request_stop(); }};
@@ -294,7 +295,7 @@ TEST_P(readiness_test, a_stop_from_another_thread_reaches_it) {
 TEST_P(readiness_test, success_and_stop_in_the_same_turn_end_it_once) {
     run([&]() -> task<> {
         for (int round = 0; round < 200; ++round) {
-            auto [out, in] = open_pipe();
+            auto [out, in] = make_pipe();
             beside waiting;
             wait_beside(waiting, out.get());
             co_await turns(round % 3);
@@ -310,8 +311,8 @@ TEST_P(readiness_test, success_and_stop_in_the_same_turn_end_it_once) {
 }
 
 TEST_P(readiness_test, the_first_of_several_descriptors_is_waited_for) {
-    auto [first, first_in] = open_pipe();
-    auto [second, second_in] = open_pipe();
+    auto [first, first_in] = make_pipe();
+    auto [second, second_in] = make_pipe();
     run([&]() -> task<> {
         put(second_in);
         auto [index, values] =
@@ -325,10 +326,10 @@ TEST_P(readiness_test, the_first_of_several_descriptors_is_waited_for) {
 // --- the loop ------------------------------------------------------------------------------------
 
 TEST_P(readiness_test, the_end_of_a_loop_ends_its_waits) {
-    std::vector<pipe_ends> pipes;
+    std::vector<pipe_pair> pipes;
     std::vector<std::error_code> ends;
     for (int count = 0; count < 10; ++count) {
-        pipes.push_back(open_pipe());
+        pipes.push_back(make_pipe());
         loop()
             .spawn([](int fd, std::vector<std::error_code>& into) -> task<> {
                 into.push_back(error_of(co_await async_wait_readable(fd)));
@@ -345,7 +346,7 @@ TEST_P(readiness_test, the_end_of_a_loop_ends_its_waits) {
 }
 
 TEST_P(readiness_test, a_task_that_waits_for_ever_does_not_keep_a_loop_from_its_end) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     loop()
         .spawn([](int fd) -> task<> {
             for (;;)
@@ -358,7 +359,7 @@ TEST_P(readiness_test, a_task_that_waits_for_ever_does_not_keep_a_loop_from_its_
 }
 
 TEST_P(readiness_test, waits_are_counted_among_the_live_operations) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     run([&]() -> task<> {
         beside waiting;
         wait_beside(waiting, out.get());
@@ -371,7 +372,7 @@ TEST_P(readiness_test, waits_are_counted_among_the_live_operations) {
 }
 
 TEST_P(readiness_test, a_process_without_descriptors_gets_an_error_or_waits) {
-    auto [out, in] = open_pipe();
+    auto [out, in] = make_pipe();
     put(in);
     run([&]() -> task<> {
         result<> outcome;

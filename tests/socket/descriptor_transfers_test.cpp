@@ -4,6 +4,7 @@
 #include "support/descriptor_messages.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/blocking/local_stream.hpp>

@@ -4,6 +4,7 @@
 #include "support/coroutines.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 #include "support/sigpipe_watch.hpp"
 #include "support/temporary_directory.hpp"
@@ -159,10 +160,7 @@ TEST_P(send_file_test, a_stream_without_a_descriptor_gets_the_bytes_too) {
 
 TEST_P(send_file_test, what_is_no_file_is_an_error) {
     auto [ours, theirs] = connect_raw();
-    std::array<int, 2> fds{};
-    checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
-    const unique_fd out{fds[0]};
-    const unique_fd in{fds[1]};
+    const auto [out, in] = testing::make_pipe();
     const unique_fd write_only{checked(::open("/dev/null", O_WRONLY | O_CLOEXEC))};
     const unique_fd file = file_of("content");
     run([&]() -> task<> {

@@ -4,6 +4,7 @@
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
 #include "support/descriptor_messages.hpp"
+#include "support/pipes.hpp"
 #include "support/raw_peer.hpp"
 #include "support/stop_everywhere.hpp"
 
@@ -20,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace simplenet::v0 {
@@ -30,7 +30,9 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::background_loop;
+using testing::make_pipe;
 using testing::noise;
+using testing::pipe_pair;
 using testing::scenario;
 using testing::turns;
 
@@ -39,31 +41,22 @@ class network_stop_test : public testing::stop_everywhere_test {};
 // --- descriptors of others -----------------------------------------------------------------------
 
 class nonblocking_pipe : public scenario {
-public:
-    nonblocking_pipe() {
-        std::array<int, 2> ends{};
-        EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
-        out_ = unique_fd{ends[0]};
-        in_ = unique_fd{ends[1]};
-    }
-
 protected:
     void take_what_is_there() {
         std::array<char, 4096> block;
         ssize_t count = 0;
-        while ((count = ::read(out_.get(), block.data(), block.size())) > 0)
+        while ((count = ::read(pipe_.out.get(), block.data(), block.size())) > 0)
             got_.append(block.data(), static_cast<std::size_t>(count));
     }
 
-    unique_fd out_;
-    unique_fd in_;
+    pipe_pair pipe_ = make_pipe();
     std::string got_;
 };
 
 class waiting_to_read : public nonblocking_pipe {
     task<> subject() override {
         while (got_.size() < text_.size()) {
-            const auto ready = co_await async_wait_readable(out_.get());
+            const auto ready = co_await async_wait_readable(pipe_.out.get());
             expect_success_or_stop(ready);
             if (!ready) co_return;
             const std::size_t before = got_.size();
@@ -74,7 +67,7 @@ class waiting_to_read : public nonblocking_pipe {
     task<> partner() override {
         for (const char& each : text_) {
             co_await turns(2);
-            EXPECT_EQ(::write(in_.get(), &each, 1), 1);
+            EXPECT_EQ(::write(pipe_.in.get(), &each, 1), 1);
         }
     }
     task<> verify() override {
@@ -92,19 +85,19 @@ class waiting_to_write : public nonblocking_pipe {
     task<> subject() override {
         while (written_ < text_.size()) {
             const ssize_t count =
-                ::write(in_.get(), text_.data() + written_, text_.size() - written_);
+                ::write(pipe_.in.get(), text_.data() + written_, text_.size() - written_);
             if (count > 0) {
                 written_ += static_cast<std::size_t>(count);
                 continue;
             }
-            const auto ready = co_await async_wait_writable(in_.get());
+            const auto ready = co_await async_wait_writable(pipe_.in.get());
             expect_success_or_stop(ready);
             if (!ready) co_return;
         }
     }
     task<> partner() override {
         while (true) {
-            const auto ready = co_await async_wait_readable(out_.get());
+            const auto ready = co_await async_wait_readable(pipe_.out.get());
             if (!ready) co_return;
             co_await turns(2);
             take_what_is_there();
@@ -334,7 +327,7 @@ protected:
 /// The descriptors go with the first byte, and `transferred` says whether it went.
 class sending_descriptors : public local_pair {
     task<> subject() override {
-        auto [out, in] = testing::make_pipe();
+        auto [out, in] = make_pipe();
         const std::array both{out.get(), in.get()};
         const auto sent = co_await ends_.ours.send_descriptors(text_, both);
         expect_success_or_stop(sent);

@@ -74,14 +74,4 @@ inline bool same_file(int one, int other) {
            left.st_ino == right.st_ino;
 }
 
-struct pipe_pair {
-    unique_fd out;
-    unique_fd in;
-};
-inline pipe_pair make_pipe() {
-    std::array<int, 2> fds{};
-    checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
-    return {unique_fd{fds[0]}, unique_fd{fds[1]}};
-}
-
 } // namespace simplenet::v0::testing

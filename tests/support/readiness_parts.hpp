@@ -1,7 +1,5 @@
 #pragma once
-// readiness_parts: pipes, and waits that run beside a test of readiness.
-
-#include "support/raw_peer.hpp"
+// readiness_parts: what goes through a pipe, and waits that run beside a test of readiness.
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -13,21 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace simplenet::v0::testing {
 
-struct pipe_ends {
-    unique_fd out;
-    unique_fd in;
-};
-inline pipe_ends open_pipe() {
-    std::array<int, 2> fds{};
-    checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));
-    return {unique_fd{fds[0]}, unique_fd{fds[1]}};
-}
 inline void put(const unique_fd& into, std::string_view text = "x") {
     EXPECT_EQ(::write(into.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
