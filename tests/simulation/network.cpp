@@ -2,10 +2,7 @@
 #include "simulation/network_parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -13,46 +10,6 @@
 #include <unistd.h>
 
 namespace simplenet::v0::simulation {
-
-using namespace std::chrono_literals;
-
-namespace {
-
-constexpr std::chrono::hours first_hour{1};
-
-} // namespace
-
-simulated_clock::simulated_clock() noexcept {
-    now_ = clock::time_point{first_hour};
-    moved_by_poll_ = true;
-}
-
-nanoseconds simulated_clock::elapsed() const noexcept {
-    return now_.time_since_epoch() - first_hour;
-}
-
-void simulated_clock::advance_to(nanoseconds moment) noexcept {
-    now_ = std::max(now_, clock::time_point{first_hour + moment});
-}
-
-conditions conditions::drawn_from(random_source& source) noexcept {
-    conditions like;
-    like.shortest_latency = source.between(0us, 100us);
-    like.longest_latency =
-        like.shortest_latency + source.between(0us, source.chance(300) ? 100'000us : 300us);
-    constexpr std::array<std::size_t, 5> rooms{1, 100, 4096, 65536, 262144};
-    like.send_room = rooms[source.below(rooms.size())] + source.below(1000);
-    like.receive_room = rooms[source.below(rooms.size())] + source.below(1000);
-    like.slowness = source.chance(500) ? source.between(1us, 300us) : 0us;
-    for (unsigned* each : {&like.cut, &like.not_yet, &like.interrupted, &like.groundless,
-                           &like.postponed, &like.shortage}) {
-        *each = source.chance(500) ? static_cast<unsigned>(source.below(400)) : 0;
-    }
-    like.lost = source.chance(300) ? static_cast<unsigned>(source.below(300)) : 0;
-    like.doubled = source.chance(300) ? static_cast<unsigned>(source.below(200)) : 0;
-    like.immediate = source.chance(300) ? static_cast<unsigned>(source.below(1000)) : 0;
-    return like;
-}
 
 network::network(std::uint64_t seed, const conditions& like, simulated_clock& time, event_log& log)
     : random_{seed}
