@@ -1,6 +1,7 @@
-// Every call, completion and allocation of what makes connections, sends datagrams and waits for
-// others' descriptors, failing.
+// Every call, completion and allocation of what makes connections, finds names and sends datagrams,
+// failing.
 
+#include "net/name_resolver.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 #include "support/pipes.hpp"
@@ -8,7 +9,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <array>
-#include <csignal>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,6 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -31,6 +31,7 @@ using testing::make_connection;
 using testing::make_pipe;
 using testing::read_all;
 using testing::serve_one;
+using testing::told;
 
 class network_faults_test : public testing::fail_everywhere_test {};
 
@@ -334,70 +335,52 @@ TEST_P(network_faults_test, blocking_sockets) {
     fail_everywhere<blocking_sockets>();
 }
 
-/// A loop inside of another one, as far as its descriptor goes.
-class embedding : public fault_scenario {
+class naming_an_interface : public fault_scenario {
     task<result<std::string>> play() override {
-        event_loop* const here = event_loop::current();
-        // -1 if there is no descriptor, or no memory, for it; and the loop goes on without.
-        static_cast<void>(here->native_handle());
-        co_await or_return(co_await async_sleep(100us));
-        auto ends = co_await or_return(co_await make_connection());
-        co_await or_return(ends.client.shutdown_write());
-        co_await or_return(co_await read_all(ends.server, got_));
-        co_return "embedded";
+        const auto found = co_await or_return(co_await async_resolve("fe80::1%lo", 80));
+        co_return told(found.size());
     }
-    std::string got_;
 };
-TEST_P(network_faults_test, native_handle) {
-    fail_everywhere<embedding>();
+TEST_P(network_faults_test, interface_by_name) {
+    fail_everywhere<naming_an_interface>();
 }
 
-class waiting_for_a_pipe : public fault_scenario {
-    static task<result<>> write(int fd) {
-        co_await yield();
-        if (auto room = co_await async_wait_writable(fd); !room) co_return room;
-        if (::write(fd, "x", 1) != 1) co_return fail(std::errc::io_error);
-        co_return result<>{};
-    }
-    static task<result<>> wait(int fd) { co_return co_await async_wait_readable(fd); }
+/// There is no memory for the answer, on a thread that is not the loop's.
+class resolving_without_memory : public fault_scenario {
     task<result<std::string>> play() override {
-        const auto [out, in] = make_pipe();
-        co_await or_return(co_await gather(wait(out.get()), write(in.get())));
-        char got = 0;
-        co_return ::read(out.get(), &got, 1) == 1 ? std::string(1, got) : std::string{};
+        const auto found = co_await async_resolve("host", 80);
+        const bool told_so = !found && found.error() == std::errc::not_enough_memory;
+        if (!found && !told_so) co_return fail(found);
+        co_return "no memory";
     }
+    detail::name_resolver resolver_{
+        [](const detail::sys::name_question&) -> detail::sys::name_answer {
+            throw std::bad_alloc{};
+        },
+        {}};
+    detail::name_resolver::replacement replaces_{resolver_};
 };
-TEST_P(network_faults_test, foreign_descriptor) {
-    fail_everywhere<waiting_for_a_pipe>();
+TEST_P(network_faults_test, lookup_without_memory) {
+    fail_everywhere<resolving_without_memory>();
 }
 
-class waiting_for_a_signal : public fault_scenario {
-    task<result<std::string>> play() override {
-        signal_set signals{SIGUSR2};
-        ::pthread_kill(::pthread_self(), SIGUSR2);
-        const int number = co_await or_return(co_await signals.next());
-        co_return number == SIGUSR2 ? "it" : "another";
+/// getaddrinfo(3) succeeds, with no address that we know.
+class empty_answers final : public detail::sys::interceptor {
+    long on_call(detail::sys::pending_call& made) noexcept override {
+        return made.which() == detail::sys::call::getaddrinfo ? 0 : made.make();
     }
-
-public:
-    // One that nobody took must not end the process.
-    ~waiting_for_a_signal() override {
-        ::sigset_t ours;
-        ::sigemptyset(&ours);
-        ::sigaddset(&ours, SIGUSR2);
-        const timespec no_wait{};
-        ::sigtimedwait(&ours, nullptr, &no_wait);
-        ::pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
-    }
-    waiting_for_a_signal() {
-        ::sigset_t ours;
-        ::sigemptyset(&ours);
-        ::sigaddset(&ours, SIGUSR2);
-        ::pthread_sigmask(SIG_BLOCK, &ours, nullptr);
-    }
+    detail::sys::intercepting installed_{*this};
 };
-TEST_P(network_faults_test, signal_set) {
-    fail_everywhere<waiting_for_a_signal>();
+TEST_P(network_faults_test, a_lookup_that_finds_no_address_says_so) {
+    auto loop = or_throw(event_loop::create({.backend = GetParam()}));
+    const empty_answers answers;
+    auto body = []() -> task<> {
+        const auto found = co_await async_resolve("host", 80);
+        EXPECT_FALSE(found);
+        EXPECT_EQ(found.error(), errc::name_not_found);
+    };
+    loop.spawn(body());
+    EXPECT_TRUE(loop.run_for(5s * testing::patience));
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, network_faults_test, all_backends, backend_name);

@@ -1,25 +1,19 @@
 // Every call of what sockets can be asked for beside connections and bytes, failing: options,
-// names, the ways to make one and to hand it on, signals.
+// names, the ways to make one and to hand it on.
 
 #include "net/name_resolver.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
-#include <cstdio>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -215,51 +209,6 @@ TEST_P(socket_faults_test, blocking_local_sockets) {
     fail_everywhere<blocking_local_sockets>();
 }
 
-class echoing_locally : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await or_return(co_await gather(testing::echo_by_receive(std::move(theirs)),
-                                           converse(std::move(ours), "one two three", got_)));
-        co_return got_;
-    }
-    std::string got_;
-};
-TEST_P(socket_faults_test, local_echo_by_receive) {
-    fail_everywhere<echoing_locally>();
-}
-
-/// What is left of a piece is read without waiting.
-class reading_a_piece_in_parts : public fault_scenario {
-    static task<result<>> send(local_stream& stream) {
-        for (const std::string_view part : {"and ", "the ", "last"}) {
-            if (auto sent = co_await async_write_all(stream, part); !sent) co_return fail(sent);
-            for (int turns = 3; turns > 0; --turns)
-                co_await async_sleep(0s);
-        }
-        co_return result<>{};
-    }
-    static task<result<>> receive(local_stream& stream, std::string& got) {
-        std::string rest(12, '\0');
-        if (auto came = co_await async_read_exact(stream, rest); !came) co_return fail(came);
-        got += rest;
-        co_return result<>{};
-    }
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await or_return(co_await async_write_all(ours, "one two three"));
-        std::string got(13, '\0');
-        for (mutable_buffer rest{got}; !rest.empty();) {
-            const auto part = rest.first(std::min<std::size_t>(rest.size(), 4));
-            rest = rest.subspan(co_await or_return(co_await theirs.read_some(part)));
-        }
-        co_await or_return(co_await gather(receive(theirs, got), send(ours)));
-        co_return got;
-    }
-};
-TEST_P(socket_faults_test, local_read_in_parts) {
-    fail_everywhere<reading_a_piece_in_parts>();
-}
-
 /// An error that was received ahead goes with the socket, and is told once.
 class bringing_an_error_along : public fault_scenario {
     task<result<std::string>> play() override {
@@ -276,186 +225,6 @@ class bringing_an_error_along : public fault_scenario {
 };
 TEST_P(socket_faults_test, error_of_another_loop) {
     fail_everywhere<bringing_an_error_along>();
-}
-
-class catching_a_signal : public fault_scenario {
-    task<result<std::string>> play() override {
-        signal_set signals{SIGURG}; // which is ignored when nobody catches it
-        ::pthread_kill(::pthread_self(), SIGURG);
-        co_return told(co_await or_return(co_await signals.next()));
-    }
-};
-TEST_P(socket_faults_test, signals) {
-    fail_everywhere<catching_a_signal>();
-}
-
-class naming_an_interface : public fault_scenario {
-    task<result<std::string>> play() override {
-        const auto found = co_await or_return(co_await async_resolve("fe80::1%lo", 80));
-        co_return told(found.size());
-    }
-};
-TEST_P(socket_faults_test, interface_by_name) {
-    fail_everywhere<naming_an_interface>();
-}
-
-/// There is no memory for the answer, on a thread that is not the loop's.
-class resolving_without_memory : public fault_scenario {
-    task<result<std::string>> play() override {
-        const auto found = co_await async_resolve("host", 80);
-        const bool told_so = !found && found.error() == std::errc::not_enough_memory;
-        if (!found && !told_so) co_return fail(found);
-        co_return "no memory";
-    }
-    detail::name_resolver resolver_{
-        [](const detail::sys::name_question&) -> detail::sys::name_answer {
-            throw std::bad_alloc{};
-        },
-        {}};
-    detail::name_resolver::replacement replaces_{resolver_};
-};
-TEST_P(socket_faults_test, lookup_without_memory) {
-    fail_everywhere<resolving_without_memory>();
-}
-
-/// What async_copy() does with much at once.
-class passing_through_a_pipe : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto from = co_await or_return(co_await make_connection());
-        auto to = co_await or_return(co_await make_connection());
-        co_await or_return(co_await async_write_all(from.client, "through the kernel"));
-        co_await or_return(from.client.shutdown_write());
-        co_await or_return(co_await detail::stream_access::await_bytes_operation(from.server));
-        std::size_t moved = 0;
-        co_await or_return(co_await detail::move_through_pipe(from.server, to.client, moved));
-        // The end; and all of it without a pipe.
-        co_await or_return(co_await async_copy(from.server, to.client));
-        co_await or_return(to.client.shutdown_write());
-        co_await or_return(co_await testing::read_all(to.server, got_));
-        co_return got_;
-    }
-    std::string got_;
-};
-TEST_P(socket_faults_test, pipe) {
-    fail_everywhere<passing_through_a_pipe>();
-}
-
-/// A wait that ends with its limit looks once more.
-class waiting_with_a_limit : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto ends = co_await or_return(co_await make_connection());
-        // A number beyond what there is memory for.
-        const unique_fd high{::fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 200)};
-        const auto file = testing::temporary_file("");
-        if (!high || !file) co_return fail(std::errc::io_error);
-        co_await or_return(co_await async_wait_readable(::fileno(file.get())));
-        const auto nothing = co_await with_timeout(async_wait_readable(high.get()), 1ms);
-        if (nothing || nothing.error() != errc::deadline_exceeded) {
-            if (!nothing) co_return fail(nothing);
-            co_return "something";
-        }
-        co_return "nothing";
-    }
-};
-TEST_P(socket_faults_test, wait_with_a_limit) {
-    fail_everywhere<waiting_with_a_limit>();
-}
-
-/// With io_uring the kernel sees an operation and its cancel at once.
-class stopping_what_has_just_begun : public fault_scenario {
-    task<> read(local_stream& stream) {
-        std::array<std::byte, 8> bytes{};
-        note(co_await stream.read_some(bytes));
-    }
-    task<> take(local_stream& stream) { note(co_await stream.receive()); }
-    task<> write(local_stream& stream) {
-        const std::string text(3'000'000, 'x');
-        note(co_await async_write_all(stream, text));
-    }
-    static task<> do_nothing() { co_return; }
-    /// Makes room for a write that waits.
-    static task<> drain(local_stream& stream) {
-        std::array<std::byte, 4096> bytes;
-        while (::recv(stream.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
-        }
-        co_return;
-    }
-    void note(const auto& outcome) {
-        if (outcome) {
-            ++succeeded_;
-        } else if (outcome.error() == std::errc::operation_canceled) {
-            ++stopped_;
-        } else {
-            error_ = outcome.error();
-        }
-    }
-    task<result<std::string>> play() override {
-        auto [ours, theirs] = co_await or_return(local_stream::pair());
-        co_await when_any(read(theirs), do_nothing());
-        co_await when_any(take(theirs), do_nothing());
-        co_await when_any(write(ours), drain(theirs));
-        if (error_) co_return fail(error_);
-        co_return told(succeeded_, stopped_);
-    }
-    int succeeded_ = 0;
-    int stopped_ = 0;
-    std::error_code error_;
-};
-TEST_P(socket_faults_test, stop_at_once) {
-    fail_everywhere<stopping_what_has_just_begun>();
-}
-
-/// Asked again after it has failed, it says the same.
-class asking_a_broken_writer : public fault_scenario {
-    task<result<std::string>> play() override {
-        auto ends = co_await or_return(co_await make_connection());
-        queued_writer writer{std::move(ends.client), {.low = 10, .high = 20, .limit = 100}};
-        co_await or_return(writer.enqueue("some words"));
-        const auto first = co_await writer.flush();
-        const auto second = co_await writer.flush();
-        if (first.has_value() != second.has_value()) co_return "another outcome";
-        if (!first) co_return fail(first);
-        co_return "flushed";
-    }
-};
-TEST_P(socket_faults_test, broken_writer) {
-    fail_everywhere<asking_a_broken_writer>();
-}
-
-/// What each task waits for, printed for a signal.
-class dumping_tasks : public fault_scenario {
-    task<result<std::string>> play() override {
-        ::raise(SIGUSR2);
-        for (int turns = 3; turns > 0; --turns)
-            co_await async_sleep(0s);
-        co_return "dumped";
-    }
-};
-TEST_P(socket_faults_test, dump_of_the_tasks) {
-    ::testing::internal::CaptureStderr();
-    fail_everywhere<dumping_tasks>({.dump_signal = SIGUSR2});
-    const std::string printed = ::testing::internal::GetCapturedStderr();
-    EXPECT_TRUE(printed.contains("loop: "));
-    EXPECT_TRUE(printed.contains("no memory to print the tasks"));
-}
-
-/// getaddrinfo(3) succeeds, with no address that we know.
-class empty_answers final : public detail::sys::interceptor {
-    long on_call(detail::sys::pending_call& made) noexcept override {
-        return made.which() == detail::sys::call::getaddrinfo ? 0 : made.make();
-    }
-    detail::sys::intercepting installed_{*this};
-};
-TEST_P(socket_faults_test, a_lookup_that_finds_no_address_says_so) {
-    auto loop = or_throw(event_loop::create({.backend = GetParam()}));
-    const empty_answers answers;
-    auto body = []() -> task<> {
-        const auto found = co_await async_resolve("host", 80);
-        EXPECT_FALSE(found);
-        EXPECT_EQ(found.error(), errc::name_not_found);
-    };
-    loop.spawn(body());
-    EXPECT_TRUE(loop.run_for(5s * testing::patience));
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, socket_faults_test, all_backends, backend_name);

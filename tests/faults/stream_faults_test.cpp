@@ -5,6 +5,9 @@
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -16,7 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
-using testing::connection;
 using testing::converse;
 using testing::echo_by_read_some;
 using testing::echo_by_receive;
@@ -56,6 +58,7 @@ class echoing_by_receive : public fault_scenario {
 TEST_P(stream_faults_test, echo_by_receive) {
     fail_everywhere<echoing_by_receive>();
 }
+
 TEST_P(stream_faults_test, echo_by_receive_with_two_buffers) {
     fail_everywhere<echoing_by_receive>({.receive_pool = 1});
 }
@@ -446,6 +449,90 @@ class talking_in_memory : public fault_scenario {
 };
 TEST_P(stream_faults_test, duplex) {
     fail_everywhere<talking_in_memory>();
+}
+
+class echoing_locally : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await or_return(co_await gather(testing::echo_by_receive(std::move(theirs)),
+                                           converse(std::move(ours), "one two three", got_)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, local_echo_by_receive) {
+    fail_everywhere<echoing_locally>();
+}
+
+/// What is left of a piece is read without waiting.
+class reading_a_piece_in_parts : public fault_scenario {
+    static task<result<>> send(local_stream& stream) {
+        for (const std::string_view part : {"and ", "the ", "last"}) {
+            if (auto sent = co_await async_write_all(stream, part); !sent) co_return fail(sent);
+            for (int turns = 3; turns > 0; --turns)
+                co_await async_sleep(0s);
+        }
+        co_return result<>{};
+    }
+    static task<result<>> receive(local_stream& stream, std::string& got) {
+        std::string rest(12, '\0');
+        if (auto came = co_await async_read_exact(stream, rest); !came) co_return fail(came);
+        got += rest;
+        co_return result<>{};
+    }
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await or_return(co_await async_write_all(ours, "one two three"));
+        std::string got(13, '\0');
+        for (mutable_buffer rest{got}; !rest.empty();) {
+            const auto part = rest.first(std::min<std::size_t>(rest.size(), 4));
+            rest = rest.subspan(co_await or_return(co_await theirs.read_some(part)));
+        }
+        co_await or_return(co_await gather(receive(theirs, got), send(ours)));
+        co_return got;
+    }
+};
+TEST_P(stream_faults_test, local_read_in_parts) {
+    fail_everywhere<reading_a_piece_in_parts>();
+}
+
+/// What async_copy() does with much at once.
+class passing_through_a_pipe : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto from = co_await or_return(co_await make_connection());
+        auto to = co_await or_return(co_await make_connection());
+        co_await or_return(co_await async_write_all(from.client, "through the kernel"));
+        co_await or_return(from.client.shutdown_write());
+        co_await or_return(co_await detail::stream_access::await_bytes_operation(from.server));
+        std::size_t moved = 0;
+        co_await or_return(co_await detail::move_through_pipe(from.server, to.client, moved));
+        // The end; and all of it without a pipe.
+        co_await or_return(co_await async_copy(from.server, to.client));
+        co_await or_return(to.client.shutdown_write());
+        co_await or_return(co_await testing::read_all(to.server, got_));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, pipe) {
+    fail_everywhere<passing_through_a_pipe>();
+}
+
+/// Asked again after it has failed, it says the same.
+class asking_a_broken_writer : public fault_scenario {
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        queued_writer writer{std::move(ends.client), {.low = 10, .high = 20, .limit = 100}};
+        co_await or_return(writer.enqueue("some words"));
+        const auto first = co_await writer.flush();
+        const auto second = co_await writer.flush();
+        if (first.has_value() != second.has_value()) co_return "another outcome";
+        if (!first) co_return fail(first);
+        co_return "flushed";
+    }
+};
+TEST_P(stream_faults_test, broken_writer) {
+    fail_everywhere<asking_a_broken_writer>();
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, stream_faults_test, all_backends, backend_name);

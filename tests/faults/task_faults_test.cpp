@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::fault_scenario;
-using testing::make_connection;
+using testing::told;
 
 class task_faults_test : public testing::fail_everywhere_test {};
 
@@ -331,6 +331,50 @@ class abandoning_a_loop : public fault_scenario {
 };
 TEST_P(task_faults_test, end_of_a_loop_with_work_in_flight) {
     fail_everywhere<abandoning_a_loop>();
+}
+
+/// With io_uring the kernel sees an operation and its cancel at once.
+class stopping_what_has_just_begun : public fault_scenario {
+    task<> read(local_stream& stream) {
+        std::array<std::byte, 8> bytes{};
+        note(co_await stream.read_some(bytes));
+    }
+    task<> take(local_stream& stream) { note(co_await stream.receive()); }
+    task<> write(local_stream& stream) {
+        const std::string text(3'000'000, 'x');
+        note(co_await async_write_all(stream, text));
+    }
+    static task<> do_nothing() { co_return; }
+    /// Makes room for a write that waits.
+    static task<> drain(local_stream& stream) {
+        std::array<std::byte, 4096> bytes;
+        while (::recv(stream.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+        }
+        co_return;
+    }
+    void note(const auto& outcome) {
+        if (outcome) {
+            ++succeeded_;
+        } else if (outcome.error() == std::errc::operation_canceled) {
+            ++stopped_;
+        } else {
+            error_ = outcome.error();
+        }
+    }
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await when_any(read(theirs), do_nothing());
+        co_await when_any(take(theirs), do_nothing());
+        co_await when_any(write(ours), drain(theirs));
+        if (error_) co_return fail(error_);
+        co_return told(succeeded_, stopped_);
+    }
+    int succeeded_ = 0;
+    int stopped_ = 0;
+    std::error_code error_;
+};
+TEST_P(task_faults_test, stop_at_once) {
+    fail_everywhere<stopping_what_has_just_begun>();
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, task_faults_test, all_backends, backend_name);
