@@ -36,7 +36,31 @@ using testing::turns;
 
 using clock = std::chrono::steady_clock;
 
-class idle_timeout_test : public testing::backend_test {};
+class idle_timeout_test : public testing::backend_test {
+protected:
+    /// Replaces the loop by one whose time moves only by time_.advance().
+    void stop_the_clock() {
+        time_.set_automatic(false);
+        remake_loop({.clock = &time_});
+    }
+    /// Two ends of small buffers. Local, because TCP may delay its ACK.
+    static testing::raw_connection<local_stream> connect_narrowly(int size = 4096) {
+        return testing::connect_raw_local({.ours = size, .theirs = size});
+    }
+    static task<transfer_result> write_all(local_stream& to, const std::string& text) {
+        co_return co_await async_write_all(to, text);
+    }
+    static task<result<std::size_t>> read_some(local_stream& from, mutable_buffer into) {
+        co_return co_await from.read_some(into);
+    }
+    /// What the peer could take at once, at most `most`.
+    static ssize_t take_some(testing::raw_peer& peer, std::size_t most) {
+        std::string some(most, '\0');
+        return ::recv(peer.fd(), some.data(), some.size(), MSG_DONTWAIT);
+    }
+
+    testing::manual_clock time_;
+};
 
 TEST_P(idle_timeout_test, a_read_fails_when_nothing_moved_for_the_idle_timeout_and_not_earlier) {
     auto [ours, theirs] = connect_raw();
@@ -59,34 +83,22 @@ TEST_P(idle_timeout_test, a_read_fails_when_nothing_moved_for_the_idle_timeout_a
 
 // It counted only when all of it had moved, so that a slow download was taken for a dead one.
 TEST_P(idle_timeout_test, a_transfer_that_moves_slowly_is_not_idle) {
-    testing::manual_clock time;
-    time.set_automatic(false);
-    remake_loop({.clock = &time});
-    auto [ours, theirs] =
-        testing::connect_raw_local({.ours = 4096, .theirs = 4096}); // TCP may delay its ACK
+    stop_the_clock();
+    auto [ours, theirs] = connect_narrowly();
     const std::string much = noise(200'000);
     const auto slowly = [&](const join_handle<transfer_result>& transfer,
                             const std::function<void()>& move) -> task<> {
         for (co_await turns(200); !transfer.done(); co_await turns(200)) {
-            time.advance(6ms);
+            time_.advance(6ms);
             move();
         }
     };
     run([&]() -> task<> {
         ours.set_idle_timeout(50ms);
         std::array<std::byte, 8> buffer;
-        auto read = [&]() -> task<result<std::size_t>> {
-            co_return co_await ours.read_some(buffer);
-        };
-        auto reading = spawn(read);
-        auto send = [&]() -> task<transfer_result> {
-            co_return co_await async_write_all(ours, much);
-        };
-        auto sending = spawn(send);
-        const std::function<void()> take = [&] {
-            std::array<char, 4000> some;
-            static_cast<void>(::recv(theirs.fd(), some.data(), some.size(), MSG_DONTWAIT));
-        };
+        auto reading = spawn(read_some(ours, buffer));
+        auto sending = spawn(write_all(ours, much));
+        const std::function<void()> take = [&] { static_cast<void>(take_some(theirs, 4000)); };
         co_await slowly(sending, take);
         EXPECT_TRUE(co_await sending);
         EXPECT_FALSE(reading.done());
@@ -101,35 +113,27 @@ TEST_P(idle_timeout_test, a_transfer_that_moves_slowly_is_not_idle) {
         const std::function<void()> give = [&] { theirs.send("x"); };
         co_await slowly(receiving, give);
         EXPECT_TRUE(co_await receiving);
-        EXPECT_GT(time.elapsed(), 500ms);
+        EXPECT_GT(time_.elapsed(), 500ms);
     });
 }
 
 // Only what followed the wait used to count.
 TEST_P(idle_timeout_test, what_a_write_moves_before_it_waits_is_movement) {
-    testing::manual_clock time;
-    time.set_automatic(false);
-    remake_loop({.clock = &time});
-    auto [ours, theirs] = testing::connect_raw_local({.ours = 4096, .theirs = 4096});
+    stop_the_clock();
+    auto [ours, theirs] = connect_narrowly();
     const std::string much = noise(200'000);
     run([&]() -> task<> {
         ours.set_idle_timeout(50ms);
         std::array<std::byte, 8> buffer;
-        auto read = [&]() -> task<result<std::size_t>> {
-            co_return co_await ours.read_some(buffer);
-        };
-        auto reading = spawn(read);
+        auto reading = spawn(read_some(ours, buffer));
         co_await turns(200);
-        time.advance(40ms);
-        auto send = [&]() -> task<transfer_result> {
-            co_return co_await async_write_all(ours, much);
-        };
-        auto sending = spawn(send);
+        time_.advance(40ms);
+        auto sending = spawn(write_all(ours, much));
         co_await turns(200);
-        time.advance(40ms);
+        time_.advance(40ms);
         co_await turns(200);
         EXPECT_FALSE(reading.done());
-        time.advance(20ms);
+        time_.advance(20ms);
         EXPECT_EQ(error_of(co_await reading), errc::deadline_exceeded);
         EXPECT_EQ(error_of(co_await sending), errc::deadline_exceeded);
     });
@@ -299,30 +303,25 @@ TEST_P(idle_timeout_test, a_queued_writer_whose_peer_never_reads_fails) {
 // The kernel wakes a writer when a good part of the send buffer is free, which a slow reader may
 // take longer for than the limit.
 TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idle) {
-    testing::manual_clock time;
-    time.set_automatic(false);
-    remake_loop({.clock = &time});
-    auto [ours, theirs] = testing::connect_raw_local({.ours = 200'000, .theirs = 200'000});
+    stop_the_clock();
+    auto [ours, theirs] = connect_narrowly(200'000);
     const std::string much = noise(4'000'000);
     run([&]() -> task<> {
         ours.set_idle_timeout(50ms);
-        auto send = [&]() -> task<transfer_result> {
-            co_return co_await async_write_all(ours, much);
-        };
-        auto sending = spawn(send);
+        auto sending = spawn(write_all(ours, much));
         co_await turns(200);
         for (int each = 0; each < 3; ++each) {
-            time.advance(40ms);
+            time_.advance(40ms);
             co_await turns(200);
-            std::string some(66'000, '\0'); // no fewer than the kernel keeps in one piece
-            EXPECT_EQ(::recv(theirs.fd(), some.data(), some.size(), MSG_DONTWAIT), 66'000);
+            EXPECT_EQ(take_some(theirs, 66'000),
+                      66'000); // no fewer than the kernel keeps in one piece
             pollfd asked{.fd = ours.native_handle(), .events = POLLOUT, .revents = 0};
             EXPECT_EQ(::poll(&asked, 1, 0), 0) << "the writer was woken, so this shows nothing";
             co_await turns(200);
             EXPECT_FALSE(sending.done());
         }
         for (int each = 0; each < 3 && !sending.done(); ++each) {
-            time.advance(40ms);
+            time_.advance(40ms);
             co_await turns(200);
         }
         EXPECT_EQ(error_of(co_await sending), errc::deadline_exceeded);
@@ -332,22 +331,16 @@ TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idl
 // On io_uring the kernel said nothing of such a write until all of it was sent, and kept its buffer
 // full meanwhile.
 TEST_P(idle_timeout_test, a_write_that_moves_goes_on_when_it_is_set_later) {
-    testing::manual_clock time;
-    time.set_automatic(false);
-    remake_loop({.clock = &time});
-    auto [ours, theirs] = testing::connect_raw_local({.ours = 4096, .theirs = 4096});
+    stop_the_clock();
+    auto [ours, theirs] = connect_narrowly();
     const std::string much = noise(200'000);
     run([&]() -> task<> {
-        auto send = [&]() -> task<transfer_result> {
-            co_return co_await async_write_all(ours, much);
-        };
-        auto sending = spawn(send);
+        auto sending = spawn(write_all(ours, much));
         co_await turns(200);
         ours.set_idle_timeout(50ms);
         while (!sending.done()) {
-            time.advance(30ms);
-            std::array<char, 4096> some;
-            while (::recv(theirs.fd(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
+            time_.advance(30ms);
+            while (take_some(theirs, 4096) > 0) {
             }
             co_await turns(200);
         }
