@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Echo with Python's asyncio: a protocol, which is its fast way. The other servers' command line."""
+"""An echo server with Python's asyncio, using a protocol, its fast way. Takes the same options as the other
+servers."""
 
 import argparse
 import asyncio

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# CPU seconds of relays for the same transfer, in turns: ours on both backends, socat, nginx with
-# its stream module (Debian: libnginx-mod-stream), and bare system calls. Usage: benchmarks/copy_figures.sh BUILD_DIRECTORY [MIB] [ROUNDS]
+# Measures the CPU seconds of relays for the same transfer, alternating: ours on both backends, socat, nginx
+# with its stream module (Debian: libnginx-mod-stream), and bare system calls.
+# Usage: benchmarks/copy_figures.sh BUILD_DIRECTORY [MIB] [ROUNDS]
 set -euo pipefail
 
 build=${1:?usage: benchmarks/copy_figures.sh BUILD_DIRECTORY [MIB] [ROUNDS]}

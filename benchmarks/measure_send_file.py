@@ -63,7 +63,7 @@ def connect(port):
 
 
 def receive_and_compare(port, speaks_http, content):
-    """Seconds; fails unless exactly the content comes."""
+    """Returns the seconds; fails unless exactly the content arrives."""
     with connect(port) as stream:
         start = time.monotonic()
         rest = b""
@@ -95,7 +95,7 @@ class Sender:
             if self.speaks_http:
                 connect(port).close()  # it has started
             before = cpu_seconds(process.pid)
-            # socat ends with its only connection: it is measured as a zombie, before wait().
+            # socat ends with its only connection: its time is read from the zombie, before wait().
             took = receive_and_compare(port, self.speaks_http, content)
             if not self.speaks_http:
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -114,10 +114,10 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
 
-    # In memory where that is possible: the disk is not what this is about.
+    # In memory if possible: the disk should not be measured.
     parent = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=parent) as place:
-        os.chmod(place, 0o755)  # a server that changes its user may read it
+        os.chmod(place, 0o755)  # so that a server that changes its user may read it
         path = os.path.join(place, "file")
         with open(path, "wb") as file:
             left = given.size
@@ -148,7 +148,7 @@ def main():
             for _ in range(given.repeats):
                 for sender in senders:
                     figures[sender.name].append(sender.measure(content))
-        print(f"{given.size} bytes, {given.repeats} rounds in turn, medians; every byte compared\n")
+        print(f"{given.size} bytes, {given.repeats} alternating rounds, medians; every byte compared\n")
         print("| sender | CPU s | user | system | wall s | CPU s of each round |")
         print("|---|---|---|---|---|---|")
         for name, rounds in figures.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of the README and prints its tables; --help says how. The work is in benchmarks/suite/."""
+"""Draws the figures of the README and prints its tables; see --help. The work is done in benchmarks/suite/."""
 
 import os
 import sys

@@ -1,8 +1,8 @@
-"""Two builds of the library against each other: paired runs of the echo server, and instructions.
+"""Compares two builds of the library: paired runs of the echo server, and instructions.
 
-scripts/perf_check.sh compare makes the builds. Fails when the new one is slower, or needs 1 % more
-instructions. Of eight timed cases one is often slower by chance, so a loser must lose by more than 1 % and
-runs once more.
+scripts/perf_check.sh compare makes the builds. Fails if the new one is slower, or needs 1 % more instructions.
+One of eight timed cases is often slower by chance, so a slower case must lose by more than 1 %, and runs once
+more.
 """
 
 import argparse
@@ -23,7 +23,7 @@ TIMES_SLOWER = 1.01
 
 
 def cases(old, new):
-    """Each way of our echo server is a case: the new build is ours, the old one the other."""
+    """A case for each variant of our echo server: the new build is ours, the old one the other."""
     for size in new.settings.numbers("sizes"):
         buffer = buffer_for(size)
         for connections in new.settings.numbers("connections"):
@@ -60,14 +60,14 @@ def ways(old, new, buffer, name, options):
 
 
 def worse(pair):
-    """Whether a comparison of new (ours) to old says that the new one has lost."""
+    """Whether a comparison of new (ours) to old says that new is slower."""
     if pair["measure"] == "instructions":
         return pair["ratio"] < 1 / MORE_INSTRUCTIONS
     return pair["verdict"] == "slower" and pair["ratio"] < 1 / TIMES_SLOWER
 
 
 def lost_twice(make_suite, chosen):
-    """(pairs of the first run, those that were worse in it and in a second one)."""
+    """Returns (pairs of the first run, those that were worse in it and in a second run)."""
     first = make_suite()
     first.run(chosen)
     pairs = first.results["pairs"]
@@ -75,7 +75,7 @@ def lost_twice(make_suite, chosen):
     again = [each for each in chosen if each.name in {pair["case"] for pair in lost}]
     if not again:
         return pairs, []
-    print(f"once more, what was worse: {' '.join(each.name for each in again)}")
+    print(f"repeating the slower cases: {' '.join(each.name for each in again)}")
     second = make_suite()
     second.run(again)
     confirmed = {each["case"] for each in second.results["pairs"] if worse(each)}

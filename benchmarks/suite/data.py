@@ -1,4 +1,4 @@
-"""What a run of the suite saved, for figures and tables."""
+"""The data of a saved run, for figures and tables."""
 
 import json
 import os
@@ -10,7 +10,7 @@ BASE = "asio_epoll"
 
 
 class Data:
-    """A file of saved.py; what it does not say itself is computed from the rounds."""
+    """A file of saved.py; derived figures are computed from the rounds."""
 
     def __init__(self, file):
         self.file = file
@@ -19,9 +19,9 @@ class Data:
         self.meta = run["meta"]
         self.settings = run["settings"]
         self.goals = run["goals"]
-        self.noise = {}  # {(scenario, case, measure): of the worse control}
-        self.noise_of = {}  # {((scenario, case, measure), subject): of its backend's control}
-        self.rounds = {}  # {(scenario, case, measure): {subject: {round: value}}}, whatever did not fail
+        self.noise = {}  # {(scenario, case, measure): noise of the worse control}
+        self.noise_of = {}  # {((scenario, case, measure), subject): noise of its backend's control}
+        self.rounds = {}  # {(scenario, case, measure): {subject: {round: value}}}, all that did not fail
         self.medians = {}
         for case in run["cases"]:
             keys = [(case["scenario"], case["case"], measure) for measure in case["measures"]]
@@ -39,7 +39,7 @@ class Data:
                     self.medians.setdefault(key, {})[subject] = paired.median(rounds)
 
     def cost(self, key, subject, base=BASE):
-        """(median, low, high) of the ratio of `subject` to `base` within a round; None without both."""
+        """(median, low, high) of the ratio of `subject` to `base` within a round; None unless both ran."""
         if not {subject, base} <= self.medians.get(key, {}).keys():
             return None
         ratios = paired.paired_ratios(self.rounds[key][base], self.rounds[key][subject])
@@ -64,13 +64,13 @@ class Data:
         return found
 
     def verdict(self, key, subject, other):
-        """As the suite says it; of two programs that are not ours by the worse control."""
+        """The suite's verdict; for two programs that are not ours, by the worse control."""
         rounds = self.rounds.get(key, {})
         ratios = paired.paired_ratios(rounds.get(subject, {}), rounds.get(other, {}), key[2] in MORE_IS_BETTER)
         return paired.verdict(ratios, self.noise_of.get((key, subject), self.noise.get(key)))
 
     def unclear(self, key, subject, base=BASE):
-        """Whether nothing may be said about a program against `base`."""
+        """Whether the data are insufficient to compare a program with `base`."""
         return subject != base and self.verdict(key, subject, base) in ("tie", "unknown")
 
 

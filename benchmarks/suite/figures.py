@@ -83,7 +83,7 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     if logarithmic:
         axes.set_yscale("log")
     axes.spines[["top", "right"]].set_visible(False)
-    # Not from the bars: the first of a program may be a pale one.
+    # Not taken from the bars: the first bar of a program may be a pale one.
     full = [plot.Rectangle((0, 0), 1, 1, color=COLOURS[name], label=NAMES[name]) for name in subjects]
     axes.legend(
         handles=full, fontsize=7, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
@@ -94,7 +94,7 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
 
 
 def relative(data, keys):
-    """Paired costs; a cost of ours that is a tie is pale."""
+    """Paired costs; a cost of ours that is a tie is drawn pale."""
     found = []
     for label, key in keys:
         costs = data.costs(key)
@@ -122,7 +122,7 @@ def draw(data, out, format_name, names=None):
     os.makedirs(out, exist_ok=True)
     meta = data.meta
     where = f"{meta['processor']}, Linux {meta['kernel']}, {meta['date']}, {meta['commit']}"
-    paired = f"{where}\nmedians within a round, and what the rounds allow; pale: a tie"
+    paired = f"{where}\nmedians within a round, with bounds; pale: a tie"
 
     def chart(name, title, groups, axis, **how):
         if names is None or name in names:
@@ -134,7 +134,7 @@ def draw(data, out, format_name, names=None):
             for count in (1, 8, 10, 100, 1000)
         ]
         title = f"Echo of {size} bytes: processor time of the server, one processor\n{paired}"
-        axis = "for a round trip, Boost.Asio on epoll = 1"
+        axis = "per round trip, Boost.Asio on epoll = 1"
         chart(f"echo_{size}", title, relative(data, keys), axis, line=1.0)
     keys = [(f"{count} at once", ("connection_churn", str(count), "server_cpu_ns")) for count in (16, 32, 64)]
     title = f"Connect, one round trip, reset: processor time of the server\n{paired}"
@@ -154,9 +154,9 @@ def draw(data, out, format_name, names=None):
     chart("micro", f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", logarithmic=True)
     for scenario, measure, title, axis in (
         ("memory_per_connection", "bytes_per_connection", "Memory of an idle connection", "bytes"),
-        ("instructions", "instructions", "Instructions in user space for a round trip", "instructions"),
-        ("ab_matrix", "requests_per_s", "Echo under ab -k", "requests a second"),
-        ("two_cores", "p50_ns", "Latency, a processor each: median", "nanoseconds"),
+        ("instructions", "instructions", "Instructions in user space per round trip", "instructions"),
+        ("ab_matrix", "requests_per_s", "Echo under ab -k", "requests per second"),
+        ("two_cores", "p50_ns", "Latency, one processor each: median", "nanoseconds"),
     ):
         keys = [(key[1], key) for key in data.medians if (key[0], key[2]) == (scenario, measure)]
         chart(scenario, f"{title}\n{where}", absolute(data, keys), axis)
@@ -166,18 +166,18 @@ def main():
     parser = argparse.ArgumentParser(
         prog="generate_perf_figures.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FILE", help="a run that the suite saved (default: the latest complete one)")
+    parser.add_argument("--data", metavar="FILE", help="a saved run (default: the latest complete one)")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
-    parser.add_argument("--all", action="store_true", help="draws more than the README shows")
+    parser.add_argument("--all", action="store_true", help="draw more than the README shows")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
-    parser.add_argument("--tables", action="store_true", help="prints the tables, draws nothing")
-    parser.add_argument("--counts", action="store_true", help="prints what was counted for the lab log")
-    parser.add_argument("--update", metavar="FILE", help="writes the tables between their marks in FILE")
+    parser.add_argument("--tables", action="store_true", help="print the tables, draw nothing")
+    parser.add_argument("--counts", action="store_true", help="print the counted figures for the lab log")
+    parser.add_argument("--update", metavar="FILE", help="write the tables between their marks in FILE")
     given = parser.parse_args()
 
     file = given.data or newest(DATA)
     if not file:
-        sys.exit("no complete run yet: run scripts/run_perf_suite.sh (--data takes another one)")
+        sys.exit("there is no complete run: run scripts/run_perf_suite.sh, or use --data")
     try:
         data = Data(os.path.abspath(file))
     except (OSError, ValueError, KeyError, TypeError) as wrong:
@@ -190,7 +190,7 @@ def main():
             draw(data, given.out, given.format, None if given.all else tables.FIGURES)
         except ImportError:
             sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
-    # Figures of another run, or elsewhere, are none of these tables.
+    # Figures of another run, or elsewhere, do not belong to these tables.
     figures = os.path.abspath(given.out)
     inside = not given.tables and given.format == "svg" and not os.path.relpath(figures, ROOT).startswith("..")
     text = tables.markdown(data, ROOT, figures if inside else "")

@@ -54,13 +54,13 @@ GOALS = [
 ]
 
 
-# A figure that is known no better than this decides nothing that lies inside its noise.
+# A figure with more noise than this decides nothing inside its noise.
 NOISE_CAP = 0.03
 
-# Processors that others used, just before a case: with more, a clock measures them too.
+# Processors used by others just before a case: above this, measurements by the clock are disturbed.
 BUSY_CAP = 0.15
 
-# What counts, and does not mind a busy machine.
+# Counted measures, which a busy machine does not disturb.
 COUNTED = {"instructions", "adds", "allocations", "system_calls", "bytes_per_connection"}
 
 # From worst to best; a goal has the worst verdict of its cases.
@@ -73,7 +73,8 @@ def holds(want, value):
 
 
 def verdict(goal, value, low, high, noise, busy=0.0):
-    """Of one case: `value` lies between `low` and `high` for all that is known; `noise` is the control's."""
+    """The verdict of one case: `value` lies between `low` and `high` as far as is known; `noise` is the
+    control's."""
     if noise is None or (busy > BUSY_CAP and goal.measure not in COUNTED):
         return "cannot_tell"
     low, high = min(low, value / (1 + noise)), max(high, value * (1 + noise))
@@ -92,10 +93,10 @@ def verdict(goal, value, low, high, noise, busy=0.0):
 
 
 def judge(goal, medians, pairs):
-    """The worst of what was measured for `goal`, as the fields of a PERF_GOAL line.
+    """The worst verdict of everything measured for `goal`, as the fields of a PERF_GOAL line.
 
-    `medians`: records with scenario, case, subject, measure, value, noise; `pairs`: with scenario,
-    case, measure, ours, other, ratio, low, high, noise. Either with `busy` where that was looked at.
+    `medians`: records with scenario, case, subject, measure, value, noise; `pairs`: with scenario, case,
+    measure, ours, other, ratio, low, high, noise. Both may have `busy`.
     """
 
     def fits(record):

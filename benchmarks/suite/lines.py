@@ -1,4 +1,4 @@
-"""The suite's machine-readable lines: a word, then name=value pairs in the quoting of a shell."""
+"""The suite's machine-readable lines: a word, then name=value pairs quoted as in a shell."""
 
 import shlex
 
@@ -28,7 +28,7 @@ def format_line(kind, **fields):
 
 
 def parse_line(text):
-    """(kind, fields), or None for a line that is for people only."""
+    """(kind, fields), or None for a line that only people read."""
     kind = text.split(" ", 1)[0].strip()
     if kind not in KINDS:
         return None
@@ -47,5 +47,5 @@ def parse_pairs(text):
 
 
 def numbers(text):
-    """The pairs of a line that a benchmark program printed, as numbers."""
+    """The name=value pairs of a line printed by a benchmark program, as numbers."""
     return {name: float(value) for name, value in parse_pairs(text).items()}

@@ -32,7 +32,7 @@ def package(name):
 
 
 def check_build(meta):
-    """Figures of a build that nobody ships would be read as ours."""
+    """Rejects builds that nobody ships: their figures would be read as ours."""
     if meta["build_type"] != "Release":
         raise Wrong(f"the build is of type {meta['build_type']}; only Release is measured")
     if "-fsanitize" in meta["flags"]:
@@ -40,14 +40,14 @@ def check_build(meta):
 
 
 def processor_ticks():
-    """(spent, left idle), of all processors together; what a hypervisor took away is spent."""
+    """(used, idle) ticks of all processors together; time taken by a hypervisor counts as used."""
     with open("/proc/stat") as file:
         user, nice, system, idle, waiting, *others = map(int, file.readline().split()[1:9])
     return user + nice + system + sum(others), idle + waiting
 
 
 def busy(seconds=0.25):
-    """How many processors others use at the moment, while nothing of ours runs."""
+    """How many processors other programs use at the moment, while nothing of ours runs."""
     try:
         spent, idle = processor_ticks()
         time.sleep(seconds)

@@ -1,9 +1,9 @@
-"""Servers of the suite's command line against each other, whatever their options: for the lab log.
+"""Compares servers with the suite's command line and any options: for the lab log.
 
 PYTHONPATH=benchmarks python3 -m suite.pair 'NAME=PROGRAM OPTIONS' 'NAME=PROGRAM OPTIONS' ...
-    [--load 'OPTIONS of load_client'] [--build DIR]
+  [--load 'OPTIONS of load_client'] [--build DIR]
 
-The first is set against the others, in turns and in pairs; environment as for run_perf_suite.sh.
+The first is compared with the others, alternating and paired; environment as for run_perf_suite.sh.
 """
 
 import argparse

@@ -3,13 +3,13 @@
 import math
 import statistics
 
-# 1.96 standard errors of the median of n normal values is 1.96 * 1.2533 * sigma / sqrt(n), and sigma
+# 1.96 standard errors of the median of n normal values are 1.96 * 1.2533 * sigma / sqrt(n), and sigma is
 # is 1.4826 times the median distance from the centre. Robust: one disturbed run changes little.
 NOISE_FACTOR = 1.96 * 1.2533 * 1.4826
 
 
 def median(values):
-    """The middle value; of an even number the mean of the two in the middle."""
+    """The middle value, or the mean of the two middle values."""
     values = list(values)
     if not values:
         raise ValueError("a median of nothing")
@@ -19,8 +19,8 @@ def median(values):
 def round_order(subjects, which):
     """Forwards in even rounds, backwards in odd ones.
 
-    In an even number of rounds each subject comes before each other one exactly half of the time,
-    so what drifts (heat, a neighbour on the machine) hits both alike.
+    In an even number of rounds each subject precedes each other one exactly half of the time, so drift (heat, a
+    neighbour on the machine) affects both alike.
     """
     return list(subjects) if which % 2 == 0 else list(reversed(subjects))
 
@@ -32,7 +32,7 @@ def check_repeats(repeats):
 
 
 def speed_ratio(ours, other, more_is_better=False):
-    """Above 1: we are faster. None where there is nothing to divide."""
+    """Above 1: we are faster. None if there is nothing to divide."""
     if ours is None or other is None or ours <= 0 or other <= 0:
         return None
     return ours / other if more_is_better else other / ours
@@ -49,10 +49,10 @@ def paired_ratios(ours, other, more_is_better=False):
 
 
 def noise_of(control_ratios, floor=0.0):
-    """How far from 1 a paired median may lie by chance, as a part of 1 (0.02 is 2 %).
+    """How far from 1 a paired median may be by chance, as a fraction (0.02 is 2 %).
 
-    From the ratios of a program to itself: the larger of where their median went, and of how far a
-    median of so many such ratios goes in 95 of 100 runs; at least `floor`. None when there are no
+    Computed from the ratios of a program to itself: the larger of the distance of their median from 1, and the
+    distance that a median of that many ratios reaches in 95 of 100 runs; at least `floor`. None if there are no
     ratios.
     """
     logs = [math.log(ratio) for ratio in control_ratios if ratio > 0]
@@ -67,7 +67,7 @@ def may_go(logs, centre):
 
 
 def noise_of_values(values, floor=0.0):
-    """The same for a median of values by themselves, which drift hits as well."""
+    """The same for a median of plain values, which drift affects too."""
     values = list(values)
     if min(values) <= 0:
         return floor
@@ -76,11 +76,10 @@ def noise_of_values(values, floor=0.0):
 
 
 def interval(ratios):
-    """(low, high): where the median of such ratios truly lies, by their signs alone.
+    """(low, high): bounds of the true median of such ratios, from their signs alone.
 
-    Between the smallest and the largest of six it lies in 97 of 100 runs, whatever their
-    distribution; of ten or more the outer ones may be left out. Four are not enough for more than
-    88 of 100.
+    It lies between the smallest and the largest of six in 97 of 100 runs, whatever their distribution; with ten
+    or more the outermost may be left out. Four give only 88 of 100.
     """
     ordered = sorted(ratios)
     count = len(ordered)
@@ -95,10 +94,10 @@ def interval(ratios):
 
 
 def verdict(ratios, noise):
-    """`faster` or `slower`; `tie` inside the noise, or where the rounds do not agree.
+    """`faster` or `slower`; `tie` inside the noise, or if the rounds do not agree.
 
-    `unknown` when no noise was measured. The noise of the control knows nothing of how unsteady the
-    other program is; that its rounds agree does.
+    `unknown` if no noise was measured. The noise of the control does not show how unsteady the other program
+    is; agreement of its rounds does.
     """
     if not ratios:
         return "none"

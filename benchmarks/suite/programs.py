@@ -1,4 +1,4 @@
-"""Starting servers and load clients, each on its processor, and reading what they say."""
+"""Starts servers and load clients, each on its processor, and reads their output."""
 
 import ctypes
 import os
@@ -20,9 +20,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def pinned(cpu):
-    """For preexec_fn: the child runs on this processor only (None leaves it free), and ends with us.
+    """For preexec_fn: the child runs only on this processor (any, if None), and ends with us.
 
-    SIGTERM even when we are killed: a server that went on would be what disturbs the next run.
+    It gets SIGTERM even if we are killed: a server that kept running would disturb the next run.
     """
     parent = os.getpid()
 
@@ -37,7 +37,7 @@ def pinned(cpu):
 
 
 class Server:
-    """A server of the suite while it runs; a context manager. Prints its port as its first line."""
+    """A server of the suite while it runs; a context manager. The server prints its port as its first line."""
 
     def __init__(self, command, cpu, environment=None):
         self.command = command
@@ -62,7 +62,7 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        # By its id: servers serve for ever.
+        # Ended by its id, because servers serve for ever.
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -70,7 +70,7 @@ class Server:
         self.process.stderr.close()
 
     def end(self):
-        """Ends it with a signal that a tool around it can act on, and waits for that."""
+        """Ends it with a signal that an enclosing tool can handle, and waits for the end."""
         self.process.terminate()
         try:
             self.process.wait(timeout=30)
@@ -93,7 +93,7 @@ class Server:
 
 
 def run_text(command, cpu, timeout, environment=None):
-    """Standard output of a program; Failed if it fails or takes too long."""
+    """Returns the standard output of a program; raises Failed if it fails or takes too long."""
     name = os.path.basename(command[0])
     surroundings = {**os.environ, **environment} if environment else None
     try:
@@ -122,7 +122,7 @@ def run_text(command, cpu, timeout, environment=None):
 
 
 def ask_to_end(process):
-    """A script has children of its own to end, so SIGKILL comes only later."""
+    """A script has its own children to end, so SIGKILL comes only later."""
     process.terminate()
     try:
         process.wait(timeout=5)
@@ -131,7 +131,7 @@ def ask_to_end(process):
 
 
 def run_load(client, server, cpu, options, timeout):
-    """One run of the load client against a server, as numbers by name."""
+    """Runs the load client against a server once. Returns numbers by name."""
     command = [client, "--port", str(server.port), "--peer", str(server.pid)]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
@@ -157,7 +157,7 @@ def anonymous_bytes(pid):
 
 
 class HeldLoad:
-    """A load client whose connections stay, with the figures of its run; a context manager."""
+    """A load client whose connections stay open, with the figures of its run; a context manager."""
 
     def __init__(self, client, server, cpu, options, timeout):
         command = [client, "--port", str(server.port), "--hold", "1"]
@@ -201,5 +201,5 @@ def have(program):
 
 
 def settle():
-    """Lets the kernel finish with the sockets of the run before."""
+    """Lets the kernel finish with the sockets of the previous run."""
     time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""How far the suite is and how long it will take, on standard error."""
+"""Prints the progress of the suite and the remaining time on standard error."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ def show_seconds(seconds):
 
 
 class Progress:
-    """`total` is the estimated work in seconds; what was done so far corrects it."""
+    """`total` is the estimated work in seconds; the work done so far corrects it."""
 
     def __init__(self, total, stream=sys.stderr, clock=time.monotonic):
         self.total = max(total, 0.001)
@@ -31,7 +31,7 @@ class Progress:
         return (self.total - self.done) * (self.clock() - self.began) / self.done
 
     def step(self, estimate, what):
-        """One run is over that had been thought to take `estimate` seconds."""
+        """Records the end of a run that was estimated to take `estimate` seconds."""
         self.done = min(self.done + estimate, self.total)
         text = f"[{100 * self.done / self.total:3.0f} %, {show_seconds(self.left())} left] {what}"
         if self.terminal:
@@ -42,7 +42,7 @@ class Progress:
         self.stream.flush()
 
     def drop(self, estimate):
-        """So much of the work will not be done."""
+        """Removes that much work from the rest."""
         self.total = max(self.total - estimate, self.done, 0.001)
 
     def clear(self):

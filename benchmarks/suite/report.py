@@ -1,13 +1,13 @@
-"""From runs to medians, paired medians, noise and verdicts."""
+"""Computes medians, paired medians, noise and verdicts from runs."""
 
 import collections
 
 from . import goals, paired
 from .scenarios.cases import MORE_IS_BETTER, UNITS
 
-# What is counted differs less from run to run than a few rounds can show, but it does differ: as much
-# was seen between a program and itself. How many connections are ready in a turn is not fixed, nor is
-# how the pools of malloc(3) grow. `adds` is the difference of two counts that are larger.
+# Counted measures vary less from run to run than a few rounds can show, but they do vary: these are differences
+# seen between a program and itself. The number of connections ready in a turn is not fixed, nor is the growth
+# of malloc(3)'s pools. `adds` is the difference of two larger counts.
 FLOORS = {"instructions": 0.005, "system_calls": 0.02, "adds": 0.03, "bytes_per_connection": 0.01}
 
 
@@ -46,9 +46,9 @@ def medians(case, runs, subjects):
 
 
 def comparisons(case, runs, subjects):
-    """(pairs, noises): each of ours against each other one, and the controls of each measure.
+    """(pairs, noises): each of ours compared with each other one, and the controls of each measure.
 
-    The noise of a pair is that of the control of its backend: the two backends differ in it.
+    The noise of a pair is that of its backend's control, because the two backends differ.
     """
     ours = [each for each in subjects if each.ours]
     others = [each.name for each in subjects if not each.ours and not each.twin]

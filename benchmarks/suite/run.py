@@ -1,4 +1,4 @@
-"""The suite itself: chooses cases, runs them round by round, prints and writes what came out."""
+"""The suite itself: chooses cases, runs them round by round, prints and saves the results."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ from .subjects import Tools
 
 
 class Stopped(BaseException):
-    """A signal asked for the end. No Exception: whoever handles failures of a run lets it pass."""
+    """A signal requested the end. Not an Exception, so that handlers of failed runs let it pass."""
 
     def __init__(self, which):
         super().__init__(signal.Signals(which).name)
@@ -24,19 +24,19 @@ class Stopped(BaseException):
 
 
 def stop_on_signals():
-    """Turned into an exception, so that what runs is ended on the way out."""
+    """Turns signals into an exception, so that running programs are ended on the way out."""
 
     def stop(which, _):
         raise Stopped(which)
 
     for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What was ignored for us stays so: nohup, and a shell's jobs in the background.
+        # Signals that were ignored stay ignored: nohup, and background jobs of a shell.
         if signal.getsignal(which) != signal.SIG_IGN:
             signal.signal(which, stop)
 
 
 class Suite:
-    """`save` is called after each case, `raw` gets every line; `look` tells how busy others are."""
+    """`save` is called after each case, `raw` gets every line; `look` measures how busy others are."""
 
     def __init__(self, tools, settings, out=sys.stdout, save=None, raw=None, look=machine.busy):
         self.tools = tools
@@ -71,7 +71,7 @@ class Suite:
         return chosen
 
     def scenarios(self, wanted):
-        """(name, cases) of each scenario that is wanted; in place of the cases why there are none."""
+        """(name, cases) of each wanted scenario; in place of the cases, the reason if there are none."""
         for name, make in scenarios.SCENARIOS.items():
             if wanted and not re.fullmatch(wanted, name):
                 continue
@@ -112,8 +112,8 @@ class Suite:
             progress.clear()
 
     def amount_for(self, case):
-        """How much of the case everybody does; Failed when nobody can say."""
-        # By a subject that is not ours where there is one; then it is the same for everybody.
+        """How much of the case every subject runs; raises Failed if no subject can tell."""
+        # Measured with a subject that is not ours if there is one; the amount is the same for all.
         order = [each for each in case.subjects if not each.ours and not each.twin]
         order += [each for each in case.subjects if each.ours]
         reasons = []
@@ -129,7 +129,7 @@ class Suite:
         live = list(case.subjects)
         rounds = self.repeats_of(case)
         busy = self.look()
-        for _ in range(3):  # what is over in a moment is waited for
+        for _ in range(3):  # repeats what is over in a moment
             if busy > goals.BUSY_CAP:
                 busy = self.look()
         if busy > goals.BUSY_CAP:
@@ -150,7 +150,7 @@ class Suite:
                 try:
                     figures = case.measure(subject, amount)
                 except Exception as failed:  # pylint: disable=broad-except
-                    # Whatever it is, it is a matter of this subject, and the night's run goes on.
+                    # Whatever it is, it concerns this subject; the run continues.
                     live.remove(subject)
                     progress.drop(case.seconds * (rounds - which - 1))
                     known = isinstance(failed, (Failed, OSError))
@@ -181,7 +181,7 @@ class Suite:
             self.say("PERF_GOAL", **each)
 
     def summary(self):
-        """For people: where we are slower, and how noisy it was."""
+        """For people: where we are slower, and how noisy the run was."""
         worst = {}
         for each in self.results["noise"]:
             key = each["measure"]
@@ -197,14 +197,14 @@ class Suite:
         print("goals: " + ", ".join(counts), file=self.out)
         if self.disturbed:
             print(
-                f"BUSY: others ran before {len(self.disturbed)} cases, the first of them "
-                f"{self.disturbed[0]}; what a clock measured there decides no goal",
+                f"BUSY: other programs ran before {len(self.disturbed)} cases, the first of them "
+                f"{self.disturbed[0]}; measurements by the clock decide no goal there",
                 file=self.out,
             )
 
 
 def raise_descriptor_limit():
-    """Ten thousand connections need as many descriptors in two processes; children inherit it."""
+    """Ten thousand connections need as many descriptors in two processes; children inherit the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -234,21 +234,21 @@ def arguments(given):
     parser.add_argument("--parameters", action="help", help="the same as --help")
     parser.add_argument("--scenario", default=None, type=regular_expression,
                         metavar="REGEX", help="only scenarios whose whole name matches")
-    parser.add_argument("--list", action="store_true", help="names the scenarios and their cases")
+    parser.add_argument("--list", action="store_true", help="list the scenarios and their cases")
     saving = parser.add_mutually_exclusive_group()
     saving.add_argument("--save", metavar="FILE",
-                        help="writes the run there; what is complete, all scenarios of full mode, goes to "
-                        "docs/development/perf-data/DATE-COMMIT-N.json without being asked. A run that is stopped "
-                        "leaves what it has in a file beside, with -partial")
-    saving.add_argument("--no-save", action="store_true", help="writes no such file, in full mode either")
+                        help="save the run there; a complete run, with all scenarios of full mode, is saved to "
+                        "docs/development/perf-data/DATE-COMMIT-N.json by default. A stopped run "
+                        "leaves its cases in a file with -partial")
+    saving.add_argument("--no-save", action="store_true", help="save nothing, not even in full mode")
     parser.add_argument("--raw", metavar="FILE",
-                        help="writes every line there as well; a run that is saved without being asked does so "
+                        help="also write every line there; a run saved by default does so "
                         "in the folder runs of the build")
     parser.add_argument("--build", metavar="DIR", help="where to build (default: build/perf)")
-    parser.add_argument("--no-build", action="store_true", help="take what is built there")
+    parser.add_argument("--no-build", action="store_true", help="use the existing programs")
     parser.add_argument("--install", action="store_true",
-                        help="install with apt what is missing to measure against; otherwise nothing is installed, "
-                        "and what is missing is skipped with a PERF_SKIP line")
+                        help="install missing libraries to compare with, using apt; otherwise they are "
+                        "skipped with a PERF_SKIP line")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args(given)
@@ -290,7 +290,8 @@ def main(given=None):
 
 
 def places(options, settings, wanted, meta):
-    """(file of the run, file of its lines), None for what is not kept; by itself only what has everything is."""
+    """(file of the run, file of its lines), None for what is not kept; only a complete run is kept by
+    default."""
     if options.save or options.no_save or options.mode != "full" or wanted or settings.subjects or settings.micro:
         return options.save, options.raw
     parent = os.path.join(options.root, "docs", "development", "perf-data")
@@ -324,11 +325,11 @@ def run(options, settings, wanted):
               seconds=settings.seconds, server_cpu=settings.server_cpu, client_cpu=settings.server_cpu,
               load="benchmarks/load_client.cpp", cost="processor time of the server's process")
     if meta["busy"] > goals.BUSY_CAP:
-        print(f"\n*** THE MACHINE IS BUSY: others use {meta['busy']:.2f} processors. What a clock measures now\n"
-              "*** decides no goal. Close everything else and begin again.\n", file=sys.stderr)
+        print(f"\n*** THE MACHINE IS BUSY: other programs use {meta['busy']:.2f} processors. Measurements by the\n"
+              "*** clock decide no goal. Close everything else and start again.\n", file=sys.stderr)
     cases = suite.choose(wanted)
     if not cases:
-        print("nothing of it can run here", file=sys.stderr)
+        print("none of the cases can run here", file=sys.stderr)
         return 1
     kept = saved.Saved(place) if place else None
 
@@ -343,7 +344,7 @@ def run(options, settings, wanted):
     try:
         suite.run(cases)
     except Stopped as stopped:
-        print(f"\nstopped by {stopped}; what was measured so far:", file=sys.stderr)
+        print(f"\nstopped by {stopped}; the measurements so far:", file=sys.stderr)
         status = stopped.status
     suite.judge()
     suite.summary()

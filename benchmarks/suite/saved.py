@@ -21,7 +21,7 @@ from .settings import Wrong
 
 
 def rounded(value):
-    """Six digits, as in the lines; more than that is noise."""
+    """Six digits, as in the lines; more would be noise."""
     if not isinstance(value, float):
         return value
     value = float(f"{value:.6g}")
@@ -29,7 +29,7 @@ def rounded(value):
 
 
 def compact(meta, settings, runs, results):
-    """What the file says, from what report.py computed."""
+    """The contents of the file, from the results of report.py."""
     compared = {key_of(each) for each in results["pairs"] + results["noise"]}
     cases = {}
     for each in results["medians"]:
@@ -71,7 +71,7 @@ def key_of(record):
 
 
 def to_text(value, depth=0):
-    """JSON in which a row of a table is a line."""
+    """JSON with one line for each row of a table."""
     pairs = isinstance(value, dict)
     inner = list(value.values()) if pairs else value
     opened = pairs and (depth < 2 or any(isinstance(each, (dict, list)) for each in inner))
@@ -89,7 +89,7 @@ def to_text(value, depth=0):
 
 
 def free_name(name, *parents):
-    """The first of name-1, name-2 and so on that nothing in the parents is called in any state."""
+    """The first of name-1, name-2 and so on that is unused in all parents, in any state."""
     taken = [each for parent in parents if os.path.isdir(parent) for each in os.listdir(parent)]
     number = 1
     while any(each.startswith((f"{name}-{number}.", f"{name}-{number}-partial")) for each in taken):
@@ -99,13 +99,13 @@ def free_name(name, *parents):
 
 def check_place(file):
     if os.path.exists(file):
-        raise Wrong(f"{file} is there already, and would be lost")
+        raise Wrong(f"{file} exists and would be overwritten")
 
 
 class Saved:
-    """Where a run is written: beside its place until it is complete, so that no run is ever lost.
+    """The file of a run: written beside its final name until the run is complete, so that no run is lost.
 
-    Written after each case. Whatever ends the run, FILE-partial has all cases until then.
+    It is written after each case. Whatever ends the run, FILE-partial has all cases until then.
     """
 
     def __init__(self, file):
@@ -125,13 +125,13 @@ class Saved:
             raise Wrong(f"{self.partial}: {error.strerror}") from None
 
     def write(self, *what):
-        """Whole, or as it was."""
+        """Writes the file atomically."""
         with open(self.partial + ".new", "w") as file:
             file.write(to_text(compact(*what)) + "\n")
         os.replace(self.partial + ".new", self.partial)
 
     def finish(self):
-        """Gives it its name."""
+        """Gives the file its final name."""
         check_place(self.file)
         os.rename(self.partial, self.file)
         return self.file

@@ -1,4 +1,4 @@
-"""What a run of the suite does, from its mode, and from the environment where that says otherwise."""
+"""The parameters of a run, from its mode and from the environment, which overrides the mode."""
 
 import math
 import os
@@ -8,14 +8,14 @@ from . import paired
 
 
 class Wrong(SystemExit):
-    """A parameter that cannot be; the text names it."""
+    """An invalid parameter; the text names it."""
 
 
 def allowed_processors():
     return sorted(os.sched_getaffinity(0))
 
 
-# --- kinds of values: text to value, ValueError with what would be right ------------------------------
+# --- kinds of values: text to value, ValueError with the valid values ---------------------------------
 
 
 def whole(least, most=10**9):
@@ -34,7 +34,7 @@ def real(least, most):
             value = float(text)
         except ValueError:
             value = math.nan
-        if not least <= value <= most:  # not a number is in no range
+        if not least <= value <= most:  # NaN is in no range
             raise ValueError(f"is not a number from {least} to {most}")
         return value
 
@@ -85,55 +85,55 @@ CONNECTIONS = whole_list(1, 50_000)
 PARAMETERS = {
     "REPEATS": (4, 6, even, "rounds in which each subject runs once; even"),
     "SECONDS": (0.08, 0.5, real(0.001, 60), "about how long one run measures"),
-    "PING_PONG_SECONDS": (0.08, 0.25, real(0.001, 60), "the same, of ping_pong_matrix"),
-    "ROUND_TRIPS": (0, 0, whole(0), "instead of SECONDS: so many in each run"),
-    "WARM_UP": (0.25, 0.25, real(0, 10), "before a run, as a part of it"),
+    "PING_PONG_SECONDS": (0.08, 0.25, real(0.001, 60), "the same for ping_pong_matrix"),
+    "ROUND_TRIPS": (0, 0, whole(0), "number in each run, instead of SECONDS"),
+    "WARM_UP": (0.25, 0.25, real(0, 10), "warm-up before a run, as a fraction of it"),
     "SIZES": ("64", "64,1024,16384", whole_list(1, 2**20), "bytes of a message"),
     "CONNECTIONS": ("1,100", "1,8,10,100,1000", CONNECTIONS, "of async_tcp_echo"),
-    "CHURN_CONNECTIONS": ("16", "16,32,64", CONNECTIONS, "at once, of connection_churn"),
-    "STORM_CONNECTIONS": ("100", "1000", CONNECTIONS, "at once, of accept_storm"),
-    "PIPELINE": (16, 16, whole(1, 1000), "messages on the way on each connection, of pipelined_echo"),
+    "CHURN_CONNECTIONS": ("16", "16,32,64", CONNECTIONS, "at once, in connection_churn"),
+    "STORM_CONNECTIONS": ("100", "1000", CONNECTIONS, "at once, in accept_storm"),
+    "PIPELINE": (16, 16, whole(1, 1000), "messages in flight on each connection, in pipelined_echo"),
     "PIPELINE_CONNECTIONS": ("100", "1,100", CONNECTIONS, "of pipelined_echo"),
     "TWO_CORES_CONNECTIONS": ("1", "1,100", CONNECTIONS, "of two_cores"),
-    "BUSY_POLL_US": (50, 50, whole(1), "of two_cores, with busy polling"),
+    "BUSY_POLL_US": (50, 50, whole(1), "in two_cores, with busy polling"),
     "PING_PONG_SIZES": ("4096", "1024,4096,16384", whole_list(1, 2**20), "of ping_pong_matrix"),
     "PING_PONG_CONNECTIONS": ("10", "1,10,100", CONNECTIONS, "of ping_pong_matrix"),
-    "STREAM_MIB": (64, 1024, whole(1), "that a run of streaming moves"),
+    "STREAM_MIB": (64, 1024, whole(1), "moved by a run of streaming"),
     "STREAM_WARM_UP_MIB": (8, 8, whole(0), "before that"),
     "STREAM_BLOCK": (65536, 65536, whole(1, 2**24), "bytes that the server of streaming writes at a time"),
     "STREAM_CONNECTIONS": ("1", "1,8", CONNECTIONS, "of streaming"),
-    "COPIES": (16, 16, whole(1, 1000), "that queued_writer sends back"),
+    "COPIES": (16, 16, whole(1, 1000), "sent back in queued_writer"),
     "QUEUE_CONNECTIONS": ("100", "1,100", CONNECTIONS, "of queued_writer"),
     "IDLE_CONNECTIONS": (1000, 10000, whole(1, 500_000), "of memory_per_connection"),
-    "IDLE_WAITS": (500, 5000, whole(1), "of a run of idle_wait"),
-    "UDP_IN_FLIGHT": (64, 64, whole(1, 64), "datagrams at a time, of udp"),
-    "AB_REQUESTS": (10000, 50000, whole(1), "of a run of ab"),
+    "IDLE_WAITS": (500, 5000, whole(1), "in a run of idle_wait"),
+    "UDP_IN_FLIGHT": (64, 64, whole(1, 64), "datagrams at a time, in udp"),
+    "AB_REQUESTS": (10000, 50000, whole(1), "in a run of ab"),
     "AB_CONNECTIONS": (1000, 1000, whole(1, 20000), "of ab"),
-    "BENCHMARK_MIN_TIME": (0.02, 0.1, real(0.001, 60), "seconds, of Google Benchmark"),
+    "BENCHMARK_MIN_TIME": (0.02, 0.1, real(0.001, 60), "seconds, for Google Benchmark"),
     "MICRO": ("", "", pattern, "only pieces of micro whose name matches this regular expression"),
-    "ALLOCATION_ROUND_TRIPS": (4000, 20000, whole(1), "of a run of allocations"),
-    "CALLGRIND_ROUND_TRIPS": (2000, 5000, whole(1), "of the short run of instructions; the long one has three times"),
-    "STRACE_ROUND_TRIPS": (300, 1000, whole(1), "of the short run of system_calls; the long one has three times"),
-    "SERVER_CPU": (None, None, processor, "on which servers run (the first this process may use)"),
-    "CLIENT_CPU": (None, None, processor, "on which clients run where the scenario is for two (the second)"),
+    "ALLOCATION_ROUND_TRIPS": (4000, 20000, whole(1), "in a run of allocations"),
+    "CALLGRIND_ROUND_TRIPS": (2000, 5000, whole(1), "in the short run of instructions; the long run has three times as many"),
+    "STRACE_ROUND_TRIPS": (300, 1000, whole(1), "in the short run of system_calls; the long run has three times as many"),
+    "SERVER_CPU": (None, None, processor, "processor for servers (default: the first this process may use)"),
+    "CLIENT_CPU": (None, None, processor, "processor for clients in scenarios for two (default: the second)"),
     "SCENARIOS": ("", "", pattern, "only scenarios whose whole name matches; --scenario wins"),
     "SUBJECTS": ("", "", pattern, "only subjects whose name matches this regular expression"),
-    "TIMEOUT": (120, 120, whole(1), "seconds after which a run is given up"),
+    "TIMEOUT": (120, 120, whole(1), "seconds after which a run is aborted"),
 }
 
-# Read by Linux's perf(1), which is not ours.
+# Read by Linux's perf(1), not by the suite.
 FOREIGN = {"PERF_CONFIG", "PERF_PAGER", "PERF_EXEC_PATH", "PERF_BUILDID_DIR"}
 
 
 class Settings:
-    """Parameters as attributes in lower case."""
+    """The parameters as attributes in lower case."""
 
     def __init__(self, mode, environment=os.environ):
         self.mode = mode
         self.changed = {}
         for name in sorted(environment):
             if name.startswith("PERF_") and name not in FOREIGN and name[5:] not in PARAMETERS:
-                raise Wrong(f"{name} is no parameter of the suite; --parameters shows those")
+                raise Wrong(f"{name} is not a parameter of the suite; see --parameters")
         for name, (quick, full, parse, _) in PARAMETERS.items():
             value = quick if mode == "quick" else full
             given = environment.get(f"PERF_{name}")

@@ -1,4 +1,4 @@
-"""Who is measured: our servers and everybody else's, with the reason where one cannot be."""
+"""The programs that are measured: our servers and all others, with the reason if one cannot run."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ class Subject:
     missing: str = ""  # why it cannot run
     backend: str = "epoll"
     environment: dict = None
-    twin: str = ""  # of a control: the subject that it is once more
+    twin: str = ""  # of a control: the subject that it repeats
 
 
 class Tools:
@@ -35,7 +35,7 @@ class Tools:
         return os.path.join(self.programs, program)
 
     def subject(self, name, program, *arguments, ours=False, backend="epoll", needs=""):
-        """A program of the build with its arguments; `needs` is what installs it."""
+        """A program of the build with its arguments; `needs` names the package that provides it."""
         path = program if os.path.isabs(program) else self.path(program)
         command = [path, *map(str, arguments)]
         found = Subject(name, command, ours, backend=backend)
@@ -48,7 +48,8 @@ class Tools:
         return found
 
     def asio(self, name, program, *arguments, backend="epoll", needs=()):
-        """Asio's side of a program of ours, which has it where Boost was there when it was built."""
+        """Asio's counterpart of a program of ours; it exists if Boost was installed when the program was
+        built."""
         found = self.subject(name, program, *arguments, backend=backend, needs=" and ".join(needs))
         twin = "asio_uring_server" if backend == "io_uring" else "asio_server"
         if not found.missing and not os.access(self.path(twin), os.X_OK):
@@ -57,7 +58,7 @@ class Tools:
         return found
 
     def without(self, **reasons):
-        """Those that a scenario cannot have, by name, with the reason."""
+        """Subjects that a scenario cannot have, by name, with the reason."""
         return [Subject(name, [], missing=reason) for name, reason in reasons.items()]
 
     def has_io_uring(self):
@@ -66,10 +67,10 @@ class Tools:
                 disabled = int(file.read())
             return disabled == 0 or (disabled == 1 and os.geteuid() == 0)
         except (OSError, ValueError):
-            return True  # older than the sysctl: the run itself will tell
+            return True  # older than the sysctl: the run itself will show
 
     def kept(self, subjects, quick=None):
-        """What PERF_SUBJECTS leaves; in quick mode only ours and those that match `quick`."""
+        """The subjects selected by PERF_SUBJECTS; in quick mode only ours and those that match `quick`."""
         few = re.compile(quick) if quick and self.settings.mode == "quick" else None
         return [
             each
@@ -78,7 +79,8 @@ class Tools:
         ]
 
     def chosen(self, subjects, quick=None):
-        """What kept() leaves, with the A/A controls: of each backend our first one again, at the other end."""
+        """The result of kept(), with the A/A controls: our first subject of each backend again, at the other
+        end."""
         kept = self.kept(subjects, quick)
         firsts = {}
         for each in kept:
@@ -138,7 +140,7 @@ class Tools:
         return found
 
     def stream(self, mode, *arguments, more=False):
-        """Ours against Boost.Asio, for the modes that are not echo; `more` has the others too."""
+        """Ours and Boost.Asio, for the modes that are not echo; `more` adds the others."""
         common = ["--port", 0, "--stay", 1, "--mode", mode, *arguments]
         found = [
             self.subject(
@@ -167,6 +169,6 @@ class Tools:
             found.append(self.subject("libuv", "libuv_server", *common, needs="libuv1-dev"))
             found.append(self.subject("libevent", "libevent_server", *common, needs="libevent-dev"))
         else:
-            reason = "it queues what is written by itself: no queue is to be written by hand"
+            reason = "it queues writes by itself, so no queue has to be written by hand"
             found += self.without(libuv=reason, libevent=reason, tokio="its program here has no write queue")
         return found

@@ -1,4 +1,4 @@
-"""The tables of the README, in Markdown, from what the suite wrote."""
+"""The tables of the README, in Markdown, from the data of a run."""
 
 import os
 
@@ -40,10 +40,10 @@ PIECES = [
     ("timer that outlives eight turns, 100 000 pending", ("micro", "timer_outlives_turns_100000", "cpu_ns"), "asio", "ns"),
     ("post, same thread, 64 of them", ("micro", "post_same_thread_64", "cpu_ns"), "asio", "ns"),
     ("resolve a numeric host", ("micro", "resolve_numeric", "cpu_ns"), "asio", "ns"),
-    ("wait 100 us for nothing", ("idle_wait", "100us", "cpu_ns"), "asio_epoll", "ns"),
-    ("datagram of 64 bytes, one by one", ("udp", "64B_one_by_one", "cpu_ns"), "asio", "ns"),
+    ("wait of 100 us without an event", ("idle_wait", "100us", "cpu_ns"), "asio_epoll", "ns"),
+    ("datagram of 64 bytes, one at a time", ("udp", "64B_one_by_one", "cpu_ns"), "asio", "ns"),
     ("datagram of 64 bytes, in batches", ("udp", "64B_batch", "cpu_ns"), "asio", "ns"),
-    ("stream of 64 KiB blocks, for a MiB", ("streaming", "64KiB_1", "server_cpu_us_per_mib"), "asio_epoll", "us"),
+    ("stream of 64 KiB blocks, per MiB", ("streaming", "64KiB_1", "server_cpu_us_per_mib"), "asio_epoll", "us"),
     ("message queued 16 times, 100 connections", ("queued_writer", "64B_100_x16", "server_cpu_ns"), "asio_epoll", "ns"),
     ("connection of a storm of 1000", ("accept_storm", "1000", "server_cpu_ns"), "asio_epoll", "ns"),
 ]
@@ -67,7 +67,7 @@ def number(value):
 
 
 def grid(head, rows):
-    """A Markdown table; nothing when no row has a figure."""
+    """A Markdown table; empty if no row has a figure."""
     rows = [row for row in rows if any(each != "-" for each in row[1:])]
     if not rows:
         return []
@@ -98,7 +98,7 @@ def pieces_table(data):
         row = [f"{label}, {unit}"]
         row += [number(values[name]) if name in values else "-" for name in ("ours_epoll", "ours_io_uring", asio, "tokio")]
         if not {"ours_epoll", "ours_io_uring"} & values.keys():
-            # Of a server that reads in two ways the plain one stands here.
+            # Of a server that reads in two ways only the plain one is shown here.
             for at, name in ((1, "ours_epoll_read_some"), (2, "ours_io_uring_read_some")):
                 row[at] = number(values[name]) if name in values else "-"
         for ours in ("ours_epoll", "ours_io_uring"):
@@ -119,11 +119,11 @@ def connection_table(data):
         return number(values[subject]) if subject in values else "-"
 
     rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
-    return grid(["what a round trip or a connection takes", *(label for label, _ in columns)], rows)
+    return grid(["cost per round trip or connection", *(label for label, _ in columns)], rows)
 
 
 def calls_table(data, case):
-    """Which system calls a server makes for each round trip; one column for each call."""
+    """Which system calls a server makes per round trip; one column for each call."""
     prefix = "calls_"
     found = {
         key[2].removeprefix(prefix): values
@@ -156,7 +156,7 @@ def instructions_table(data):
 
 
 def counts(data):
-    """For the lab log: what was counted, by strace and callgrind."""
+    """The counted figures, by strace and callgrind, for the lab log."""
     cases = dict.fromkeys(key[1] for key in data.medians if key[0] == "system_calls")
     parts = [calls_table(data, case) for case in cases] + [instructions_table(data)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -169,50 +169,52 @@ def source(data, root):
     noise = sorted(data.noise.get(key, 0.0) for _, key in ECHO if key in data.noise)
     lines = [
         f"Measured on {meta['date']} at commit {meta['commit']}: {meta['processor']}, "
-        f"{meta['processors']} processors, Linux {meta['kernel']}, {meta['compiler']} {meta['flags']}, "
-        f"Boost {meta['boost']}, tokio {meta['tokio']}, libuv {meta['libuv']}, libevent {meta['libevent']}. "
-        f"{data.settings['repeats']} rounds in turns, medians of the ratios within a round; `≈`: a tie, "
-        "inside the noise of the run.",
+        f"{meta['processors']} processors, Linux {meta['kernel']},",
+        f"{meta['compiler']} {meta['flags']}, "
+        f"Boost {meta['boost']}, tokio {meta['tokio']}, libuv {meta['libuv']}, libevent {meta['libevent']}.",
+        f"{data.settings['repeats']} alternating rounds; the figures are medians of the ratios within a round.",
+        "`≈` marks a tie: a difference inside the noise of the run.",
     ]
     if noise:
-        lines.append(f"A program against itself differed by up to {100 * noise[-1]:.1f} % in the first table.")
+        lines.append(f"In the first table a program differed from itself by up to {100 * noise[-1]:.1f} %.")
     if not meta.get("complete"):
         lines.append("**The run was not completed.**")
     if meta.get("busy", 0) > 0.15:
-        lines.append(f"**Others used {meta['busy']:.2f} processors when it began.**")
+        lines.append(f"**Other programs used {meta['busy']:.2f} processors when it began.**")
     lines.append(
-        f"From {where} by `python3 scripts/generate_perf_figures.py`; how it is measured: "
-        "[docs/development/performance.md](docs/development/performance.md)."
+        f"`python3 scripts/generate_perf_figures.py` made these tables from\n{where};\n"
+        "[docs/development/performance.md](docs/development/performance.md) explains the measurements."
     )
     return ["\n".join(lines)]
 
 
 def picture(root, figures, name):
-    """A link from the README, if it was drawn."""
+    """A link from the README to a figure, if it was drawn."""
     place = os.path.join(figures, f"{name}.svg")
     return [f"![{FIGURES[name]}]({os.path.relpath(place, root)})"] if figures and os.path.exists(place) else []
 
 
 def markdown(data, root, figures=""):
-    """Tables, and what was drawn from the same data in the directory `figures`."""
+    """The tables, and the figures drawn from the same data in the directory `figures`."""
     parts = [
         [
-            "Echo by a server and a client on one processor; the columns say how large the messages are and how many connections",
-            "there are. Boost.Asio's coroutines on epoll are 1.00; less is better.",
+            "Echo with a server and a client on one processor; the columns give the message size and the number of connections.",
+            "Boost.Asio's coroutines on epoll are 1.00; less is better.",
         ],
         echo_table(data),
         picture(root, figures, "echo_64"),
-        ["Pieces, beside Boost.Asio on epoll and tokio. The two columns on the right say how many times faster than Asio."],
+        ["Single operations, beside Boost.Asio on epoll and tokio. The last two columns: how many times faster than Asio."],
         pieces_table(data),
         picture(root, figures, "micro"),
         [
-            "For a round trip or a connection. The memory has the server's own buffer in it, a page, but with `receive()` and in the",
-            "bare io_uring server, whose connections share buffers. `-`: callgrind, which counts instructions, knows no io_uring.",
+            "Cost per round trip or connection. The memory includes the server's own buffer, a page, except with `receive()` and in",
+            "the bare io_uring server, whose connections share buffers. `-`: callgrind, which counts instructions, does not support",
+            "io_uring.",
         ],
         connection_table(data),
         source(data, root),
     ]
-    # A heading without its table is none.
+    # Drop headings without a table.
     kept = []
     for at, part in enumerate(parts):
         heading = at in (0, 3, 6)
@@ -222,7 +224,7 @@ def markdown(data, root, figures=""):
 
 
 def update(text, tables):
-    """`text` with the tables between the two marks; ValueError where it has none."""
+    """`text` with the tables between the two marks; ValueError if it lacks them."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,4 +1,4 @@
-"""Tokens with their brackets: where each closes, what is a closure, what is a declaration."""
+"""Tokens with their brackets: where each bracket closes, what is a closure, what is a declaration."""
 
 import collections
 
@@ -6,7 +6,7 @@ from .tokens import PAIRS
 from .types import BUILT_IN, CLASS_KEYS, SPECIFIERS
 
 Closure = collections.namedtuple("Closure", "begin captures_end opening closing")
-# The tokens of the type; the index of the name, and of what stands behind the name and its parameters.
+# The tokens of the type; the indices of the name, and of the token after the name and its parameters.
 Declared = collections.namedtuple("Declared", "words name end")
 
 KEYWORDS = set("""return co_return co_await co_yield throw new delete goto break continue if else while do for switch
@@ -18,16 +18,16 @@ WAITS = ("co_await", "co_yield")
 
 
 class Code:
-    """A range of tokens is given as two indices, begin and end, the second not in it."""
+    """A range of tokens is given by two indices, begin and end; end is exclusive."""
 
     def __init__(self, tokens):
         self.tokens = tokens
         self.words = [token.text for token in tokens]
-        self.ends = {}       # index of a bracket, or of the < of template arguments -> that of its end
-        self.parents = [None] * len(tokens)  # the index of the bracket around each
+        self.ends = {}       # index of a bracket, or of the < of template arguments -> index of its end
+        self.parents = [None] * len(tokens)  # the index of the bracket around each token
         self.closures = {}   # index of [ -> Closure
         self.captured = {}   # index of the ] of a closure -> the same
-        self.templates = {}  # index of the > of template arguments -> that of the <
+        self.templates = {}  # index of the > of template arguments -> index of the <
         self.match_brackets()
         for index, word in enumerate(self.words):
             if word == "<" and index and (self.is_name(index - 1) or self.words[index - 1] == "template"):
@@ -57,7 +57,7 @@ class Code:
             if token.text in PAIRS:
                 openings.append(index)
             elif token.text in PAIRS.values():
-                while openings:  # one that is never closed ends with those around it
+                while openings:  # a bracket that is never closed ends with the enclosing one
                     opening = openings.pop()
                     self.ends[opening] = index
                     if PAIRS[self.words[opening]] == token.text:
@@ -66,7 +66,7 @@ class Code:
             self.ends[opening] = len(self.tokens)
 
     def match_template(self, opening):
-        """Whether a < begins template arguments, and not a comparison; if so notes where they end."""
+        """Whether a < begins template arguments rather than a comparison; if so, records where they end."""
         index = opening + 1
         while index < len(self.words):
             word = self.words[index]
@@ -103,7 +103,7 @@ class Code:
             self.captured[self.ends[begin]] = self.closures[begin]
 
     def level(self, begin, end):
-        """The indices of a range that are in no bracket inside it, and in no closure."""
+        """The indices of a range that are in no inner bracket and in no closure."""
         index = begin
         while index < end:
             yield index
@@ -111,7 +111,8 @@ class Code:
             index += 1
 
     def own(self, begin, end):
-        """The indices of a range, but for parameters and bodies of closures, which are functions of their own."""
+        """The indices of a range without parameters and bodies of closures, which are functions of their
+        own."""
         index = begin
         while index < end:
             yield index
@@ -129,13 +130,13 @@ class Code:
         return self.words[index] == "(" and (self.ends_operand(index - 1) or index - 1 in self.templates)
 
     def scope_end(self, index):
-        """Where the braces end that are around a token."""
+        """The end of the braces around a token."""
         while index is not None and self.words[index] != "{":
             index = self.parents[index]
         return len(self.words) if index is None else self.ends[index]
 
     def split(self, begin, end, separator=","):
-        """The ranges between the separators that are in no bracket."""
+        """The ranges between separators that are outside inner brackets."""
         start = begin
         for index in self.level(begin, end):
             if self.words[index] == separator:
@@ -145,7 +146,7 @@ class Code:
             yield start, end
 
     def declared(self, begin, end, follows=("=", ";", "{", "(", "[", ",", ":")):
-        """The variable that a statement, a condition or a parameter declares; None if it is none."""
+        """The variable that a statement, a condition or a parameter declares; None if it declares none."""
         index, words = begin, []
         while index < end:
             word = self.words[index]
@@ -192,7 +193,7 @@ class Code:
         return None
 
     def declarators(self, begin, end, **how):
-        """(Declared, where its initialiser ends) for each variable that a statement declares."""
+        """(Declared, end of its initialiser) for each variable that a statement declares."""
         first = self.declared(begin, end, **how)
         if not first:
             return

@@ -1,4 +1,4 @@
-"""Walks through namespaces, classes, functions and statements, to the expressions."""
+"""Walks through namespaces, classes, functions and statements, down to the expressions."""
 
 import collections
 
@@ -6,18 +6,18 @@ from .code import Code, Declared
 from .tokens import covers
 from .types import CLASS_KEYS, Signature, arguments_of, split, substitute
 
-# In what an expression stands: "if", "loop", "switch", "init", "return", "statement" or "macro".
-Expression = collections.namedtuple("Expression", "stands_in begin end type")  # type: of what it initialises
-# A name and the range of tokens in which it is known. `what` is a type, or a list of signatures.
+# The context of an expression: "if", "loop", "switch", "init", "return", "statement" or "macro".
+Expression = collections.namedtuple("Expression", "stands_in begin end type")  # type: of the object that it initialises
+# A name and the range of tokens in which it is visible. `what` is a type, or a list of signatures.
 Known = collections.namedtuple("Known", "begin end what")
 
 
 class Function:
-    """Whose statements are read. `statement` is what an expression stands in that is a statement."""
+    """A function whose statements are read. `statement` is the context of an expression that is a statement."""
 
     def __init__(self, statement="statement"):
         self.statement = statement
-        self.declared = []    # in which branches of #if something is
+        self.declared = []    # the branches of #if in which something is declared
         self.conditions = []  # (index of a co_await, keyword)
 
 
@@ -30,23 +30,23 @@ class Reader:
         self.code = Code(tokens)
         self.types, self.shapes = types, shapes
         self.variables = collections.defaultdict(list)  # name -> [Known]
-        self.callables = collections.defaultdict(list)  # the same of closures and pointers to functions
+        self.callables = collections.defaultdict(list)  # the same for closures and pointers to functions
         self.classes = []  # Known, by name
         self.read_awaits = set()
         shapes.read_by(self)
 
-    # ---- what names mean
+    # ---- the meaning of names
 
     def type_of(self, name, index):
-        """Of the variable of that name that was declared last before the token; None if there is none."""
+        """The type of the variable of that name declared last before the token; None if there is none."""
         return last_known(self.variables[name], index) or self.types.member(self.class_at(index), name)
 
     def class_at(self, index):
-        """Whose member the function around a token is; empty if there is none."""
+        """The class of which the function around a token is a member; empty if there is none."""
         return last_known(self.classes, index) or ""
 
     def signatures_of(self, index):
-        """Of the function that a name means."""
+        """The signatures of the function that a name refers to."""
         name, types = self.code.words[index], self.types
         if self.code.word(index - 1) not in (".", "->", "::"):
             local = last_known(self.callables[name], index)
@@ -61,12 +61,12 @@ class Reader:
         self.variables[self.code.words[declared.name]].append(Known(declared.name, end, declared.words))
 
     def is_product(self, declared, begin):
-        """a * b; and a & b = c; of two variables."""
+        """Whether a * b; or a & b = c; is an operation on two variables, not a declaration."""
         return (len(declared.words) == 2 and declared.words[1] in ("*", "&", "&&")
                 and last_known(self.variables[declared.words[0]], begin) is not None)
 
     def declare(self, begin, end, scope_end=None, **how):
-        """The one variable that is declared there."""
+        """Records the one variable that is declared there."""
         declared = self.code.declared(begin, end, **how)
         if declared and not self.is_product(declared, begin):
             self.note(declared, scope_end or self.code.scope_end(begin))
@@ -74,7 +74,7 @@ class Reader:
         return None
 
     def declare_all(self, begin, end, **how):
-        """[(Declared, where its initialiser ends)]"""
+        """Records all declared variables. Returns [(Declared, end of its initialiser)]."""
         found = list(self.code.declarators(begin, end, **how))
         if found and self.is_product(found[0][0], begin):
             return []
@@ -84,7 +84,7 @@ class Reader:
         return found
 
     def note_callable(self, declared, end):
-        """Of auto f = [](int) {}, auto f = &g, void (*f)(int) and std::function<void(int)> f."""
+        """Records auto f = [](int) {}, auto f = &g, void (*f)(int) and std::function<void(int)> f."""
         code, begin, found = self.code, declared.end, None
         if begin < end and code.words[begin] in "={(":
             begin += 1
@@ -106,7 +106,7 @@ class Reader:
     # ---- files and macros
 
     def read_macro(self):
-        """The text of a macro, which may become part of any expression."""
+        """Reads the text of a macro, which may become part of any expression."""
         self.statements(0, len(self.code.words), Function("macro"), [])
         self.read_closures()
 
@@ -115,7 +115,7 @@ class Reader:
         self.scope(0, len(code.words))
         self.read_closures()
         if any(code.is_wait(index) and index not in self.read_awaits for index in range(len(code.words))):
-            # A piece of a function on a page, or a function that was not seen as one.
+            # A part of a function on a page, or a function that was not recognised as one.
             self.statements(0, len(code.words), Function(), [])
 
     def read_closures(self):
@@ -127,7 +127,7 @@ class Reader:
     # ---- namespaces and classes
 
     def scope(self, begin, end, of_class=""):
-        """The members declared in a scope, and whether something private, virtual or a constructor is in it."""
+        """The members declared in a scope, and whether it has something private, virtual or a constructor."""
         code = self.code
         start, index, found, is_closed, body = begin, begin, [], False, None
         while index < end:
@@ -157,7 +157,7 @@ class Reader:
                     start = after + 1
                 index = after
             elif word == "(":
-                # A constructor makes no aggregate of it.
+                # A class with a constructor is not an aggregate.
                 if code.word(index - 1) == of_class != "" and code.word(index - 2) != "~":
                     is_closed = True
                     self.types.add_constructor(of_class, self.listed(index))
@@ -185,7 +185,7 @@ class Reader:
         return [("", ["?"])] if of_class and is_macro else []  # It may declare anything.
 
     def behind_class(self, name, begin, end):
-        """[(name, type)] of struct ... { ... } name;, and the members of struct { ... };"""
+        """[(name, type)] of struct ... { ... } name;, or the members of struct { ... };"""
         found = []
         for start, stop in self.code.split(begin, end):
             if self.code.is_name(start):
@@ -194,7 +194,7 @@ class Reader:
         return found or (self.types.members(name) if name.startswith("<") else [])
 
     def alias(self, start, end, of_class=""):
-        """Of using and typedef. Whether it inherits constructors."""
+        """Records using and typedef. Returns whether it inherits constructors."""
         code, parameters = self.code, []
         if code.word(start) == "template" and start + 1 in code.ends:
             parameters = self.template_parameters(start + 1)
@@ -217,7 +217,7 @@ class Reader:
         return found
 
     def note_class_of(self, start, opening):
-        """Of void type::name() {}"""
+        """The class in void type::name() {}"""
         code = self.code
         for index in code.level(start, opening):
             if code.is_call(index):
@@ -226,7 +226,8 @@ class Reader:
                 return
 
     def brace(self, start, opening):
-        """What begins with a brace: a function, a namespace, a class by its key, or an initialiser."""
+        """Reads a construct that begins with a brace: a function, a namespace, a class (by its keyword), or an
+        initialiser."""
         code = self.code
         level = list(code.level(start, opening))
         words = [code.words[index] for index in level]
@@ -247,7 +248,7 @@ class Reader:
         return "function" if ("->" in behind or "requires" in behind) and ":" not in words else "initialiser"
 
     def class_(self, start, opening, key):
-        """Notes a class; its name, which is in < > if it has none."""
+        """Records a class. Returns its name, in < > if it has none."""
         code = self.code
         head = list(code.level(start, opening))
         keys = [index for index in head if code.words[index] in CLASS_KEYS]
@@ -275,7 +276,7 @@ class Reader:
         return name
 
     def signature(self, start, stop):
-        """Notes a function that is declared there, and its parameters."""
+        """Records a function declared there, and its parameters."""
         code, defaults = self.code, {}
         while code.word(start) == "template" and start + 1 in code.ends:
             defaults.update((name, default) for name, default in self.template_parameters(start + 1) if default)
@@ -318,7 +319,7 @@ class Reader:
     # ---- statements
 
     def function(self, opening, is_closure=True):
-        """Reads a function from its body on; its last token."""
+        """Reads a function from its body on. Returns the index of its last token."""
         code = self.code
         function = Function()
         end = code.ends[opening]
@@ -338,7 +339,7 @@ class Reader:
         function.declared.append(self.code.tokens[index].branches)
 
     def handler(self, index, function, continues):
-        """Of a catch; its last token."""
+        """Reads a catch. Returns the index of its last token."""
         opening = self.code.ends[index + 1] + 1
         if self.code.word(index + 2) != "...":
             self.declares(function, index)
@@ -351,7 +352,7 @@ class Reader:
             begin = self.statement(begin, end, function, continues)
 
     def statement(self, index, end, function, continues):
-        """Reads a statement; the index behind it. A continue in it is appended to `continues`."""
+        """Reads a statement. Returns the index after it. Appends each continue in it to `continues`."""
         code = self.code
         word, after = code.words[index], index + 1
         if word == "{":
@@ -403,7 +404,7 @@ class Reader:
                 kind = self.brace(index, each)
                 if kind == "namespace":  # On a page.
                     self.scope(each + 1, code.ends[each])
-                elif kind == "function":  # On a page, or what a macro controls.
+                elif kind == "function":  # On a page, or controlled by a macro.
                     self.expression(function.statement, index, each)
                     self.statements(each + 1, code.ends[each], function, [])
                 if kind in ("namespace", "function"):
@@ -479,7 +480,7 @@ class Reader:
         self.expression("init", colon + 1, end)
 
     def read_list(self, declared, opening):
-        """Of for (T x : {...})"""
+        """Reads the list in for (T x : {...})"""
         if self.code.waits(opening, self.code.ends[opening]):
             self.shapes.range_list(opening, declared.words if declared else [])
 

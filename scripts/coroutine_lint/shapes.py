@@ -1,9 +1,9 @@
-"""The shapes that GCC 12 compiles wrongly. docs/usage/gcc-12.md has them all, with what is right beside them."""
+"""The expressions that GCC 12 miscompiles. docs/usage/gcc-12.md lists them all, with the correct forms."""
 
 from .types import SPECIFIERS, arguments_of
 
-NAME_IT = "name the outcome of the co_await first: auto x = co_await ...;"
-# Calls that return a reference, a pointer or a number wherever they are a member or function of that name.
+NAME_IT = "name the result of the co_await first: auto x = co_await ...;"
+# Names of functions and members that always return a reference, a pointer or a number.
 PLAIN_CALLS = set("""move forward as_const addressof get at front back value error size data empty count length begin
     end c_str load exchange static_cast reinterpret_cast const_cast dynamic_cast min max has_value native_handle
     is_open to_underlying sizeof alignof decltype""".split())
@@ -15,12 +15,12 @@ OWNERS = {"move", "make_unique", "make_shared", "string", "to_string", "vector"}
 
 
 def copied(words):
-    """What a copy of something of that type is: T of const T&."""
+    """The type of a copy: T for const T&."""
     return [word for word in words if word not in SPECIFIERS and word not in ("&", "&&")]
 
 
 def takes(signature, count):
-    """Whether a function may be called with so many arguments."""
+    """Whether a function may be called with that many arguments."""
     return all(default or "..." in type_ for type_, default in signature.parameters[count:]) and (
         count <= len(signature.parameters) or "..." in signature.parameters[-1][0])
 
@@ -36,12 +36,12 @@ class Shapes:
         self.tell(self.code.tokens[index], message)
 
     def condition(self, index, keyword):
-        self.report(index, f"co_await in the condition of {keyword}, in a function that declares nothing: its outcome "
+        self.report(index, f"co_await in the condition of {keyword}, in a function that declares nothing: its result "
                            "is lost while it waits; write auto x = co_await ...; before")
 
     def skipped_condition(self, index):
         self.report(index, "this continue skips the condition of the do loop, which has a co_await; write while "
-                           "(true), and name the outcome of the co_await")
+                           "(true), and name the result of the co_await")
 
     def expression(self, expression, waits):
         if not waits:
@@ -60,14 +60,14 @@ class Shapes:
                 self.parentheses(index)
 
     def taken_as(self, words):
-        """What initialises, or is assigned to, something of that type."""
+        """The type of object that the expression initialises or is assigned to."""
         words = copied(words)
         if words in (["bool"], ["auto"]):
             return words[0]
         return "number" if words and self.types.is_object(words) is False else ""
 
     def initialiser(self, expression):
-        """Of T x{...}, with a co_await inside."""
+        """Checks T x{...} with a co_await inside."""
         code, opening = self.code, expression.begin
         parts = list(code.split(opening + 1, code.ends[opening]))
         words = [word for word in expression.type if word not in SPECIFIERS]
@@ -85,7 +85,7 @@ class Shapes:
             self.operators(begin, end, self.taken_as(words))
 
     def range_list(self, opening, words):
-        """Of for (T x : {...}), with a co_await inside."""
+        """Checks for (T x : {...}) with a co_await inside."""
         parts = list(self.code.split(opening + 1, self.code.ends[opening]))
         is_number = any(self.is_scalar(*part) for part in parts)
         if not is_number and self.types.is_trivial(copied(words)) is not True:
@@ -95,9 +95,9 @@ class Shapes:
     # ---- ?:, && and ||
 
     def operators(self, begin, end, taken, is_left=False):
-        """Looks at the operators of a range, from the one that binds least. taken: as what its outcome is taken,
-        which makes some of them right: "if", "switch", "statement", "bool", "auto", "number", "condition" of ?: or
-        "awaitable". is_left: whether it is on the left of && or ||."""
+        """Checks the operators of a range, starting with the one that binds least. taken: the use of the
+        result, which makes some forms correct: "if", "switch", "statement", "bool", "auto", "number",
+        "condition" of ?: or "awaitable". is_left: whether the range is on the left of && or ||."""
         code = self.code
         while begin < end:
             cast = next((each for each in CASTS_TO_VOID if code.words[begin:begin + len(each)] == each), None)
@@ -125,15 +125,15 @@ class Shapes:
             self.conditional(begin, words["?"], end, "" if is_left else taken)
         elif "||" in words or self.logical_and(level):
             at = last["||"] if "||" in words else self.logical_and(level)[-1]
-            if taken == "awaitable":  # co_await (a() || b()): of classes, which have an operator
+            if taken == "awaitable":  # co_await (a() || b()): of classes that have an operator
                 pass
             elif code.waits(at + 1, end):
                 if taken not in ("if", "statement", "bool", "auto", "condition") or is_left:
-                    self.report(at, f"co_await behind {code.words[at]} runs whatever stands before it; name its "
-                                    "outcome first, or make it the last operand of an if condition or of a bool")
-                    taken = "if"  # Once is enough.
+                    self.report(at, f"co_await behind {code.words[at]} runs whatever its left operand is; name its "
+                                    "result first, or make it the last operand of an if condition or of a bool")
+                    taken = "if"  # One report is enough.
             elif self.makes_temporary(at + 1, end):
-                self.report(at, f"the temporary behind {code.words[at]} is made whatever stands before it, as the "
+                self.report(at, f"the temporary behind {code.words[at]} is made whatever the left operand is, as the "
                                 f"expression has a co_await; {NAME_IT}")
             self.operators(begin, at, taken, is_left=True)
             self.operators(at + 1, end, taken, is_left)
@@ -145,7 +145,7 @@ class Shapes:
                     self.operators(index + 1, closing, "awaitable" if awaited else "")
 
     def assigned_as(self, begin, end):
-        """As what x = , x.y = or this->y = takes its right side."""
+        """The use of the right side in x = , x.y = or this->y =."""
         code, name = self.code, self.code.words[end - 1]
         type_ = None
         if end - begin == 1:
@@ -173,21 +173,21 @@ class Shapes:
         self.operators(begin, question, "condition")
         if any(code.waits(*arm) for arm in arms):
             if not self.may_wait_in(arms, taken):
-                self.report(question, "co_await in an arm of ?: runs, or is destroyed twice, whichever way the "
-                                      "condition goes; write if and else")
+                self.report(question, "co_await in an arm of ?: runs, or is destroyed twice, whatever the "
+                                      "condition is; write if and else")
                 return
         else:
             is_number = any(self.is_number(*arm) for arm in arms)
             texts = {code.words[start].endswith('"') and stop - start == 1 for start, stop in arms}
             if len(texts) == 2 or any(self.makes_temporary(*arm, of_any_call=not is_number) for arm in arms):
                 self.report(question, "?: with a temporary in its arms, beside a co_await: the temporary is made, or "
-                                      f"destroyed twice, whichever way the condition goes; {NAME_IT}")
+                                      f"destroyed twice, whatever the condition is; {NAME_IT}")
         for arm in arms:
             self.operators(*arm, taken if "?" in code.words[slice(*arm)] else "")
 
     def may_wait_in(self, arms, taken):
-        """Whether a co_await is right in the arms: where the outcome becomes a number at once, and nothing has to
-        be kept for it."""
+        """Whether a co_await is correct in the arms: if the result becomes a number at once, nothing has to be
+        kept."""
         if taken == "number":
             return True
         if len(arms) == 1:  # a ?: co_await b()
@@ -218,14 +218,14 @@ class Shapes:
         return bool(results) and all(self.is_scalar_outcome(result) for result in results)
 
     def is_scalar_outcome(self, words):
-        """Of awaiting a task<T>."""
+        """The same for the result of awaiting a task<T>."""
         arguments = arguments_of(words)
         if not arguments:
             return words[-2:] == ["<", ">"]
         return len(arguments) == 1 and self.types.is_object(arguments[0]) is False
 
     def is_number(self, begin, end):
-        """Of 3, -1, true and 'x', and of a variable that is one."""
+        """Whether the range is 3, -1, true, 'x' or the like, or a variable of such a type."""
         code = self.code
         if code.words[begin] in ("true", "false", "nullptr", "-") or code.words[begin][0] == "'":
             return True
@@ -235,8 +235,8 @@ class Shapes:
         return type_ is not None and self.types.is_object(copied(type_)) is False
 
     def makes_temporary(self, begin, end, of_any_call=False):
-        """Whether there may be an object of a class without a name: by braces, by an operator, or by a call whose
-        result is used as an object, or is an argument."""
+        """Whether there may be an unnamed object of a class: from braces, from an operator, or from a call
+        whose result is used as an object or is an argument."""
         code = self.code
         for index in code.own(begin, end):
             word = code.words[index]
@@ -263,7 +263,7 @@ class Shapes:
         return False
 
     def makes_object(self, index):
-        """Whether an operator like + has an operand of a class, or a text."""
+        """Whether an operator such as + has a class object or a text as an operand."""
         code = self.code
         is_binary = code.ends_operand(index - 1)
         if not is_binary and code.words[index] not in ("-", "+", "~"):
@@ -307,7 +307,7 @@ class Shapes:
         return type_ is None or self.types.is_trivial(copied(type_)) is not True
 
     def type_before(self, index):
-        """The tokens of T in T{ and T(; none if there is no name."""
+        """The tokens of T in T{ and T(; empty if there is no name."""
         code, begin = self.code, index
         while begin > 0:
             before = begin - 1
@@ -324,7 +324,7 @@ class Shapes:
         return code.words[begin:index]
 
     def braces(self, opening):
-        """Of T{...}, and of {...} as an argument."""
+        """Checks T{...}, and {...} as an argument."""
         code, closing = self.code, self.code.ends[opening]
         words, inside = self.type_before(opening), code.words[opening + 1:closing]
         parts = list(code.split(opening + 1, closing))
@@ -351,7 +351,7 @@ class Shapes:
             self.aggregate(opening)
 
     def value_type(self, begin, end):
-        """Of a variable, or of what is moved from one; None if it is not known."""
+        """The type of a variable, or of a moved variable; None if it is unknown."""
         code = self.code
         if code.words[end - 1] == ")" and end - begin > 3 and code.words[end - 4:end - 2] == ["move", "("]:
             begin, end = end - 2, end - 1
@@ -371,7 +371,7 @@ class Shapes:
         return bool(type_) and self.types.is_trivial(type_) is False
 
     def parentheses(self, opening):
-        """Of T(a, b), which makes an aggregate as T{a, b} does, and of default arguments."""
+        """Checks T(a, b), which initialises an aggregate like T{a, b}, and default arguments."""
         code, words = self.code, self.type_before(opening)
         arguments = list(code.split(opening + 1, code.ends[opening]))
         if not words:
@@ -382,7 +382,7 @@ class Shapes:
                     code.words[begin].endswith('"') or self.has_destructor(begin, end))):
                 self.aggregate(opening)
         signatures = self.reader.signatures_of(opening - 1) if code.is_name(opening - 1) else ()
-        if len(signatures) == 1:  # No overloads to choose from.
+        if len(signatures) == 1:  # no overloads to choose from
             for type_, default in signatures[0].parameters[len(arguments):]:
                 if default and self.is_dangerous_default(type_, default):
                     self.report(opening - 1, "a default argument with destructors is destroyed twice, as the "
@@ -396,8 +396,8 @@ class Shapes:
         return "{" in default and self.types.is_dangerous(default[:default.index("{")])
 
     def parameter_is_dangerous(self, opening):
-        """Whether the braces that begin there make such an aggregate as an argument, or as what is assigned; None
-        if that is not known."""
+        """Whether the braces that begin there make such an aggregate as an argument or an assigned value; None
+        if that is unknown."""
         code, call = self.code, self.code.parents[opening]
         if code.word(opening - 1) == "=":
             type_ = self.value_type(opening - 2, opening - 1)
@@ -424,7 +424,7 @@ class Shapes:
         return verdicts.pop() if len(verdicts) == 1 else None
 
     def called(self, opening):
-        """The index of the name of what is called with ( or {; None if there is none."""
+        """The index of the name of the function called with ( or {; None if there is none."""
         code, name = self.code, opening - 1
         if name in code.templates:
             name = code.templates[name] - 1

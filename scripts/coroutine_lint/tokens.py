@@ -1,10 +1,10 @@
-"""From the text of a file to the tokens of C++ in it."""
+"""Splits the text of a file into C++ tokens."""
 
 import bisect
 import collections
 import re
 
-# kind: name, number, text or sign; branches: [(Conditional, number of the branch)], the outer ones first.
+# kind: name, number, text or sign; branches: [(Conditional, number of the branch)], outer ones first.
 Token = collections.namedtuple("Token", "kind text at branches", defaults=[()])
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -26,8 +26,8 @@ ALLOW = re.compile(r"lint_coroutines:\s*allow\b[\s:,;-]*(.*)")
 
 
 class Conditional:
-    """An #if, with the branches behind it. Every branch is read that some build may have, but for one that follows
-    a branch with brackets that do not close."""
+    """An #if with its branches. Every branch that some build may have is read, except one that follows a branch
+    with unclosed brackets."""
 
     def __init__(self, first, is_left_out, truth):
         self.first = first              # index of the first token of the branch
@@ -47,7 +47,7 @@ class Conditional:
 
 
 def covers(found, branches):
-    """Whether each build that has the code in `branches` has one of those in `found`."""
+    """Whether every build that has the code in `branches` has one of those in `found`."""
     if any(branches[:len(each)] == each for each in found):
         return True
     entered = [conditional for conditional, _ in branches]
@@ -61,7 +61,8 @@ def covers(found, branches):
 
 
 class Source:
-    """A file. `parts` are lists of tokens: its code, or each block of a page; `macros` the text of each macro."""
+    """A file. `parts` are lists of tokens: its code, or each block of a page; `macros` are the texts of the
+    macros."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
@@ -75,7 +76,7 @@ class Source:
             self.parts.append(self.tokens(0, len(text)))
 
     def place(self, at):
-        """Line and column, from 1."""
+        """Line and column, counted from 1."""
         line = bisect.bisect_right(self.lines, at)
         return line, at - self.lines[line - 1] + 1
 

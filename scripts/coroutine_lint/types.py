@@ -1,4 +1,4 @@
-"""What is known of classes, by the last part of their name. A type is the list of its tokens."""
+"""What is known about classes, by the last part of their name. A type is the list of its tokens."""
 
 import collections
 
@@ -6,7 +6,7 @@ Signature = collections.namedtuple("Signature", "result parameters")  # paramete
 
 BUILT_IN = set("""void bool char short int long unsigned signed float double wchar_t char8_t char16_t char32_t
     """.split())
-# Of the standard library: without a destructor to run; with one; or as their arguments.
+# Classes of the standard library: without a destructor to run; with one; or depending on their arguments.
 NUMBERS = BUILT_IN | set("""byte size_t ssize_t ptrdiff_t nullptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t
     uint32_t uint64_t uintptr_t intptr_t time_t pid_t errc""".split())
 PLAIN = NUMBERS | set("""string_view span chrono duration time_point nanoseconds
@@ -26,12 +26,12 @@ SPECIFIERS = set("""const volatile static constexpr inline mutable typename thre
 
 
 def head(words):
-    """std::vector of std::vector<int>."""
+    """The part before the <: std::vector of std::vector<int>."""
     return words[:words.index("<")] if "<" in words else words
 
 
 def name_of(words):
-    """vector of const std::vector<int>; the last word of those in front of <."""
+    """The last word before the <: vector of const std::vector<int>."""
     return head(words)[-1] if head(words) else ""
 
 
@@ -48,23 +48,23 @@ def split(words):
 
 
 def arguments_of(words):
-    """Of a template."""
+    """The arguments of a template."""
     return split(words[len(head(words)) + 1:-1]) if words and words[-1] == ">" else []
 
 
 def substitute(words, arguments):
-    """The type with the arguments in place of the names of the parameters."""
+    """The type with the arguments in place of the parameters' names."""
     return [each for word in words for each in arguments.get(word, [word])]
 
 
 def all_of(verdicts):
-    """False if one is, else None if one is."""
+    """False if one is False, else None if one is None."""
     verdicts = list(verdicts)
     return False if False in verdicts else None if None in verdicts else True
 
 
 def plain(words):
-    """A type without const, static and struct."""
+    """The type without const, static and struct."""
     return [word for word in words if word not in SPECIFIERS and word not in CLASS_KEYS]
 
 
@@ -73,7 +73,7 @@ class Class:
 
     def __init__(self):
         self.is_polymorphic = False
-        self.can_be_aggregates = set()  # of each
+        self.can_be_aggregates = set()  # of each class
         self.parameters = []        # of a template
         self.members, self.bases = [], []  # (name, type); type
         self.constructors, self.calls = [], []  # Signature; the calls are operator()
@@ -114,7 +114,7 @@ class Types:
         self.aliases[name] = (words, list(parameters))
 
     def resolved(self, words):
-        """The type that an alias means, without const and the like."""
+        """The type that an alias refers to, without const and the like."""
         words, seen = plain(words), set()
         while name_of(words) in self.aliases and name_of(words) not in seen | set(self.known):
             seen.add(name_of(words))
@@ -128,7 +128,7 @@ class Types:
         return self.known.get(name_of([word for word in self.resolved(words) if word not in ("*", "&", "&&")]))
 
     def element(self, words):
-        """The type of what a container holds; None if it is none."""
+        """The element type of a container; None if it is not a container."""
         words = self.resolved(words)
         name, arguments = name_of(words), arguments_of(words)
         if not arguments or name not in SEQUENCES | MAPS:
@@ -149,7 +149,7 @@ class Types:
         return known.calls if known else []
 
     def returns_object(self, name):
-        """Whether a call of that name makes an object of a class; None if it is not known, or depends."""
+        """Whether a call of that name returns an object of a class; None if it is unknown, or depends."""
         if name in self.known and (self.known[name].members or self.known[name].bases):
             return True
         verdicts = {self.is_object(each.result) for each in self.functions.get(name, ())}
@@ -165,12 +165,13 @@ class Types:
         return True if name in self.known or name in OWNING | PLAIN | OF_ARGUMENTS else None
 
     def has_operators(self, words):
-        """Whether a + of such makes an object of a class that is not one of the standard's plain ones."""
+        """Whether + of such objects returns an object of a class that is not one of the standard's plain
+        ones."""
         words = [word for word in self.resolved(words) if word not in ("&", "&&")]
         return bool(self.is_object(words)) and (name_of(words) in self.known or self.is_trivial(words) is False)
 
     def is_trivial(self, words, inside=()):
-        """Whether it has no destructor to run; None if that is not known."""
+        """Whether it has no destructor to run; None if that is unknown."""
         words = self.resolved(words)
         if not words:
             return None
@@ -197,7 +198,7 @@ class Types:
             known.is_polymorphic or any(self.is_polymorphic(name_of(base), (*inside, name)) for base in known.bases)))
 
     def is_dangerous(self, words, inside=()):
-        """Whether T{...} is an aggregate with destructors to run; None if T is not known."""
+        """Whether T{...} is an aggregate with destructors to run; None if T is unknown."""
         words = self.resolved(words)
         name = name_of(words)
         if name == "array":
@@ -214,7 +215,7 @@ class Types:
         return False if name in self.enums or name in OWNING | PLAIN | OF_ARGUMENTS else None
 
     def is_dangerous_with(self, fields):
-        """The same of {.field = ...} for a parameter of some type."""
+        """The same for {.field = ...} and a parameter of any type."""
         fitting = [name for name, known in self.known.items()
                    if True in known.can_be_aggregates and fields <= {field for field, _ in known.members}]
         return all(self.is_trivial([name]) is not True for name in fitting) if fitting else None

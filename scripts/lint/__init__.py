@@ -1,4 +1,5 @@
-"""What the tree is held to, beyond compiling. `python3 scripts/lint --help` names the checks.
+"""Rules of the tree that the compiler does not check. `python3 scripts/lint --help` lists the checks.
 
-Each module has a check(root, ...) that returns (complaints, summary): lines for people, and what was looked at.
+Each module has a check(root, ...) that returns (complaints, summary): lines of text, and a line that says how
+much was checked.
 """

@@ -1,4 +1,4 @@
-"""The door: python3 scripts/lint CHECK [OPTIONS]. Status 1 when something is wrong."""
+"""The entry point: python3 scripts/lint CHECK [OPTIONS]. The status is 1 if something is wrong."""
 
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ from lint import docs, exports, layers, namespace, site  # noqa: E402
 
 
 def arguments(given):
-    parser = argparse.ArgumentParser(prog="scripts/lint", description="Holds the tree to its own rules.",
+    parser = argparse.ArgumentParser(prog="scripts/lint", description="Checks the rules of the tree.",
                                      fromfile_prefix_chars="@")
     parser.add_argument("--root", type=pathlib.Path, default=SCRIPTS.parent, help="another tree")
     checks = parser.add_subparsers(dest="check", required=True, metavar="CHECK")
@@ -27,7 +27,7 @@ def arguments(given):
 
     add(layers, "layers")
     for module, name in ((namespace, "namespace"), (docs, "docs")):
-        add(module, name).add_argument("--fix", action="store_true", help="write what should be there")
+        add(module, name).add_argument("--fix", action="store_true", help="write the correct text")
     symbols = add(exports, "exports")
     symbols.add_argument("library")
     symbols.add_argument("--used", nargs="*", default=[], metavar="OBJECT")

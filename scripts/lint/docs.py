@@ -1,16 +1,15 @@
-"""Holds the pages for users to code that compiles.
+"""Checks that the code on user pages compiles, and that links work.
 
 Every block of C++ in README.md and docs/usage/*.md has a comment before it,
 
     <!-- snippet: docs/snippets/errors.cpp compare -->
 
-and says, but for its indentation, what stands between the two lines `//! [compare]` of that file.
-A table after <!-- cells: FILE --> has in its last column code that stands in FILE, whatever its
-line breaks.
-A table after <!-- tests --> names tests of GoogleTest in its last column, as suite.test, or whole
-suites: they exist. A table after <!-- layers --> is src/layers.txt.
-Links of every page of this tree lead to a file and a heading that exist; one that is called by the
-number of a decision leads to that one. With --fix the blocks, and the table of layers, are rewritten from the files.
+and equals, except for its indentation, the text between the two lines `//! [compare]` of that file.
+The last column of a table after <!-- cells: FILE --> has code that occurs in FILE, with any line breaks.
+The last column of a table after <!-- tests --> names tests of GoogleTest, as suite.test, or whole suites; they
+must exist. A table after <!-- layers --> equals src/layers.txt.
+Links of every page lead to an existing file and heading; a link whose text is the number of a decision leads to
+that decision. --fix rewrites the blocks and the table of layers from the files.
 """
 
 import re
@@ -42,7 +41,7 @@ def region(file, name):
 
 
 def known_tests(root):
-    """The names of all tests, and of their suites."""
+    """The names of all tests and of their suites."""
     names = set()
     for file in (root / "tests").rglob("*.cpp"):
         for suite, test in TEST.findall(file.read_text()):
@@ -51,7 +50,7 @@ def known_tests(root):
 
 
 def check_code(root, page, fix):
-    """(complaints, how many pieces of code, and names of tests)."""
+    """Returns (complaints, number of pieces of code and names of tests)."""
     text = page.read_text()
     problems = []
     cells = 0
@@ -94,7 +93,7 @@ def check_code(root, page, fix):
 
 
 def check_layers(root, page, fix):
-    """(complaints, how many tables of layers)."""
+    """Returns (complaints, number of tables of layers)."""
     text = page.read_text()
     if not LAYERS.search(text):
         return [], 0
@@ -113,18 +112,18 @@ def check_layers(root, page, fix):
 
 
 def without_code(text):
-    """The same lines, those of blocks of code empty."""
+    """The same text, with empty lines in place of code blocks."""
     return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
 
 
 def anchor(heading):
-    """What a link calls a heading: in lower case, with dashes for blanks."""
+    """The anchor of a heading: in lower case, with dashes for blanks."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-")
 
 
 def anchors(page):
-    """What a link can name in a page."""
+    """The anchors of a page."""
     return {anchor(each) for each in HEADING.findall(without_code(page.read_text()))}
 
 
@@ -166,5 +165,5 @@ def check(root, fix=False):
         complaints += found
         links += count
     if not tables:
-        complaints.append("no page has the table of layers")
+        complaints.append("no page contains the table of layers")
     return complaints, f"{len(linked)} pages, {pieces} pieces of C++ and names of tests, {links} links"

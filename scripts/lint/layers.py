@@ -1,15 +1,15 @@
-"""Holds includes to src/layers.txt: they point only downwards, and in no circle.
+"""Checks includes against src/layers.txt: they point only downwards and form no cycle.
 
-A layer is a folder of src/ and of include/simplenet/, with the folders below it. An umbrella header,
-include/simplenet/LAYER.hpp, belongs to its layer and includes each of its public headers; one that has
-no layer's name lies above all of them. Headers in a folder detail/ are for the compiler, not for users.
+A layer is a folder of src/ and of include/simplenet/, with its subfolders. An umbrella header,
+include/simplenet/LAYER.hpp, belongs to its layer and includes each of its public headers. An umbrella without
+the name of a layer is above all layers. Headers in a folder detail/ are for the compiler, not for users.
 """
 
 import fnmatch
 import re
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
-# Names without definitions: every layer may have them.
+# Names without definitions, which every layer may include.
 NAMES_ONLY = "fwd"
 
 
@@ -52,7 +52,7 @@ def read_table(root):
 
 
 class Includes:
-    """The includes of one file, each with what it leads to."""
+    """The includes of one file, each with its target."""
 
     def __init__(self, root, table, file):
         self.root = root
@@ -65,7 +65,7 @@ class Includes:
         self.complaints = []
 
     def layer_of(self, file):
-        """The name of a layer, in the table or not; None above all layers."""
+        """The layer's name, whether or not it is in the table; None if the file is above all layers."""
         for tree in ("include/simplenet", "src"):
             if file.is_relative_to(self.root / tree):
                 inside = file.relative_to(self.root / tree)
@@ -75,7 +75,7 @@ class Includes:
         return None
 
     def find(self, sign, name):
-        """The header of this tree that is meant; None for one of the system."""
+        """The header of this tree that `name` refers to; None for a system header."""
         beside = (self.file.parent / name).resolve()
         if sign == '"' and beside.is_file() and beside.is_relative_to(self.root):
             return beside
@@ -86,7 +86,7 @@ class Includes:
         return None
 
     def check_umbrella(self):
-        """Of an umbrella of one layer: that it includes each header of the layer that users may include."""
+        """Checks that an umbrella of one layer includes each header of the layer that users may include."""
         if not self.public or self.file.parent != self.root / "include/simplenet" or self.layer is None:
             return
         wanted = set((self.root / "include/simplenet" / self.layer).glob("*.hpp"))
@@ -101,7 +101,7 @@ class Includes:
             self.complain(f"the layer {self.layer} is not in src/layers.txt")
             return
         if self.layer is None and not self.public:
-            self.complain("lies in no layer")
+            self.complain("belongs to no layer")
         for sign, name in INCLUDE.findall(self.file.read_text()):
             header = self.find(sign, name)
             if header:
@@ -120,7 +120,7 @@ class Includes:
             return
         elif target is None:
             if header.stem != NAMES_ONLY:
-                self.complain(f"{self.layer} includes {name}, which lies above all layers")
+                self.complain(f"{self.layer} includes {name}, which is above all layers")
         elif target not in self.table.layers:
             self.complain(f"{name}: the layer {target} is not in src/layers.txt")
         else:
@@ -130,7 +130,7 @@ class Includes:
 
 
 def circles(graph):
-    """Each circle of a graph {node: nodes} that a walk in depth meets, as the list of its nodes."""
+    """Each cycle of a graph {node: nodes} that a depth-first walk finds, as a list of its nodes."""
     found, done, path = [], set(), []
 
     def walk(node):
@@ -165,5 +165,5 @@ def check(root):
         graph[file] = includes.headers
     for circle in circles(graph):
         names = (each.relative_to(root).as_posix() for each in circle)
-        complaints.append(f"a circle of includes: {' -> '.join(names)}")
+        complaints.append(f"a cycle of includes: {' -> '.join(names)}")
     return complaints, f"{len(files)} files in {len(table.layers)} layers"

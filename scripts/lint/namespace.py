@@ -1,14 +1,14 @@
-"""Holds the sources to the version of the ABI that is in their names, and public headers to what is exported.
+"""Checks the ABI version in the sources, and the visibility of public headers.
 
-    namespace simplenet::v0 {            wherever namespace simplenet is opened: one declaration
-                                         outside of it would be a second, different name
-    #include <simplenet/core/abi.hpp>    before that, where no other header of ours comes first: it declares
-                                         v0 as an inline namespace, once
+    namespace simplenet::v0 {            wherever namespace simplenet is opened; a declaration outside it
+                                         would be a second, different name
+    #include <simplenet/core/abi.hpp>    before that, unless another header of ours comes first: it
+                                         declares v0 as an inline namespace, once
     #pragma GCC visibility push(default) in each public header, after its includes
     #pragma GCC visibility pop           its last line: the library is compiled with hidden
-                                         visibility, and a program may be as well
+                                         visibility, and programs may be too
 
---fix writes all of them. docs/development/versioning.md says why, and when v0 becomes v1.
+--fix writes all of these. docs/development/versioning.md gives the reasons, and says when v0 becomes v1.
 """
 
 import re
@@ -52,7 +52,7 @@ def check(root, fix=False):
         text = file.read_text()
         wanted = fixed(text, is_public=file.is_relative_to(root / "include"))
         if OTHER_VERSION.search(text):
-            complaints.append(f"{file.relative_to(root)}: another version than {ABI}, or its second declaration")
+            complaints.append(f"{file.relative_to(root)}: a version other than {ABI}, or a second declaration of it")
         elif wanted != text:
             if fix:
                 file.write_text(wanted)

@@ -123,7 +123,7 @@ class LayersTest(TreeTest):
 
     def test_a_layer_has_no_umbrella_of_all(self):
         self.write(src__http__request_cpp="#include <simplenet/simplenet.hpp>\n#include <simplenet/fwd.hpp>\n")
-        self.assert_complains("simplenet.hpp, which lies above all layers")
+        self.assert_complains("simplenet.hpp, which is above all layers")
 
     def test_an_umbrella_of_a_layer_belongs_to_it(self):
         self.write(
@@ -145,9 +145,9 @@ class LayersTest(TreeTest):
         self.write(src__tls__stream_cpp="")
         self.assert_complains("the layer tls is not in src/layers.txt")
 
-    def test_a_source_lies_in_a_layer(self):
+    def test_a_source_belongs_to_a_layer(self):
         self.write(src__loose_cpp="")
-        self.assert_complains("src/loose.cpp: lies in no layer")
+        self.assert_complains("src/loose.cpp: belongs to no layer")
 
     def test_a_layer_has_a_folder(self):
         shutil.rmtree(self.root / "src" / "http")
@@ -167,12 +167,12 @@ class LayersTest(TreeTest):
         self.write(src__io_uring__backend_cpp="#include <liburing/io_uring.h>\n")
         self.assert_complains("src/io_uring/backend.cpp", "only src/io_uring/ring* includes <liburing/io_uring.h>")
 
-    def test_a_circle_within_a_layer_is_wrong(self):
+    def test_a_cycle_within_a_layer_is_wrong(self):
         self.write(
             src__http__a_hpp='#include "http/b.hpp"\n', src__http__b_hpp='#include "http/detail/c.hpp"\n',
             src__http__detail__c_hpp='#include "http/a.hpp"\n',
         )
-        self.assert_complains("a circle", "src/http/a.hpp -> src/http/b.hpp -> src/http/detail/c.hpp -> src/http/a.hpp")
+        self.assert_complains("a cycle", "src/http/a.hpp -> src/http/b.hpp -> src/http/detail/c.hpp -> src/http/a.hpp")
 
     def test_cmake_reads_the_same_layers(self):
         if not shutil.which("cmake"):
@@ -234,7 +234,7 @@ class NamespaceTest(TreeTest):
 
     def test_another_version_is_wrong(self):
         self.put("include/simplenet/core/a.hpp", HEADER.replace("v0", "v1"))
-        self.assertIn("another version than v0", self.complaints()[0])
+        self.assertIn("a version other than v0", self.complaints()[0])
 
     def test_the_printers_of_gdb_have_the_same_version(self):
         self.put(namespace.PRINTERS, 'ABI = "simplenet::v1::"\n')
@@ -312,7 +312,7 @@ class DocsTest(TreeTest):
 
     def test_one_page_has_the_layers(self):
         self.put("docs/architecture.md", "# Layers\n")
-        self.assert_complains("no page has the table of layers")
+        self.assert_complains("no page contains the table of layers")
 
 
 @unittest.skipUnless(shutil.which("cc") and shutil.which("nm"), "a C compiler or nm is missing")
@@ -339,14 +339,14 @@ class ExportsTest(TreeTest):
 
     def test_what_no_public_header_declares_is_wrong(self):
         self.assertEqual(self.complaints("_ZN9simplenet2v06socket4bindEv"),
-                         ["in no public header, and exported: simplenet::v0::socket::bind()"])
+                         ["exported, but in no public header: simplenet::v0::socket::bind()"])
 
     def test_what_is_not_ours_is_wrong(self):
-        self.assertEqual(self.complaints("helper"), ["not ours, and exported: helper"])
+        self.assertEqual(self.complaints("helper"), ["exported, but not ours: helper"])
 
     def test_what_programs_need_is_exported(self):
         self.assertEqual(self.complaints("simplenet_dump_tasks", used=[self.LISTEN]),
-                         ["needed by programs, and not exported: simplenet::v0::socket::listen()"])
+                         ["needed by programs, but not exported: simplenet::v0::socket::listen()"])
 
 
 class CommandTest(TreeTest):

@@ -1,11 +1,11 @@
-"""What a scenario is made of, and the load client against a server."""
+"""The parts of a scenario, and the load client against a server."""
 
 import dataclasses
 import typing
 
 from .. import programs
 
-# Measures of which more is better; of all others less is.
+# Measures for which more is better; for all others less is better.
 MORE_IS_BETTER = {"mib_per_s", "round_trips_per_s", "requests_per_s", "messages_per_s"}
 
 UNITS = {
@@ -35,10 +35,10 @@ class Case:
     measure: typing.Callable  # (subject, amount) -> {measure: value}
     main: list  # the measures that are compared
     calibrate: typing.Callable = None  # (subject) -> amount, once for all subjects
-    seconds: float = 1.0  # about how long a run takes, for the time left
+    seconds: float = 1.0  # about how long a run takes, to estimate the remaining time
     parameters: dict = dataclasses.field(default_factory=dict)
-    repeats: int = 0  # 0: as the settings say
-    repeatable: bool = False  # counts, not clocks: one round is enough and there is no noise
+    repeats: int = 0  # 0: as in the settings
+    repeatable: bool = False  # counts, not clocks: one round is enough, and there is no noise
 
 
 # In quick mode the less central scenarios have fewer subjects.
@@ -48,7 +48,7 @@ FEW = "^(asio|asio_epoll|tokio|bare|bare_epoll|asyncio)$"
 def load_case(
     tools, scenario, name, subjects, options, main, both_on_one=True, extra=None, quick=FEW, seconds=None
 ):
-    """The load client against each server; figures are for a round trip."""
+    """The load client against each server; figures are per round trip."""
     settings = tools.settings
     seconds = seconds or settings.seconds
     server_cpu = settings.server_cpu
@@ -95,5 +95,5 @@ def load_case(
 
 
 def buffer_for(size):
-    """The same for every server: a page, or the message if that is larger."""
+    """The same for every server: a page, or the size of the message if that is larger."""
     return max(4096, size)

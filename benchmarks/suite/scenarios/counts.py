@@ -1,4 +1,4 @@
-"""What is counted: memory, allocations, instructions, system calls."""
+"""Counted measures: memory, allocations, instructions, system calls."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ from .pieces import waiters
 
 
 def memory_per_connection(tools):
-    """Growth of RssAnon for each connection that has echoed once and then says nothing."""
+    """Growth of RssAnon for each connection that has echoed once and is then silent."""
     settings = tools.settings
     count = settings.idle_connections
     need = count + 100
@@ -46,7 +46,7 @@ def memory_per_connection(tools):
 
 
 def count_allocations(tools):
-    """malloc(3) and its relatives for each round trip, once everything has been allocated once."""
+    """malloc(3) and relatives per round trip, in the steady state."""
     settings = tools.settings
     counter = tools.path("count_allocations.so")
     trips = settings.allocation_round_trips
@@ -74,12 +74,12 @@ def count_allocations(tools):
                             {**options, "round-trips": amount},
                             settings.timeout,
                         )
-                        time.sleep(0.05)  # the server sees the ends; not part of the count's meaning
+                        time.sleep(0.05)  # lets the server see the ends; not counted
                         return count()
 
                     if load(trips) == 0:
-                        raise Failed("the counter saw nothing: not glibc, or linked statically")
-                    # The second has all of the first and `trips` more round trips.
+                        raise Failed("the counter saw no calls: not glibc, or linked statically")
+                    # The second run includes all of the first and `trips` more round trips.
                     one = -count() + load(trips)
                     two = -count() + load(2 * trips)
             return {"allocations": max(two - one, 0) / trips}
@@ -105,7 +105,7 @@ def count_allocations(tools):
 
 
 def callgrind(tools, subject, connections):
-    """Instructions of a round trip: the difference of a short and a long run."""
+    """Instructions per round trip: the difference of a short and a long run."""
     settings = tools.settings
     trips = settings.callgrind_round_trips
 
@@ -135,10 +135,10 @@ def callgrind(tools, subject, connections):
 
 
 def instructions(tools):
-    """User-space instructions of the server for each 64-byte round trip, by callgrind.
+    """User-space instructions of the server per 64-byte round trip, with callgrind.
 
-    The difference of a short and a long run, both ends on one processor; repeats agree within 0.5 %.
-    valgrind cannot run io_uring: scripts/perf_check.sh steps through those.
+    The difference of a short and a long run, both ends on one processor; repeats agree within 0.5 %. valgrind
+    cannot run io_uring: scripts/perf_check.sh single-steps that.
     """
     settings = tools.settings
     if not programs.have("valgrind"):
@@ -180,7 +180,7 @@ def instructions(tools):
 
 
 def instructions_io_uring(tools):
-    """The same on io_uring, where the server is stepped through (scripts/perf_check.sh)."""
+    """The same on io_uring, where the server is single-stepped (scripts/perf_check.sh)."""
     settings = tools.settings
     if settings.mode == "quick":
         return
@@ -206,15 +206,15 @@ def instructions_io_uring(tools):
 
 
 def strace_counts(tools, subject, options, trips):
-    """{call: times} of a server and its threads while it serves, by `strace -c`."""
+    """{call: count} of a server and its threads while it serves, from `strace -c`."""
     settings = tools.settings
     with tempfile.NamedTemporaryFile("r") as file:
-        # -D: the server stays our child, and strace is its grandchild; it ends with the server.
+        # -D: the server stays our child and strace is its grandchild, which ends with the server.
         command = ["strace", "-D", "-f", "-c", "-o", file.name, *subject.command]
         with programs.Server(command, settings.server_cpu) as server:
             given = {**options, "round-trips": trips}
             programs.run_load(tools.client, server, settings.server_cpu, given, settings.timeout)
-            time.sleep(0.05)  # the server sees the ends
+            time.sleep(0.05)  # lets the server see the ends
             server.end()
         give_up = time.monotonic() + 20
         while " total\n" not in (said := open_again(file.name)):
@@ -231,7 +231,7 @@ def open_again(name):
 
 
 def system_calls(tools):
-    """System calls of a server for each round trip, and which: the difference of a short and a long run."""
+    """System calls of a server per round trip, by name: the difference of a short and a long run."""
     settings = tools.settings
     if not programs.have("strace"):
         raise Failed("strace is not installed")
@@ -269,7 +269,7 @@ def system_calls(tools):
 
 
 def post_system_calls(tools):
-    """System calls of a thread that posts to a loop which is awake, by strace; for each post."""
+    """System calls of a thread that posts to a loop that is awake, with strace; per post."""
     if not programs.have("strace"):
         raise Failed("strace is not installed")
     counts = (200, 2200)

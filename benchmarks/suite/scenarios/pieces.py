@@ -28,7 +28,7 @@ def udp(tools):
             tools.subject("libuv", "libuv_datagrams", 64, tools.settings.udp_in_flight, needs="libuv1-dev")
         )
         subjects += tools.without(
-            libevent="it has no datagrams of its own: that would be bare sendto(2) and recvfrom(2)",
+            libevent="it has no datagram calls: that would be bare sendto(2) and recvfrom(2)",
         )
 
         def measure(subject, _):
@@ -101,12 +101,12 @@ MICRO = (
 
 MICRO_QUICK = ("coroutine_call", "spawn_join", "yield", "channel", "timer_arm_cancel/100000")
 
-# What Google Benchmark adds to the name, where all threads of the process count.
+# The suffix that Google Benchmark adds to the name if all threads of the process count.
 MICRO_SUFFIXES = {"post_across_threads": "/process_time/real_time", "resolve_numeric": "/process_time"}
 
 
 def micro(tools):
-    """Pieces of a loop by Google Benchmark; each subject in a process of its own, in turns."""
+    """Pieces of a loop with Google Benchmark; each subject in its own process, alternating."""
     settings = tools.settings
     needs = "libbenchmark-dev"
     for operation in MICRO if settings.mode == "full" or settings.micro else MICRO_QUICK:
@@ -157,6 +157,6 @@ def micro(tools):
             tools.chosen(subjects),
             measure,
             ["cpu_ns", "wall_ns"],
-            # Threads spin; a million timers are made anew for each attempt at the number of rounds.
+            # Threads spin; a million timers are created again for each attempt to find the number of rounds.
             seconds=0.1 + 2.5 * settings.benchmark_min_time + (2.5 if "1000000" in operation else 0.0),
         )

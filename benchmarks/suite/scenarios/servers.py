@@ -1,4 +1,4 @@
-"""Servers under load: time and latency of a round trip, of a connection, of a MiB."""
+"""Servers under load: time and latency per round trip, per connection, per MiB."""
 
 import dataclasses
 import re
@@ -13,7 +13,7 @@ def async_tcp_echo(tools):
     for size in settings.numbers("sizes"):
         for connections in settings.numbers("connections"):
             if size > 1024 and connections == 10 and not settings.changed.keys() & {"SIZES", "CONNECTIONS"}:
-                continue  # no goal is about it, and 8 is beside it
+                continue  # no goal concerns it, and 8 is close to it
             yield load_case(
                 tools,
                 "async_tcp_echo",
@@ -26,7 +26,7 @@ def async_tcp_echo(tools):
 
 
 def connection_churn(tools):
-    """Connect, one round trip, reset: again and again on so many at once."""
+    """Connect, one round trip, reset: repeatedly on that many connections at once."""
     for connections in tools.settings.numbers("churn_connections"):
         yield load_case(
             tools,
@@ -39,7 +39,7 @@ def connection_churn(tools):
 
 
 def accept_storm(tools):
-    """All connect at once, have one round trip each and go; figures are for a connection."""
+    """All clients connect at once, make one round trip each and leave; figures are per connection."""
     for connections in tools.settings.numbers("storm_connections"):
         yield load_case(
             tools,
@@ -81,7 +81,7 @@ def two_cores(tools):
     ]
     ours = [each for each in sleeping if each.ours]
     others = [each for each in sleeping if not each.ours]
-    # A client that sleeps is most of the time that the server saves: its own waking up.
+    # With a sleeping client most of the saved time is lost to the client's own wake-up.
     clients = (("", ours + busy + others, {}), ("_awake_client", busy + others, {"spin": 1}))
     for connections in settings.numbers("two_cores_connections"):
         for name, subjects, more in clients:
@@ -98,7 +98,7 @@ def two_cores(tools):
 
 
 def ping_pong_matrix(tools):
-    """The matrix that muduo and evpp publish: MiB/s there and back, each side on a processor."""
+    """The matrix that muduo and evpp publish: MiB/s in both directions, each side on a processor."""
     settings = tools.settings
     for connections in settings.numbers("ping_pong_connections"):
         for size in settings.numbers("ping_pong_sizes"):
@@ -138,7 +138,7 @@ def tcp_echo(tools):
 
 
 def streaming(tools):
-    """The server writes blocks of 64 KiB as fast as the client reads; figures are for a MiB."""
+    """The server writes blocks of 64 KiB as fast as the client reads; figures are per MiB."""
     settings = tools.settings
     amount, block = settings.stream_mib, settings.stream_block
     for connections in settings.numbers("stream_connections"):
@@ -172,7 +172,7 @@ def streaming(tools):
 
 
 def queued_writer(tools):
-    """Each message comes back 16 times through a write queue; figures are for a message in."""
+    """Each message comes back 16 times through a write queue; figures are per incoming message."""
     copies = tools.settings.copies
     for connections in tools.settings.numbers("queue_connections"):
         yield load_case(
@@ -186,7 +186,7 @@ def queued_writer(tools):
 
 
 def ab_matrix(tools):
-    """`ab -k` against echo servers: its request comes back and passes for an answer."""
+    """`ab -k` against echo servers: the echoed request passes for an answer."""
     settings = tools.settings
     if not programs.have("ab"):
         raise Failed("ab is not installed (apache2-utils)")
