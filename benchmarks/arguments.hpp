@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// Reads options one by one; ends the program with a message on what it does not know.
+/// Reads options one by one; ends the program with a message if it meets an unknown one.
 class arguments {
 public:
     arguments(int argc, char** argv) {

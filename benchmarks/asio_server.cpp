@@ -1,5 +1,5 @@
 // Boost.Asio's side of every server scenario: C++20 coroutines, one io_context(1), a coroutine for
-// each connection. Built twice, for epoll and for io_uring; Asio chooses when it is compiled.
+// each connection. Built twice, for epoll and for io_uring, because Asio chooses at compile time.
 
 #include "server_options.hpp"
 
@@ -18,7 +18,8 @@ using asio::ip::tcp;
 
 namespace {
 
-// Errors as values on both sides: a thrown end of stream would be a cost of the style, not of Asio.
+// Errors are values on both sides: throwing at the end of a stream would measure the style, not
+// Asio.
 constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 awaitable<void> echo(tcp::socket stream, std::size_t size) {
@@ -41,8 +42,8 @@ awaitable<void> source(tcp::socket stream, std::size_t size) {
     }
 }
 
-/// The write queue that everybody writes by hand, as in Asio's own chat example, but with one
-/// gathered write for all that has queued up.
+/// The write queue that Asio's users write by hand, as in Asio's chat example, but with one
+/// gathered write for everything queued.
 class write_queue : public std::enable_shared_from_this<write_queue> {
 public:
     explicit write_queue(std::shared_ptr<tcp::socket> stream)
@@ -51,7 +52,7 @@ public:
     void enqueue(std::string bytes) {
         waiting_.push_back(std::move(bytes));
         if (!sending_.empty() || posted_) return;
-        // Later, so that what is queued in the same turn leaves with it.
+        // Posted, so that all writes queued in the same turn are sent together.
         posted_ = true;
         asio::post(stream_->get_executor(), [self = shared_from_this()] {
             self->posted_ = false;

@@ -1,5 +1,5 @@
-// Echo by system calls alone: edge-triggered epoll, and a read that comes back short is taken as
-// "empty". What a library has to be measured against: nothing but the kernel is left of the cost.
+// Echo with system calls alone: edge-triggered epoll, and a short read counts as "empty". The
+// baseline for a library: only the cost of the kernel remains.
 
 #include "server_options.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 struct connection {
     int fd;
     std::size_t unsent_from = 0;
-    std::size_t unsent_to = 0; // of the buffer; equal: nothing waits to be sent
+    std::size_t unsent_to = 0; // offset in the buffer; equal: nothing waits to be sent
     std::unique_ptr<char[]> buffer;
 };
 
@@ -75,7 +75,7 @@ private:
             of.unsent_from = 0;
             of.unsent_to = static_cast<std::size_t>(got);
             if (of.unsent_to == buffer_) continue;
-            // Short: the socket is empty, and the next bytes make an edge. So does the end.
+            // A short read: the socket is empty, and the next bytes, or the end, cause an edge.
             const ssize_t sent = ::send(of.fd, of.buffer.get(), of.unsent_to, MSG_NOSIGNAL);
             if (sent < 0) {
                 if (errno == EAGAIN) return true;

@@ -1,8 +1,8 @@
-// Echo by io_uring alone, without a library on top: multishot accept and receive, a ring of
-// provided buffers, plain descriptors, replies by send(2). One io_uring_enter for each turn.
-// What makes ours fast without a library's doing is here too, so that the difference is the
-// library: the flags of the ring, its registered descriptor, no I/O wait, and only as many buffers
-// as were needed at a time, which stay in the processor's cache.
+// Echo with io_uring alone: multishot accept and receive, a ring of provided buffers, plain
+// descriptors, replies by send(2). One io_uring_enter per turn. Things that make our server fast
+// but are not the library's merit are here too, so that only the library differs: the flags of the
+// ring, its registered descriptor, no I/O wait, and only as many buffers as are needed at a time,
+// which stay in the processor's cache.
 
 #include "server_options.hpp"
 
@@ -160,7 +160,7 @@ private:
         io_uring_prep_poll_add(to, fd, POLLOUT);
         to->user_data = writable_flag | static_cast<std::uint64_t>(fd);
     }
-    /// io_uring_submit_and_wait() of liburing before 2.10 knows no flag against I/O wait.
+    /// io_uring_submit_and_wait() of liburing before 2.10 has no flag against I/O wait.
     void submit_and_wait() {
         io_uring_sq& queue = ring_.sq;
         queue.sqe_head = queue.sqe_tail;
@@ -193,7 +193,7 @@ private:
     io_uring ring_{};
     io_uring_buf_ring* buffers_ = nullptr;
     int returned_ = 0;
-    std::unordered_map<int, std::string> unsent_; // only what the kernel would not take at once
+    std::unordered_map<int, std::string> unsent_; // only bytes that the kernel did not take at once
 };
 
 } // namespace

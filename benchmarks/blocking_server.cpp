@@ -1,5 +1,5 @@
-// Echo by blocking calls, one connection after the other: our blocking layer, Boost.Asio's
-// synchronous calls, or the system calls themselves.
+// Echo with blocking calls, one connection at a time: our blocking layer, Boost.Asio's synchronous
+// calls, or the bare system calls.
 //
 //   --library ours|asio|bare, and the options of server_options.hpp
 

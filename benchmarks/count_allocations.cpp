@@ -1,6 +1,6 @@
-// Loaded into a server with LD_PRELOAD, counts how often it allocates: malloc(3) and its relatives,
-// from whatever language. The count lies in the file that COUNT_ALLOCATIONS names (8 bytes, made by
-// the reader), so it can be read at any time and outlives a killed server.
+// Loaded into a server with LD_PRELOAD, counts its allocations: malloc(3) and its relatives, from
+// any language. The count is in the file named by COUNT_ALLOCATIONS (8 bytes, created by the
+// reader), so it can be read at any time and outlives a killed server.
 
 #include <atomic>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// glibc's own names for what is replaced here.
+// glibc's own names for the functions replaced here.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

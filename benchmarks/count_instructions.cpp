@@ -1,7 +1,8 @@
-// Counts the user-space instructions of a program by stepping through it (ptrace(2),
-// PTRACE_SINGLESTEP): for io_uring, which valgrind does not know, on machines whose processor
-// counters are out of reach. A few microseconds each. Only the first thread is counted, between the
-// first and the second SIGUSR2 that it is sent (load_client --mark); the program does not see them.
+// Counts the user-space instructions of a program by single-stepping it (ptrace(2),
+// PTRACE_SINGLESTEP): for io_uring, which valgrind does not support, on machines without usable
+// processor counters. Each step takes a few microseconds. Only the first thread is counted, between
+// the first and the second SIGUSR2 sent to it (load_client --mark); the program does not see these
+// signals.
 //
 //   count_instructions [--profile FILE] PROGRAM ARGUMENTS...
 //
@@ -31,7 +32,7 @@ namespace {
 
 std::uint64_t place_of(pid_t child) {
 #if defined(__x86_64__)
-    // One word of struct user: all the registers would double the cost of a step.
+    // One word of struct user: reading all registers would double the cost of a step.
     return static_cast<std::uint64_t>(
         ::ptrace(PTRACE_PEEKUSER, child, offsetof(user, regs.rip), nullptr));
 #else
@@ -53,20 +54,21 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: count_instructions [--profile FILE] PROGRAM ARGUMENTS...\n");
         return 2;
     }
-    // Both on one processor: waking each other up on another one takes ten times as long as a step.
+    // Both on one processor: waking each other up on different ones takes ten times as long as a
+    // step.
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &here);
     static_cast<void>(::sched_setaffinity(0, sizeof here, &here));
 
-    // And before everybody else there, where that is allowed: each step is two switches.
+    // Before all other programs on that processor, if allowed: each step is two context switches.
     const sched_param first_of_all{.sched_priority = 1};
     static_cast<void>(::sched_setscheduler(0, SCHED_FIFO, &first_of_all));
 
     const pid_t child = ::fork();
     if (child < 0) fail("fork");
     if (child == 0) {
-        ::personality(ADDR_NO_RANDOMIZE); // for --profile; not everywhere allowed
+        ::personality(ADDR_NO_RANDOMIZE); // for --profile; not allowed everywhere
         ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
         ::execvp(argv[first], argv + first);
         fail(argv[first]);

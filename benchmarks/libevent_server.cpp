@@ -1,6 +1,6 @@
 // Echo, or a source of bytes, with libevent: an event for each socket, recv(2) and send(2) in its
-// callback, as those do who look for speed. A bufferevent reads at most 4096 bytes at a time, and
-// asks the kernel before each how many there are.
+// callback, which is its fast way. A bufferevent reads at most 4096 bytes at a time, and asks the
+// kernel before each read how many there are.
 
 #include "server_options.hpp"
 
@@ -33,8 +33,8 @@ void end(evutil_socket_t fd, connection* which) {
     ::close(fd);
 }
 
-/// Sends what is left; reads again only when it is gone: one message on the way at most, as in the
-/// other servers. False when the connection is broken.
+/// Sends the rest; reads again only when it is sent: at most one message in flight, as in the other
+/// servers. False if the connection is broken.
 bool reply(evutil_socket_t fd, connection& which) {
     const ssize_t count = ::send(fd, which.buffer.get() + which.sent, which.filled - which.sent,
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -62,7 +62,7 @@ void have_bytes(evutil_socket_t fd, short, void* of) {
     event_add(which->writable, nullptr);
 }
 
-/// Writes blocks for as long as anybody reads.
+/// Writes blocks as long as the peer reads.
 void write_blocks(evutil_socket_t fd, short, void* of) {
     auto* const which = static_cast<connection*>(of);
     if (which->sent == which->filled) which->sent = 0;

@@ -1,5 +1,5 @@
-// libevent's side of loop_waits.cpp: a timer of 100 us, N times. With
-// EVENT_BASE_FLAG_PRECISE_TIMER; by default its clock and its waits count milliseconds.
+// libevent's side of loop_waits.cpp: a timer of 100 us, N times. Uses
+// EVENT_BASE_FLAG_PRECISE_TIMER; by default libevent's clock and waits have millisecond resolution.
 //
 //   --what idle_wait   --count N
 
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     found.timer = evtimer_new(base, expired, &found);
     evtimer_add(found.timer, &pause);
     const std::int64_t before = processor_time();
-    if (event_base_dispatch(base) < 0) return 1; // ends when there is nothing to wait for
+    if (event_base_dispatch(base) < 0) return 1; // ends when nothing is left to wait for
     const std::int64_t spent = processor_time() - before;
     std::printf("cpu_ns=%lld\n", static_cast<long long>(spent) / static_cast<long long>(count));
 }

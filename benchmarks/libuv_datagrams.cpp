@@ -1,4 +1,4 @@
-// libuv's side of udp_batch.cpp: datagrams one by one, sent and received on one thread.
+// libuv's side of udp_batch.cpp: datagrams one at a time, sent and received on one thread.
 //
 //     libuv_datagrams [bytes = 64] [datagrams in flight = 64]
 

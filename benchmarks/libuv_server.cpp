@@ -1,5 +1,5 @@
-// Echo, or a source of bytes, with libuv: its callbacks, one loop, one buffer for each connection;
-// the reply is tried with uv_try_write() first, which is what those who look for speed do.
+// Echo, or a source of bytes, with libuv: its callbacks, one loop, one buffer for each connection.
+// Replies are tried with uv_try_write() first, which is its fast way.
 
 #include "server_options.hpp"
 
@@ -12,7 +12,7 @@
 namespace {
 
 std::size_t buffer_size = 4096;
-std::string block_bytes; // that a source writes; empty: this is an echo server
+std::string block_bytes; // written by a source; empty: this is an echo server
 
 struct connection {
     uv_tcp_t handle{};
@@ -49,7 +49,7 @@ void have_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* from) {
     const auto gone = static_cast<std::size_t>(sent < 0 ? 0 : sent);
     which.unsent.assign(from->base + gone, static_cast<std::size_t>(count) - gone);
     uv_buf_t rest = uv_buf_init(which.unsent.data(), static_cast<unsigned>(which.unsent.size()));
-    uv_read_stop(stream); // one message on the way at most, as in the other servers
+    uv_read_stop(stream); // at most one message in flight, as in the other servers
     which.request.data = &which;
     uv_write(&which.request, stream, &rest, 1, [](uv_write_t* request, int error) {
         connection& written = *static_cast<connection*>(request->data);
@@ -58,7 +58,7 @@ void have_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* from) {
     });
 }
 
-/// Writes blocks for as long as anybody reads: the next one when the kernel has taken this one.
+/// Writes blocks as long as the peer reads: the next one when the kernel has taken this one.
 void write_block(connection& which) {
     uv_buf_t block = uv_buf_init(block_bytes.data(), static_cast<unsigned>(block_bytes.size()));
     uv_write(&which.request, stream_of(which), &block, 1, [](uv_write_t* request, int error) {

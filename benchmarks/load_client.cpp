@@ -1,13 +1,14 @@
-// A neutral load client: raw sockets and epoll, nothing of the library, so that every server under
-// test meets the same peer. Echo: each connection keeps `--pipeline` messages on the way.
+// A neutral load client: raw sockets and epoll, without the library, so that every server has the
+// same peer. Echo: each connection keeps `--pipeline` messages in flight.
 //
 //   --port N  --connections N  --size BYTES  --round-trips N (all together)  --pipeline N
-//   --host A.B.C.D  --peer PID (report its processor time too)  --warm-up N  --churn (a connection
-//   for each round trip)  --storm (all connections are made at once, serve one round trip and end,
-//   again and again)  --copies N (the server sends each message back so often)  --drain BYTES (say
-//   nothing and read so much, all together)  --hold (keep the connections until standard input
-//   ends)  --spin (never sleep)  --mark (SIGUSR2 to the peer before and after what
-//   is measured, for count_instructions)
+//   --host A.B.C.D  --peer PID (also report its processor time)  --warm-up N
+//   --churn (a connection for each round trip)
+//   --storm (all connections are made at once, make one round trip and end, repeatedly)
+//   --copies N (the server sends each message back that many times)
+//   --drain BYTES (send nothing and read that many bytes, all together)
+//   --hold (keep the connections until standard input ends)  --spin (never sleep)
+//   --mark (SIGUSR2 to the peer before and after the measurement, for count_instructions)
 //
 // Prints one line of name=value pairs; times in nanoseconds.
 
@@ -97,9 +98,9 @@ struct settings {
 
 struct connection {
     int fd = -1;
-    std::uint64_t to_send = 0; // bytes of messages that were started
+    std::uint64_t to_send = 0; // bytes of started messages
     std::uint64_t to_receive = 0;
-    std::uint64_t begun = 0; // messages; when is in client::started_
+    std::uint64_t begun = 0; // messages; their start times are in client::started_
     std::uint64_t answered = 0;
 };
 
@@ -142,7 +143,7 @@ public:
         latencies = all;
     }
 
-    /// Reads what the server sends by itself.
+    /// Reads bytes that the server sends unasked.
     void drain(std::uint64_t bytes) {
         std::uint64_t left = bytes;
         wait_for([&] { return left != 0; },
@@ -190,7 +191,7 @@ private:
         const int on = 1;
         ::setsockopt(of.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (how_.churn) {
-            // A reset at the end: thousands of connections a second would use up the ports.
+            // End with a reset: thousands of connections a second would use up the ports.
             const linger abort{.l_onoff = 1, .l_linger = 0};
             ::setsockopt(of.fd, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
         }
@@ -210,7 +211,7 @@ private:
         send(of);
     }
 
-    /// When the message number `which` of a connection began; room for those on the way.
+    /// When message number `which` of a connection began; keeps the times of messages in flight.
     std::int64_t& started(const connection& of, std::uint64_t which) {
         const auto index = static_cast<std::uint64_t>(&of - connections_.data());
         return started_[index * how_.pipeline + which % how_.pipeline];
@@ -251,7 +252,7 @@ private:
     std::vector<char> message_;
     std::vector<char> into_;
     std::vector<connection> connections_;
-    std::vector<std::int64_t> started_; // of each connection as many as it may have on the way
+    std::vector<std::int64_t> started_; // for each connection as many as it may have in flight
     int epoll_ = -1;
     bool storming_ = false;
     std::uint64_t left_to_start_ = 0;

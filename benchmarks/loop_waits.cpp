@@ -1,11 +1,10 @@
-// What waiting costs, in processor time and in system calls; ours, Boost.Asio's, or the system
-// call's alone.
+// Measures the cost of waiting, in processor time and in system calls: ours, Boost.Asio's, or the
+// bare system call's.
 //
 //   --library ours|asio|bare (idle_wait on epoll)   --backend epoll|io_uring (ours)   --count N
 //   --what idle_wait   a lone coroutine sleeps 100 us, N times
-//          post_awake  a thread posts N functions to a loop that is never asleep; the thread's
-//          number
-//                      is printed, so that strace's lines can be told apart
+//          post_awake  a thread posts N functions to a loop that never sleeps; prints the thread's
+//                      number, to tell strace's lines apart
 //
 // Prints name=value pairs.
 
@@ -50,7 +49,7 @@ struct outcome {
     int thread = 0;
 };
 
-/// Calls `post` on a thread of its own, and waits until all of it ran.
+/// Calls `post` on another thread, and waits until all posts have run.
 template <class Post>
 std::thread poster(outcome& found, std::atomic<unsigned long>& ran, unsigned long count,
                    const std::atomic<bool>& awake, Post post) {
@@ -67,7 +66,7 @@ namespace bare {
 
 outcome idle_wait(unsigned long count) {
     const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-    std::array<epoll_event, 256> events; // as many as ours has room for
+    std::array<epoll_event, 256> events; // as many as our backend has room for
     const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
     outcome found;
     const std::int64_t before = processor_time();

@@ -1,5 +1,5 @@
-// What the pieces of a loop cost by themselves, ours beside Boost.Asio's: `ours_epoll/spawn_join`,
-// `ours_io_uring/spawn_join`, `asio/spawn_join`. By Google Benchmark; the suite runs them in turns.
+// Measures single operations of a loop, ours beside Boost.Asio's: `ours_epoll/spawn_join`,
+// `ours_io_uring/spawn_join`, `asio/spawn_join`. Uses Google Benchmark; the suite alternates them.
 
 #include <simplenet/simplenet.hpp>
 
@@ -30,12 +30,12 @@ using benchmark::State;
 
 namespace {
 
-constexpr std::size_t children = 100;  // of when_all
-constexpr std::size_t outstanding = 8; // timers that are armed at a time by timer_outlives_turns
+constexpr std::size_t children = 100;  // for when_all
+constexpr std::size_t outstanding = 8; // timers armed at a time by timer_outlives_turns
 
-/// When the pending timer number `at` of `count` is due: between 10 s and 60 s from now, in no
-/// order. None of them fires while it is measured, and the timer of 30 s that is measured is
-/// neither the first nor the last: being the first is the worst case of Asio's heap.
+/// When pending timer number `at` of `count` is due: between 10 s and 60 s from now, in no order.
+/// None of them fires during the measurement, and the measured timer of 30 s is neither the first
+/// nor the last: being the first is the worst case of Asio's heap.
 std::chrono::milliseconds pending_delay(std::int64_t at, std::int64_t count) {
     constexpr std::int64_t prime = 2'654'435'761;
     return 10s + 50'000ms * (at * prime % count) / count;
@@ -43,7 +43,7 @@ std::chrono::milliseconds pending_delay(std::int64_t at, std::int64_t count) {
 
 namespace ours {
 
-/// Runs a coroutine that measures, and stops what else is on the loop when it has ended.
+/// Runs a coroutine that measures, and stops everything else on the loop when it has ended.
 template <class Body>
 void on_loop(backend which, State& state, Body body) {
     auto loop = or_throw(event_loop::create({.backend = which}));
@@ -102,7 +102,7 @@ task<> channel_ping_pong(State& state) {
 task<> with_pending_timers(State& state) {
     for (std::int64_t at = 0; at < state.range(0); ++at)
         spawn(sleeper(pending_delay(at, state.range(0)))).detach();
-    static_cast<void>(co_await async_sleep(1ms)); // all of them wait
+    static_cast<void>(co_await async_sleep(1ms)); // all of them are waiting
     for (int at = 0; at < 10; ++at)
         co_await yield();
 }
@@ -111,7 +111,7 @@ task<> timer_arm_cancel(State& state) {
     for (auto _ : state)
         static_cast<void>(co_await with_timeout(yield(), 30s));
 }
-/// Each timer lives for eight turns of the loop, so it does not go before the loop has polled.
+/// Each timer lives for eight turns of the loop, so it is not cancelled before the loop has polled.
 task<> timer_outlives_turns(State& state) {
     co_await with_pending_timers(state);
     std::array<join_handle<>, outstanding> armed;
@@ -148,7 +148,7 @@ task<> post_same_thread(State& state) {
 void post_across_threads(State& state, backend which) {
     std::atomic<std::int64_t> ran = 0;
     std::atomic<event_loop*> made = nullptr;
-    // The thread that runs a loop makes and destroys it.
+    // One thread creates, runs and destroys a loop.
     std::thread runner{[&] {
         auto loop = or_throw(event_loop::create({.backend = which}));
         loop.spawn(sleeper(1h)).detach();
@@ -277,7 +277,7 @@ awaitable<void> timer_outlives_turns(State& state) {
     std::size_t at = 0;
     for (auto _ : state) {
         asio::steady_timer& oldest = armed[at++ % outstanding];
-        oldest.expires_after(30s); // cancels what it waited for
+        oldest.expires_after(30s); // cancels its wait
         oldest.async_wait([](boost::system::error_code) {});
         co_await asio::post(use_awaitable);
     }
@@ -292,7 +292,7 @@ awaitable<void> timer_arm_expire(State& state) {
 }
 awaitable<void> resolve_numeric(State& state) {
     asio::ip::tcp::resolver resolver{co_await asio::this_coro::executor};
-    // Ours takes the port as a number; these flags spare Asio the search in /etc/services.
+    // Ours takes the port as a number; these flags save Asio the search in /etc/services.
     const auto numeric =
         asio::ip::tcp::resolver::numeric_host | asio::ip::tcp::resolver::numeric_service;
     for (auto _ : state)
@@ -335,7 +335,7 @@ void post_across_threads(State& state) {
 
 using benchmark_function = std::function<void(State&)>;
 
-/// Whose processor time counts: Asio resolves on a thread of its own.
+/// Which processor time counts: Asio resolves on another thread.
 enum class spent_by : std::uint8_t { main_thread, process, process_over_time };
 
 void add(const std::string& subject, const std::string& operation, const benchmark_function& run,
@@ -351,7 +351,7 @@ void add(const std::string& subject, const std::string& operation, const benchma
 
 const std::vector<std::int64_t> pending{1, 1000, 100'000, 1'000'000};
 
-// Asio chooses its backend when it is compiled, so there is a program for each.
+// Asio chooses its backend at compile time, so there is a program for each.
 #ifdef BOOST_ASIO_HAS_IO_URING_AS_DEFAULT
 [[maybe_unused]] const char* const asio_subject = "asio_io_uring";
 #else

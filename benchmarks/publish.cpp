@@ -1,7 +1,7 @@
-// publish SUBSCRIBERS MESSAGES_A_TURN ROUNDS BACKEND: one publisher, 64-byte messages to everybody,
-// some in each turn of the loop. CPU time of the publisher for a message to a subscriber, three
-// ways: queued_writer, a write of its own for each message, and the mixture (the first one at once,
-// the rest queued).
+// publish SUBSCRIBERS MESSAGES_A_TURN ROUNDS BACKEND: one publisher sends 64-byte messages to all
+// subscribers, some in each turn of the loop. Measures the publisher's CPU time per message and
+// subscriber in three ways: queued_writer, a separate write for each message, and the mixture (the
+// first one at once, the rest queued).
 
 #include <simplenet/simplenet.hpp>
 
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view message{
     "0123456789012345678901234567890123456789012345678901234567890123", 64};
 
-/// Reads and forgets everything, in a process of its own.
+/// Reads and discards everything, in a separate process.
 void subscribe(std::uint16_t port, int count) {
     const int watched = ::epoll_create1(0);
     std::vector<blocking::tcp_stream> streams;
@@ -67,7 +67,7 @@ task<> publish(std::vector<queued_writer<tcp_stream>>& to, way how, int a_turn, 
                 }
             }
         }
-        // Ends the turn: what was enqueued goes out.
+        // Ends the turn: the enqueued bytes are sent.
         for (auto& subscriber : to)
             or_throw(co_await subscriber.flush());
     }

@@ -1,5 +1,5 @@
-// raw_relay copy|splice BYTES LISTEN TO: one connection one way, with system calls alone. What
-// async_copy() is measured against; BYTES is the size of the buffer or of the pipe.
+// raw_relay copy|splice BYTES LISTEN TO: relays one connection in one direction with bare system
+// calls. The baseline for async_copy(); BYTES is the size of the buffer or of the pipe.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ void wait_for(int fd, short events) {
     ::poll(&about, 1, -1);
 }
 
-/// Calls until it moves something or the stream ends.
+/// Repeats the call until it moves bytes or the stream ends.
 template <class Call>
 std::size_t moved(int fd, short events, Call call) {
     for (;;) {

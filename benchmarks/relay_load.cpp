@@ -1,5 +1,5 @@
-// relay_load MIB COMMAND...: sends so much through a relay and checks every byte that arrives.
-// In COMMAND, {listen} is the port at which the relay is to listen and {to} where it is to connect.
+// relay_load MIB COMMAND...: sends MIB through a relay and checks every byte that arrives. In
+// COMMAND, {listen} is the port on which the relay must listen and {to} the port to connect to.
 // Prints the CPU seconds of the relay and the time of the transfer.
 
 #include <simplenet/blocking/tcp_listener.hpp>
@@ -26,7 +26,7 @@ using namespace simplenet;
 
 namespace {
 
-/// One MiB of which no two stretches look alike, twice, so that any offset can be compared.
+/// One MiB in which no two parts look alike, twice, so that any offset can be compared.
 std::vector<char> pattern() {
     std::vector<char> bytes(2U << 20U);
     std::uint32_t state = 1;
@@ -55,7 +55,7 @@ pid_t start(const std::vector<std::string>& command) {
 }
 
 blocking::tcp_stream connect_when_there(std::uint16_t port) {
-    // The relay says nothing when it listens, so it is asked, for 10 s.
+    // The relay does not report when it listens, so this retries for 10 s.
     for (int tries = 0; tries < 2000; ++tries) {
         if (auto made = blocking::tcp_stream::connect(endpoint::loopback(port)))
             return *std::move(made);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     const auto bytes = pattern();
     auto sink = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
     const auto to = or_throw(sink.local_endpoint()).port();
-    const auto listen = [] { // free again when we have asked
+    const auto listen = [] { // free again after this
         auto probe = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
         return or_throw(probe.local_endpoint()).port();
     }();

@@ -1,9 +1,9 @@
-// Two threads, each asleep in its io_uring, wake each other in turns: by an eventfd that the ring
-// polls, as the library does it, or by IORING_OP_MSG_RING. For the lab log.
+// Two threads, each asleep in its io_uring, wake each other alternately: with an eventfd that the
+// ring polls, as the library does, or with IORING_OP_MSG_RING. For the lab log.
 //
 //   ring_wake --how eventfd|message --round-trips N
 //
-// Prints nanoseconds of wall time and of processor time (both threads) for a round trip.
+// Prints nanoseconds of wall time and of processor time (both threads) per round trip.
 
 #include "arguments.hpp"
 
@@ -37,7 +37,7 @@ std::int64_t read_clock(clockid_t clock) {
 
 constexpr std::uint64_t wake_up = 1;
 
-/// One of the two. Made and used by its own thread.
+/// One of the two. Created and used by its own thread.
 class sleeper {
 public:
     explicit sleeper(bool by_message)
@@ -79,7 +79,7 @@ public:
             static_cast<void>(!::write(other.event_, &one, sizeof one));
             return;
         }
-        // Leaves with the enter of the next sleep(): no system call of its own.
+        // Submitted with the enter of the next sleep(): no extra system call.
         io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
         io_uring_prep_msg_ring(entry, other.ring_.ring_fd, 0, wake_up, 0);
         entry->flags |= IOSQE_CQE_SKIP_SUCCESS;

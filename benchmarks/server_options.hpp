@@ -1,14 +1,14 @@
 #pragma once
-// The command line that every server of the suite understands, so that a scenario is the same words
-// whoever answers: our own, Boost.Asio's, libuv's, libevent's and the bare ones.
+// The command line that every server of the suite understands, so that a scenario uses the same
+// words for our own servers, Boost.Asio's, libuv's, libevent's and the bare ones.
 //
-//   --port N       0 takes a free one; either way it is printed as the first line
-//   --backend NAME epoll or io_uring; a server that has one only accepts that
-//   --mode NAME    echo, or what else the server can do
-//   --read-mode    read_some or receive: means something to our servers only
+//   --port N       0 takes a free one; either way the first line of output is the port
+//   --backend NAME epoll or io_uring; a server with only one accepts only that
+//   --mode NAME    echo, or another mode of the server
+//   --read-mode    read_some or receive: affects only our servers
 //   --buffer BYTES of each connection   --block BYTES that `source` writes at a time
-//   --copies N     times that `queue` sends back what it read
-//   --stay         serve for ever: those that always do accept it
+//   --copies N     how often `queue` sends back each message
+//   --stay         serve for ever: servers that always do accept it
 
 #include "arguments.hpp"
 
@@ -33,7 +33,7 @@ struct server_options {
     std::string_view mode = "echo";
     std::string_view backend;
 
-    /// Ends the program with a message when it is asked for what it cannot do.
+    /// Ends the program with a message if the server does not support an option.
     static server_options read(arguments& given, std::string_view backend,
                                std::initializer_list<std::string_view> modes) {
         server_options found;
@@ -64,7 +64,7 @@ inline void print_port(int port) {
     std::fflush(stdout);
 }
 
-/// A listening socket on loopback whose port has been printed; ends the program if there is none.
+/// A listening socket on loopback whose port has been printed; ends the program if that fails.
 inline int listen_on_loopback(std::uint16_t port, int flags) {
     const auto fail = [](const char* what) {
         std::perror(what);

@@ -1,4 +1,4 @@
-// Our side of the scenarios that are not echo: a source, and a server that answers by a
+// Our side of the scenarios that are not echo: a source, and a server that answers through a
 // queued_writer. The counterpart is asio_server.cpp.
 
 #include "server_options.hpp"

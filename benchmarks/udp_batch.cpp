@@ -1,6 +1,6 @@
-// What a datagram costs, sent and received on one thread over loopback: one by one and in batches,
-// on both backends, and one by one with Boost.Asio where that is installed. All ways take turns, so
-// that what disturbs one disturbs all; the figures are processor time.
+// Measures the cost of a datagram, sent and received on one thread over loopback: one at a time and
+// in batches, on both backends, and one at a time with Boost.Asio if it is installed. All variants
+// alternate, so that a disturbance affects all; the figures are processor time.
 //
 //     udp_batch [bytes = 64] [datagrams in flight = 64] [rounds = 21] [only = name of a way]
 
@@ -110,7 +110,7 @@ void asio_run(work of) {
 struct way {
     std::string name;
     std::function<void(work)> go;
-    std::vector<double> ns = {}; // a datagram, each round
+    std::vector<double> ns = {}; // per datagram, each round
 };
 
 double median(std::vector<double> values) {

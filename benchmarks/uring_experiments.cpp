@@ -1,13 +1,13 @@
-// What io_uring offers in more than one way, tried without the library: an echo server whose parts
-// are options, for the experiments of docs/development/performance-lab-log.md. Beside those of all
-// servers (server_options.hpp):
+// Tries alternatives that io_uring offers, without the library: an echo server whose parts are
+// options, for the experiments of docs/development/performance-lab-log.md. In addition to the
+// options of all servers (server_options.hpp):
 //
-//   --receive multishot|copy|oneshot   a ring of buffers; the same and a copy; into own memory
-//   --send direct|entry|adaptive       send(2); an entry; an entry where more than 2 are to be sent
-//   --more none|again|batch            of completions that only an enter brings (20 a pass since
-//                                      Linux 6.13): the next turn; enters until there are none; one
-//                                      enter for 256 of them with no time to wait
-//   --min-wait US   gather for so long before going on with one completion (Linux 6.12)
+//   --receive multishot|copy|oneshot   a ring of buffers; the same with a copy; into own memory
+//   --send direct|entry|adaptive       send(2); an entry; an entry if more than 2 are to be sent
+//   --more none|again|batch            completions that only another enter brings (20 a pass since
+//                                      Linux 6.13): leave them to the next turn; enter until there
+//                                      are none; one enter for 256 of them with no time to wait
+//   --min-wait US   gather that long before continuing with one completion (Linux 6.12)
 //   --buffers N     a power of two    --incremental   one buffer serves many (Linux 6.12)
 
 #include "server_options.hpp"
@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint16_t ring_is_incremental = 2; // IOU_PBUF_RING_INC
 constexpr unsigned buffer_has_more = 1U << 4;    // IORING_CQE_F_BUF_MORE
 
-// The argument of an enter with what its padding became.
+// The argument of an enter, with the field that its padding became.
 struct wait_argument {
     std::uint64_t signals = 0;
     std::uint32_t signals_size = _NSIG / 8;
@@ -51,7 +51,7 @@ struct settings {
     bool incremental = false;
 };
 
-// user_data: what it is about above the descriptor and the buffer.
+// user_data: the subject in the bits above the descriptor and the buffer.
 enum class subject : std::uint64_t { accept, receive, send };
 
 std::uint64_t tagged(subject about, int fd, unsigned buffer = 0) {
@@ -212,7 +212,7 @@ private:
     /// True: the bytes are not needed any more.
     bool send(int fd, const char* bytes, std::size_t size, unsigned which) {
         if (how_.send == sending::direct || (how_.send == sending::adaptive && batch_ <= 2)) {
-            // A client of a benchmark takes what it asked for.
+            // A benchmark client reads everything it asked for.
             if (::send(fd, bytes, size, MSG_NOSIGNAL) < 0) return true;
             return true;
         }
@@ -269,7 +269,7 @@ private:
     int listener_;
     std::size_t buffer_;
     char* memory_ = nullptr;
-    std::vector<std::size_t> used_;      // bytes of each buffer, where they are incremental
+    std::vector<std::size_t> used_;      // bytes of each buffer, if incremental
     std::vector<std::vector<char>> own_; // by descriptor
     io_uring ring_{};
     io_uring_buf_ring* buffers_ = nullptr;

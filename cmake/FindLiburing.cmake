@@ -1,5 +1,5 @@
-# Finds liburing: the target Liburing::liburing, and Liburing_FOUND, Liburing_VERSION.
-# With pkg-config if it is there, by its header and library otherwise. Installed with the package,
+# Finds liburing: the target Liburing::liburing, and Liburing_FOUND, Liburing_VERSION. Uses
+# pkg-config if it is available, otherwise the header and library. Installed with the package,
 # because programs that link the static library need it too.
 
 find_package(PkgConfig QUIET)
@@ -20,7 +20,7 @@ if(Liburing_INCLUDE_DIR)
   elseif(PC_Liburing_VERSION)
     set(Liburing_VERSION ${PC_Liburing_VERSION})
   else()
-    # io_uring_get_events() came with 2.3, which did not yet say its version.
+    # io_uring_get_events() appeared in 2.3, which did not state its version yet.
     file(STRINGS ${Liburing_INCLUDE_DIR}/liburing.h liburing_marker REGEX "io_uring_get_events")
     if(liburing_marker)
       set(Liburing_VERSION 2.3)

@@ -1,12 +1,13 @@
 # SIMPLENET_ENABLE_COVERAGE: instruments the tree for gcov and adds the target `coverage`, which
-# runs the tests and writes <build>/coverage/index.html. The target fails below the stated minima, which
-# are those of src/.
+# runs the tests and writes <build>/coverage/index.html. The target fails below these minima for
+# src/.
 
 if(SIMPLENET_ENABLE_COVERAGE)
-  set(SIMPLENET_COVERAGE_LINES 95 CACHE STRING "Per cent of lines that `coverage` demands")
-  set(SIMPLENET_COVERAGE_BRANCHES 85 CACHE STRING "Per cent of branches that `coverage` demands")
+  set(SIMPLENET_COVERAGE_LINES 95 CACHE STRING "Per cent of lines required by `coverage`")
+  set(SIMPLENET_COVERAGE_BRANCHES 85 CACHE STRING "Per cent of branches required by `coverage`")
 
-  # Atomic counters: several threads run the same lines, and lost updates look like untested code.
+  # Atomic counters: several threads run the same lines, and lost updates would look like untested
+  # code.
   add_compile_options(--coverage -fprofile-update=atomic)
   add_link_options(--coverage)
 
@@ -16,7 +17,7 @@ if(SIMPLENET_ENABLE_COVERAGE)
     find_program(SIMPLENET_LLVM_COV NAMES llvm-cov-${clang_major} llvm-cov)
     set(gcov_command "${SIMPLENET_LLVM_COV} gcov")
   else()
-    # The gcov of the compiler that wrote the notes: its format differs between versions.
+    # The gcov of the compiler that wrote the notes, because its format differs between versions.
     string(REGEX MATCH "^[0-9]+" gcc_major ${CMAKE_CXX_COMPILER_VERSION})
     find_program(SIMPLENET_GCOV NAMES gcov-${gcc_major} gcov)
     set(gcov_command "${SIMPLENET_GCOV}")
@@ -24,7 +25,7 @@ if(SIMPLENET_ENABLE_COVERAGE)
 
   if(SIMPLENET_GCOVR)
     add_custom_target(coverage
-      # Counters add up over runs: start from none.
+      # Counters accumulate over runs, so delete old ones.
       COMMAND find ${CMAKE_BINARY_DIR} -name "*.gcda" -delete
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/coverage
       COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure

@@ -1,5 +1,5 @@
 # The target `doc`: one site of the pages of docs/ and the reference of the public headers, in
-# <build>/doc/html. A warning of Doxygen's fails it, and so does what scripts/lint finds in the pages.
+# <build>/doc/html. It fails on any warning of Doxygen or finding of scripts/lint.
 
 find_package(Doxygen 1.9.4)
 find_package(Python3 3.9 COMPONENTS Interpreter)

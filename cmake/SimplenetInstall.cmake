@@ -1,5 +1,5 @@
-# What `cmake --install` puts down: the library, its headers, the CMake package under both of its
-# names, and simplenet.pc. Everything finds its prefix from where it lies, so the tree may be moved.
+# What `cmake --install` installs: the library, its headers, the CMake package under both names, and
+# simplenet.pc. All of it finds its prefix from its own location, so the tree may be moved.
 
 include(CMakePackageConfigHelpers)
 
@@ -27,7 +27,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/libsimplenet)
 set(alias_dir ${CMAKE_INSTALL_LIBDIR}/cmake/simplenet)
 set(generated ${PROJECT_BINARY_DIR}/package)
 
-# A shared library brings liburing along by itself; whoever links the static one has to find it.
+# A shared library pulls in liburing itself; programs that link the static one have to find it.
 get_target_property(library_type simplenet TYPE)
 if(SIMPLENET_IO_URING AND library_type STREQUAL "STATIC_LIBRARY")
   set(SIMPLENET_NEEDS_LIBURING ON)
@@ -47,7 +47,7 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/FindLiburing.cmake
   DESTINATION ${package_dir})
 
-# The second name forwards to the first: one package, so both may be asked for in one project.
+# The second name forwards to the first: it is one package, so one project may ask for both.
 file(WRITE ${generated}/simplenet-config.cmake
   "include(\${CMAKE_CURRENT_LIST_DIR}/../libsimplenet/libsimplenet-config.cmake)\n")
 file(WRITE ${generated}/simplenet-config-version.cmake
@@ -59,8 +59,7 @@ install(FILES
 
 # --- pkg-config ----------------------------------------------------------------------------------
 
-# The .pc file says where things are relative to itself, unless the packager asked for absolute
-# directories.
+# The .pc file states paths relative to itself, unless the packager asked for absolute directories.
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
   set(PC_PREFIX ${CMAKE_INSTALL_PREFIX})
@@ -74,9 +73,10 @@ else()
   set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# Requires.private would do for a static library if everybody passed --static; where no shared
-# library is installed a plain `pkg-config --libs` has to link as well, so there it is Requires. For
-# a shared one it stays out altogether: pkg-config would demand liburing's own .pc for --cflags.
+# Requires.private would be enough for a static library if everybody passed --static. Where no
+# shared library is installed, a plain `pkg-config --libs` has to link too, so there it is Requires.
+# For a shared library it is left out, because pkg-config would demand liburing's own .pc for
+# --cflags.
 if(SIMPLENET_NEEDS_LIBURING)
   set(PC_REQUIRES "Requires: liburing >= 2.3\n")
 endif()

@@ -1,18 +1,18 @@
-# SIMPLENET_SANITIZE=address,undefined | thread: instruments everything built in this tree, a
-# fetched GoogleTest included, because half-instrumented programs give false reports.
+# SIMPLENET_SANITIZE=address,undefined | thread: instruments everything built in this tree,
+# including a fetched GoogleTest, because partly instrumented programs give false reports.
 
 if(SIMPLENET_SANITIZE)
   if(NOT SIMPLENET_SANITIZE MATCHES "^(address|undefined|thread|leak)(,(address|undefined|leak))*$")
     message(FATAL_ERROR
       "SIMPLENET_SANITIZE=${SIMPLENET_SANITIZE}: expected address,undefined or thread")
   endif()
-  # Errors end the program: a test that prints a report and passes is a test nobody reads.
+  # Errors end the program: nobody would read the report of a test that passes.
   add_compile_options(-fsanitize=${SIMPLENET_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${SIMPLENET_SANITIZE})
   if(SIMPLENET_SANITIZE MATCHES "undefined")
-    # The check of vptrs opens a pipe to see whether memory can be read. Where a test has filled the
-    # descriptor table it cannot, and calls every object invalid.
+    # The vptr check opens a pipe to find out whether memory is readable. If a test has filled the
+    # descriptor table, that fails, and the check calls every object invalid.
     add_compile_options(-fno-sanitize=vptr)
   endif()
   if(SIMPLENET_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

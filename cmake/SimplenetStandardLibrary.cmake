@@ -1,6 +1,6 @@
-# simplenet_standard_library(<target>): what the standard library needs to be told. libc++ 19 keeps
-# std::stop_token behind -fexperimental-library; public headers use it, so programs get the option
-# too. Sets SIMPLENET_EXPERIMENTAL_LIBRARY for the .pc file.
+# simplenet_standard_library(<target>): the options that the standard library needs. libc++ 19
+# provides std::stop_token only with -fexperimental-library; public headers use it, so programs get
+# the option too. Sets SIMPLENET_EXPERIMENTAL_LIBRARY for the .pc file.
 
 include(CheckCXXSourceCompiles)
 

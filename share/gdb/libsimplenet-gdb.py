@@ -1,15 +1,15 @@
-"""What libsimplenet looks like in GDB: `source libsimplenet-gdb.py`.
+"""Support for libsimplenet in GDB: `source libsimplenet-gdb.py`.
 
-    simplenet tasks     every task of every loop: what it waits for, and where it awaits that
-    info pretty-printer lists the printers for task, join_handle, event_loop and std::expected
+  simplenet tasks     lists every task of every loop: what it waits for, and where
+  info pretty-printer lists the printers for task, join_handle, event_loop and std::expected
 
-It only reads memory, so it works in a core file as well. The program needs debug information.
+The script only reads memory, so it works on a core file too. The program needs debug information.
 """
 
 import gdb
 import gdb.printing
 
-FRAME_PROMISE_OFFSET = 16  # the pointers to resume and to destroy come first
+FRAME_PROMISE_OFFSET = 16  # after the pointers of the resume and destroy functions
 ABI = "simplenet::v0::"  # as in scripts/lint/namespace.py
 
 
@@ -49,7 +49,7 @@ def site_of(promise):
 
 
 def elements(head, node_type):
-    """Of an intrusive list, given its sentinel."""
+    """The nodes of an intrusive list, given its sentinel."""
     first = head["next_"]
     at = first
     while int(at) != int(head.address):
@@ -62,7 +62,7 @@ def most_derived(value):
 
 
 def loops():
-    """(thread, loop) for each loop that runs."""
+    """(thread, loop) for each running loop."""
     found = []
     selected = gdb.selected_thread()
     loop_type = lookup(ABI + "detail::loop")
@@ -97,7 +97,7 @@ def loop_of_thread(loop_type):
 
 
 def innermost_suspension(scope):
-    """What a chain waits for, in the innermost of its scopes."""
+    """The suspension for which a chain waits, in the innermost of its scopes."""
     found = None
     while int(scope["current"]) != 0:
         found = most_derived(scope["current"].dereference())
@@ -179,7 +179,7 @@ def unique_pointer(value):
 
 
 class TaskPrinter:
-    """task<T>: a lazy coroutine that was not awaited yet, or an empty one."""
+    """task<T>: a lazy coroutine that was not yet awaited, or an empty task."""
 
     def __init__(self, value):
         self.value = value
@@ -220,7 +220,7 @@ class LoopPrinter:
 
 
 class ExpectedPrinter:
-    """std::expected, and with it simplenet::result."""
+    """std::expected, and so simplenet::result."""
 
     def __init__(self, value):
         self.value = value

@@ -1,5 +1,5 @@
-// An echo server with tokio's current-thread scheduler: a task for each connection.
-// The command line is that of benchmarks/echo_server.cpp; prints its port and serves for ever.
+// An echo server with tokio's current-thread scheduler: a task for each connection. The command
+// line is that of benchmarks/echo_server.cpp; prints its port and serves for ever.
 
 use std::io::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ fn settings() -> Settings {
             "--buffer" => found.buffer = value.parse().expect("--buffer"),
             "--block" => found.block = value.parse().expect("--block"),
             "--mode" => found.mode = value,
-            // Of no meaning here.
+            // Without effect here.
             "--backend" | "--read-mode" | "--stay" => {}
             other => {
                 eprintln!("unknown option: {other}");

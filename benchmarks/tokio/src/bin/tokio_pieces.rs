@@ -1,10 +1,11 @@
-// tokio's side of micro.cpp and udp_batch.cpp: what the pieces of its current-thread runtime cost.
-// The command line and the answer are those of Google Benchmark, as far as the suite uses them:
+// tokio's side of micro.cpp and udp_batch.cpp: the cost of single operations of its current-thread
+// runtime. The command line and the output are those of Google Benchmark, as far as the suite uses
+// them:
 //
 //   tokio_pieces --benchmark_filter=^tokio/PIECE$ --benchmark_min_time=SECONDS
 //   tokio_pieces udp BYTES IN_FLIGHT
 //
-// Timers count milliseconds, so there is no timer_arm_expire.
+// Timers have millisecond resolution, so there is no timer_arm_expire.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-const CHILDREN: usize = 100; // of when_all
-const OUTSTANDING: usize = 8; // timers that are armed at a time by timer_outlives_turns
+const CHILDREN: usize = 100; // for when_all
+const OUTSTANDING: usize = 8; // timers armed at a time by timer_outlives_turns
 
 #[repr(C)]
 struct Timespec {
@@ -73,10 +74,10 @@ async fn pending_timers(count: u64) {
     for at in 0..count {
         tokio::spawn(tokio::time::sleep(pending_delay(at, count)));
     }
-    tokio::time::sleep(Duration::from_millis(1)).await; // all of them wait
+    tokio::time::sleep(Duration::from_millis(1)).await; // all of them are waiting
 }
 
-/// `turns` of a piece, in a task of the runtime.
+/// Runs `turns` of one operation, in a task of the runtime.
 async fn piece(name: String, argument: u64, turns: u64) -> Spent {
     match name.as_str() {
         "coroutine_call" => {
@@ -210,7 +211,7 @@ fn post_across_threads(count: u64, turns: u64) -> Spent {
     spent
 }
 
-/// As Google Benchmark does: more and more turns until they take so long.
+/// Like Google Benchmark: increases the number of turns until they take long enough.
 fn measure(filter: &str, min_time: f64) {
     let words: Vec<&str> = filter.trim_matches(|each| each == '^' || each == '$').split('/').collect();
     let name = words.get(1).copied().unwrap_or_default().to_string();
@@ -239,7 +240,7 @@ fn measure(filter: &str, min_time: f64) {
     }
 }
 
-/// One by one, as udp_batch.cpp: on one thread, so many on the way at a time.
+/// One at a time, like udp_batch.cpp: on one thread, with that many in flight.
 fn udp(bytes: usize, in_flight: usize) {
     const TOTAL: usize = 64 * 400;
     let round = || async move {
