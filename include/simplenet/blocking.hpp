@@ -1,5 +1,5 @@
 #pragma once
-// Sockets that wait in the system call: all of layer blocking.
+// All of layer blocking: sockets that block in the system call.
 
 #include <simplenet/blocking/local_datagram.hpp>
 #include <simplenet/blocking/local_listener.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Tasks, scopes, groups and combinators: all of layer coro.
+// All of layer coro: tasks, scopes, groups and combinators.
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/or_return.hpp>

@@ -1,8 +1,8 @@
 #pragma once
-// The names of the library, declared and not defined: for headers that only mention them.
-// A declaration of your own would be another name, since these are in the inline namespace of an
-// ABI version. What has no complete declaration without its concepts (queued_writer,
-// buffered_reader) is not here.
+// Declarations of the library's names without definitions, for headers that only mention them. A
+// declaration in a program would declare a different name, because these are in the inline
+// namespace of an ABI version. Templates that need their concepts for a declaration (queued_writer,
+// buffered_reader) are missing here.
 
 #include <cstdint>
 
@@ -67,7 +67,7 @@ struct watermarks;
 enum class backend : std::uint8_t;
 enum class backpressure : std::uint8_t;
 
-// Without their default argument, which stands at the definition: `task<void>`.
+// Without its default argument, which is at the definition: write `task<void>`.
 template <class T>
 class task;
 template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-// Sockets whose operations are awaited, connecting, names: all of layer net.
+// All of layer net: sockets whose operations are awaited, connecting, names.
 
 #include <simplenet/net/async_listener.hpp>
 #include <simplenet/net/connect.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Sockets that never wait: all of layer nonblocking.
+// All of layer nonblocking: sockets that never wait.
 
 #include <simplenet/nonblocking/local_datagram.hpp>
 #include <simplenet/nonblocking/local_listener.hpp>

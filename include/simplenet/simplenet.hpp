@@ -1,5 +1,5 @@
 #pragma once
-// All of libsimplenet but its optional components.
+// All of libsimplenet except its optional components.
 
 #include <simplenet/blocking.hpp>
 #include <simplenet/core/buffer.hpp>

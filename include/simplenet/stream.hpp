@@ -1,5 +1,5 @@
 #pragma once
-// Algorithms over anything that reads and writes: all of layer stream.
+// All of layer stream: algorithms over anything that reads and writes.
 
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>

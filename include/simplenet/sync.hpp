@@ -1,5 +1,5 @@
 #pragma once
-// Locks, events and channels between coroutines: all of layer sync.
+// All of layer sync: locks, events and channels between coroutines.
 
 #include <simplenet/sync/async_condition_variable.hpp>
 #include <simplenet/sync/async_event.hpp>

@@ -1,6 +1,6 @@
 #pragma once
-// const_buffer and mutable_buffer: borrowed bytes, from whatever contiguous memory holds them.
-// Layer core. They own nothing: the memory must outlive the operation that uses it.
+// const_buffer and mutable_buffer: borrowed bytes in contiguous memory of any type. Layer core.
+// They own nothing: the memory must outlive the operation that uses it.
 
 #include <simplenet/core/detail/contract.hpp>
 
@@ -25,7 +25,8 @@ concept raw_byte = std::same_as<std::remove_cv_t<T>, std::byte> ||
 template <class T>
 concept byte_like = raw_byte<T> || std::same_as<std::remove_cv_t<T>, char>;
 
-// Arrays have constructors of their own: whether the NUL belongs to a `char[N]` cannot be told.
+// Arrays have their own constructors: a `char[N]` may or may not end with a NUL that does not
+// count.
 template <class Range>
 concept byte_range = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                      byte_like<std::remove_reference_t<std::ranges::range_reference_t<Range>>> &&
@@ -50,24 +51,24 @@ public:
 
     // NOLINTBEGIN(google-explicit-constructor): implicit, as a view of what the caller has.
 
-    /// From a span, string_view, string, vector, std::array ... of std::byte, char or unsigned
-    /// char. A temporary container is taken too, as by std::string_view: use it in the same
-    /// full expression.
+    /// From a span, string_view, string, vector, std::array and the like of std::byte, char or
+    /// unsigned char. As with std::string_view, a temporary container is accepted: use the buffer
+    /// in the same full expression.
     template <detail::byte_range Range>
     constexpr const_buffer(Range&& range) noexcept
         : data_{std::ranges::data(range)}
         , size_{std::ranges::size(range)} {}
 
-    /// From an array of bytes, whole.
+    /// From a whole array of bytes.
     template <class T, std::size_t N>
         requires detail::raw_byte<T>
     constexpr const_buffer(T (&array)[N]) noexcept
         : data_{array}
         , size_{N} {}
 
-    /// From a string literal, or a constexpr array that ends in NUL like one: its text without
-    /// the NUL. Any other array of char does not compile here, since nobody can tell where its
-    /// text ends: say it with a span.
+    /// From a string literal, or a constexpr array that ends with a NUL: its text without the NUL.
+    /// Any other array of char does not compile, because it is unclear where its text ends: pass a
+    /// span.
     template <std::size_t N>
     consteval const_buffer(const char (&literal)[N]) noexcept
         : data_{literal}
@@ -124,14 +125,14 @@ public:
 
     // NOLINTBEGIN(google-explicit-constructor): implicit, as a view of what the caller has.
 
-    /// From a span, string, vector, std::array ... of std::byte, char or unsigned char. A
-    /// temporary container does not compile: the bytes read would be gone with it.
+    /// From a span, string, vector, std::array and the like of std::byte, char or unsigned char. A
+    /// temporary container does not compile: the bytes read would be lost with it.
     template <detail::writable_byte_range Range>
     constexpr mutable_buffer(Range&& range) noexcept
         : data_{std::ranges::data(range)}
         , size_{std::ranges::size(range)} {}
 
-    /// From an array of bytes, whole. An array of char only through a span.
+    /// From a whole array of bytes. Pass an array of char as a span.
     template <class T, std::size_t N>
         requires(detail::raw_byte<T> && !std::is_const_v<T>)
     constexpr mutable_buffer(T (&array)[N]) noexcept

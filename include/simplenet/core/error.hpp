@@ -1,5 +1,5 @@
 #pragma once
-// The vocabulary of errors: result<T>, transfer_result, errc, and how to pass a failure on.
+// The vocabulary of errors: result<T>, transfer_result, errc, and functions that pass failures on.
 // Layer core. Every operation of the library reports its outcome with these types.
 
 #include <concepts>
@@ -16,26 +16,27 @@
 
 namespace simplenet::v0 {
 
-/// A value, or why there is none. Kernel errors keep their errno in `std::system_category()`.
+/// A value, or the reason why there is none. Kernel errors keep their errno in
+/// `std::system_category()`.
 template <class T = void>
 using result = std::expected<T, std::error_code>;
 
-/// What errno has no word for. A stopped operation is `std::errc::operation_canceled`.
+/// Conditions that errno cannot express. A stopped operation is `std::errc::operation_canceled`.
 enum class errc {
-    /// The peer finished: it will send no more.
+    /// The peer has finished: it will send no more.
     end_of_stream = 1,
-    /// A deadline of ours passed. Equals `std::errc::timed_out` as a condition; TCP's own time-out
-    /// is ETIMEDOUT in the system category.
+    /// One of the program's deadlines passed. Equals the condition `std::errc::timed_out`; TCP's
+    /// own timeout is ETIMEDOUT in the system category.
     deadline_exceeded,
     /// The resolver answered: there is no such name.
     name_not_found,
     /// The resolver could not answer; trying later may help.
     name_lookup_failed,
-    /// Kernel, sandbox or build lacks the backend that was asked for.
+    /// The kernel, the sandbox or the build lacks the requested backend.
     backend_unavailable,
-    /// A bounded queue refused; nothing was taken.
+    /// A bounded queue refused the data; nothing was taken.
     queue_full,
-    /// A delimiter, line or message did not fit its stated limit.
+    /// A delimiter, line or message exceeds its stated limit.
     limit_exceeded,
 };
 
@@ -54,8 +55,8 @@ struct std::is_error_code_enum<simplenet::errc> : std::true_type {};
 
 namespace simplenet::v0 {
 
-/// Whether `code` means this, in whatever category: an error of the resolver that has a message of
-/// its own is `errc::name_not_found` all the same. Comparing two codes stays exact.
+/// Whether `code` means this, in any category: an error of the resolver with its own message also
+/// equals `errc::name_not_found`. Comparing two codes remains exact.
 [[nodiscard]] inline bool operator==(const std::error_code& code, errc meaning) noexcept {
     return code == std::error_condition{static_cast<int>(meaning), error_category()};
 }
@@ -64,14 +65,14 @@ namespace simplenet::v0 {
 
 namespace simplenet::v0 {
 
-/// Why a transfer of many bytes ended early, and how many had moved by then.
+/// Why a transfer of many bytes ended early, and how many bytes had moved by then.
 struct transfer_error {
     std::error_code code;
-    std::size_t transferred = 0; // bytes; of a batch of datagrams, datagrams
+    std::size_t transferred = 0; // bytes; for a batch, datagrams
 
-    // NOLINTNEXTLINE(google-explicit-constructor): the contract says it converts.
+    // NOLINTNEXTLINE(google-explicit-constructor): it converts by contract.
     operator std::error_code() const noexcept { return code; }
-    /// What `code` means, for people to read.
+    /// The meaning of `code` as text.
     [[nodiscard]] std::string message() const { return code.message(); }
 
     friend bool operator==(const transfer_error&, const transfer_error&) noexcept = default;
@@ -86,7 +87,7 @@ struct transfer_error {
     }
 };
 
-/// How much moved: the whole request as the value, the part of it inside the error.
+/// How much moved: the value is the whole request; an error contains the part that moved.
 using transfer_result = std::expected<std::size_t, transfer_error>;
 
 namespace detail {
@@ -99,20 +100,21 @@ inline constexpr bool is_expected<std::expected<T, E>> = true;
 template <class T, class E>
 void check_expected(const std::expected<T, E>&);
 
-/// Any `expected<T, E>`, or class derived from one, whose error tells a std::error_code.
+/// Any `expected<T, E>`, or class derived from one, whose error converts to a std::error_code.
 template <class T>
 concept failable = requires(const std::remove_cvref_t<T>& outcome) {
     check_expected(outcome);
 } && std::convertible_to<typename std::remove_cvref_t<T>::error_type, std::error_code>;
 
-/// Out of line so that or_throw() costs its callers one call on the cold path.
+/// Out of line, so that or_throw() costs its callers one call on the cold path.
 [[noreturn]] void throw_system_error(std::error_code code);
 [[noreturn]] void throw_system_error(std::error_code code, const char* what);
 
 } // namespace detail
 
-/// The failure to return from a function whose result is a `result<T>`. A `transfer_result` is
-/// not made of it: its failure says how much moved, `std::unexpected{transfer_error{code, moved}}`.
+/// The failure to return from a function whose result is a `result<T>`. Does not convert to a
+/// `transfer_result`, whose failure states how much moved: `std::unexpected{transfer_error{code,
+/// moved}}`.
 [[nodiscard]] inline std::unexpected<std::error_code> fail(std::error_code code) noexcept {
     return std::unexpected{code};
 }
@@ -131,7 +133,7 @@ template <detail::failable Expected>
     return std::unexpected{static_cast<std::error_code>(failed.error())};
 }
 
-/// The value of `outcome`, or throws `std::system_error` with its code.
+/// Returns the value of `outcome`, or throws `std::system_error` with its code.
 template <detail::failable Expected>
 decltype(auto) or_throw(Expected&& outcome) {
     if (!outcome) detail::throw_system_error(outcome.error());

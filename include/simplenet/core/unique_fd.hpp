@@ -10,13 +10,13 @@
 namespace simplenet::v0 {
 
 namespace detail {
-/// close(2), once. Never retried on EINTR: Linux has released the number already, and by the
-/// time we called again it could be another thread's descriptor (close(2), NOTES).
+/// close(2), once. Never retried on EINTR: Linux has already released the number, and by the next
+/// call it could be another thread's descriptor (close(2), NOTES).
 void close_descriptor(int fd) noexcept;
 } // namespace detail
 
-/// Owns one descriptor or none. Closing ignores errors: for a socket there is nothing to do
-/// about them, and the descriptor is gone in every case.
+/// Owns one descriptor or none. Closing ignores errors: for a socket nothing can be done about
+/// them, and the descriptor is gone in every case.
 class [[nodiscard]] unique_fd {
 public:
     constexpr unique_fd() noexcept = default;
@@ -31,7 +31,7 @@ public:
     }
     ~unique_fd() { reset(); }
 
-    /// Closes what is owned and takes `fd`.
+    /// Closes the owned descriptor and takes ownership of `fd`.
     void reset(int fd = -1) noexcept {
         if (fd_ >= 0 && fd_ != fd) detail::close_descriptor(fd_);
         fd_ = fd < 0 ? -1 : fd;

@@ -1,5 +1,5 @@
 #pragma once
-// address_family: IPv4, IPv6 or both, for questions about names. Layer ip.
+// address_family: IPv4, IPv6 or both, for name lookups. Layer ip.
 
 #include <simplenet/ip/ip_address.hpp>
 
@@ -11,7 +11,7 @@ namespace simplenet::v0 {
 
 enum class address_family : std::uint8_t { any, v4, v6 };
 
-/// Never any.
+/// Never `any`.
 [[nodiscard]] constexpr address_family family_of(const ip_address& address) noexcept {
     return address.is_v4() ? address_family::v4 : address_family::v6;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// ip_address: an IPv4 or IPv6 address as a value. Layer ip, which makes no system calls.
-// Used by endpoint, and by programs that decide something about their peers.
+// ip_address: an IPv4 or IPv6 address as a value. Layer ip, which makes no system calls. Used by
+// endpoint, and by programs that make decisions about their peers.
 
 #include <simplenet/core/error.hpp>
 
@@ -20,22 +20,22 @@ namespace simplenet::v0 {
 
 /// An IPv4 address, or an IPv6 address with its scope id.
 ///
-/// A trivially copyable value of 24 bytes. Nothing but `to_string()` allocates, and everything
-/// but text and hashing is constexpr. Any thread.
+/// A trivially copyable value of 24 bytes. Only `to_string()` allocates, and everything except text
+/// and hashing is constexpr. Any thread.
 ///
-/// The predicates judge the address as it is written: the IPv4-mapped `::ffff:127.0.0.1`, which
-/// is how a dual-stack socket names an IPv4 peer, is not a loopback address. Compare
-/// `unmapped()` where that matters.
+/// The predicates judge the address as written: the IPv4-mapped address `::ffff:127.0.0.1`, which a
+/// dual-stack socket reports for an IPv4 peer, is not a loopback address. Compare `unmapped()`
+/// where that matters.
 ///
-/// Order: IPv4 before IPv6, then by bytes, then by scope id.
+/// Ordered with IPv4 before IPv6, then by bytes, then by scope id.
 class ip_address {
 public:
     /// `any_v4()`.
     constexpr ip_address() noexcept = default;
 
-    /// 0.0.0.0: to bind, every IPv4 address of this machine.
+    /// 0.0.0.0. For bind: every IPv4 address of this machine.
     [[nodiscard]] static constexpr ip_address any_v4() noexcept { return {}; }
-    /// `::`: to bind, every IPv6 address of this machine.
+    /// `::`. For bind: every IPv6 address of this machine.
     [[nodiscard]] static constexpr ip_address any_v6() noexcept {
         return {family::v6, storage{}, 0};
     }
@@ -50,14 +50,14 @@ public:
         return {family::v6, bytes, 0};
     }
 
-    /// IPv4, in network order: 192.0.2.1 begins with 192.
+    /// IPv4, in network byte order: 192.0.2.1 begins with 192.
     [[nodiscard]] static constexpr ip_address
     from_bytes(std::span<const std::byte, 4> bytes) noexcept {
         storage copy{};
         std::ranges::copy(bytes, copy.begin());
         return {family::v4, copy, 0};
     }
-    /// IPv6, in network order. `scope_id` is an interface index, or 0 for none.
+    /// IPv6, in network byte order. `scope_id` is an interface index, or 0 for none.
     [[nodiscard]] static constexpr ip_address from_bytes(std::span<const std::byte, 16> bytes,
                                                          std::uint32_t scope_id = 0) noexcept {
         storage copy{};
@@ -65,22 +65,23 @@ public:
         return {family::v6, copy, scope_id};
     }
 
-    /// Reads an address and nothing else: no port, no brackets, no white space.
+    /// Parses an address and nothing else: no port, no brackets, no white space.
     ///
     /// IPv4 is four decimal octets without leading zeros; the octal, hexadecimal and shortened
-    /// forms of inet_aton(3) are refused, because programs disagree about what they mean.
-    /// IPv6 is every form of RFC 4291 section 2.2, in either case, `::` and a dotted IPv4 tail
-    /// included, and may end in a zone as in `fe80::1%3` (RFC 4007 section 11). The zone is a
-    /// decimal interface index without leading zeros, and 0 is the same as none.
+    /// forms of inet_aton(3) are rejected, because programs disagree about their meaning. IPv6 is
+    /// every form of RFC 4291 section 2.2, in upper or lower case, including `::` and a dotted IPv4
+    /// tail, and may end in a zone as in `fe80::1%3` (RFC 4007 section 11). The zone is a decimal
+    /// interface index without leading zeros; 0 means none.
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: anything else. That includes a zone that is an interface
-    ///   name (`%eth0`), since only the kernel knows its index: give if_nametoindex(3)'s answer.
+    /// - `std::errc::invalid_argument`: any other text. That includes a zone that is an interface
+    ///   name (`%eth0`), because only the kernel knows its index: use the result of
+    ///   if_nametoindex(3).
     [[nodiscard]] static result<ip_address> parse(std::string_view text) noexcept;
 
-    /// The canonical text: RFC 5952 for IPv6, dotted decimal for IPv4. IPv4-mapped addresses
-    /// end in dotted decimal, and a scope id other than 0 follows as `%3`. `parse()` reads it
-    /// back to an equal address.
+    /// The canonical text: RFC 5952 for IPv6, dotted decimal for IPv4. IPv4-mapped addresses end in
+    /// dotted decimal, and a nonzero scope id follows as `%3`. `parse()` turns the text back into
+    /// an equal address.
     ///
     /// @par Cost
     /// One allocation at most.
@@ -98,7 +99,7 @@ public:
     [[nodiscard]] constexpr bool is_multicast() const noexcept {
         return is_v4() ? (octet(0) & 0xf0) == 0xe0 : octet(0) == 0xff;
     }
-    /// 169.254.0.0/16 or fe80::/10. The latter needs a scope id to be reached.
+    /// 169.254.0.0/16 or fe80::/10. An address of the latter needs a scope id to be reachable.
     [[nodiscard]] constexpr bool is_link_local() const noexcept {
         return is_v4() ? octet(0) == 169 && octet(1) == 254
                        : octet(0) == 0xfe && (octet(1) & 0xc0) == 0x80;
@@ -139,15 +140,15 @@ private:
     }
     static constexpr bool is_zero(std::byte byte) noexcept { return byte == std::byte{}; }
 
-    // In the order in which addresses compare.
+    // In comparison order.
     family family_ = family::v4;
-    storage bytes_{}; // IPv4: the first four, and zeros, so that the default == is right
+    storage bytes_{}; // IPv4: the first four, then zeros, so that the default == is correct
     std::uint32_t scope_id_ = 0;
 };
 
 } // namespace simplenet::v0
 
-/// Not keyed: do not let strangers choose what goes into an unbounded table.
+/// Not keyed: do not let untrusted peers fill an unbounded table.
 template <>
 struct std::hash<simplenet::ip_address> {
     [[nodiscard]] std::size_t operator()(const simplenet::ip_address& address) const noexcept;

@@ -1,5 +1,5 @@
 #pragma once
-// local_endpoint: the name of a Unix domain socket: a path, an abstract name, or none. Layer ip.
+// local_endpoint: the address of a Unix domain socket: a path, an abstract name, or none. Layer ip.
 
 #include <simplenet/core/error.hpp>
 
@@ -20,38 +20,38 @@ struct local_endpoint_access;
 
 /// The address of a Unix domain socket, unix(7).
 ///
-/// It is one of three: a path in the file system; an abstract name, which Linux keeps in a table
-/// per network namespace and forgets with the socket; or unnamed, which is what a socket has that
-/// was never bound, such as nearly every client.
+/// There are three kinds: a path in the file system; an abstract name, which Linux keeps in a table
+/// per network namespace and removes with the socket; and unnamed, for a socket that was never
+/// bound, such as nearly every client.
 ///
-/// A trivially copyable value of 109 bytes. Nothing but `to_string()` allocates. Any thread.
+/// A trivially copyable value of 109 bytes. Only `to_string()` allocates. Any thread.
 class local_endpoint {
 public:
-    /// Bytes, of a path without its NUL and of an abstract name without the NUL that marks it.
+    /// Bytes: of a path without its NUL, of an abstract name without its leading NUL.
     static constexpr std::size_t max_name_size = 107;
 
     /// Unnamed.
     constexpr local_endpoint() noexcept = default;
 
-    /// A path, taken as it is: nothing is resolved, expanded or looked up, and a leading `@`
-    /// is part of a file name.
+    /// A path, used unchanged: nothing is resolved, expanded or looked up, and a leading `@` is
+    /// part of the file name.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: `path` is empty, or contains a NUL.
-    /// - `std::errc::filename_too_long`: otherwise, `path` is longer than `max_name_size`. A
-    ///   relative path, or one through /proc/self/fd, is the way around.
+    /// - `std::errc::filename_too_long`: otherwise, `path` is longer than `max_name_size`. Use a
+    ///   relative path, or one through /proc/self/fd.
     [[nodiscard]] static result<local_endpoint> parse(std::string_view path) noexcept;
 
-    /// An abstract name: any bytes, NUL included. Written without the leading NUL or `@`.
+    /// An abstract name: any bytes, including NUL. Pass it without the leading NUL or `@`.
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: `name` is empty. The kernel would take it, as one name
-    ///   that all who forgot theirs share.
+    /// - `std::errc::invalid_argument`: `name` is empty. The kernel would accept it as one name
+    ///   shared by all programs that forgot theirs.
     /// - `std::errc::filename_too_long`: `name` is longer than `max_name_size`.
     [[nodiscard]] static result<local_endpoint> abstract(std::string_view name) noexcept;
 
-    /// For people to read: the path, `@name` for an abstract name with each NUL inside it as
-    /// another `@` (as /proc/net/unix has it), or `(unnamed)`. Not meant for `parse()`.
+    /// Readable text: the path; `@name` for an abstract name, in which each NUL becomes another `@`
+    /// (as in /proc/net/unix); or `(unnamed)`. Not meant for `parse()`.
     ///
     /// @par Cost
     /// One allocation at most.
@@ -61,12 +61,12 @@ public:
     [[nodiscard]] constexpr bool is_abstract() const noexcept {
         return size_ != 0 && name_[0] == '\0';
     }
-    /// The path, inside this object; empty unless there is one. An abstract name is not
-    /// returned here, so that nobody unlinks a file of the same name.
+    /// The path, inside this object; empty if there is none. Never an abstract name, so that nobody
+    /// unlinks a file with that name.
     [[nodiscard]] constexpr std::string_view path() const noexcept {
         return is_abstract() ? std::string_view{} : std::string_view{name_.data(), size_};
     }
-    /// The abstract name without its leading NUL, inside this object; empty unless there is one.
+    /// The abstract name without its leading NUL, inside this object; empty if there is none.
     [[nodiscard]] constexpr std::string_view abstract_name() const noexcept {
         return is_abstract() ? std::string_view{name_.data() + 1, size_ - std::size_t{1}}
                              : std::string_view{};
@@ -78,10 +78,10 @@ public:
 private:
     friend struct detail::local_endpoint_access;
 
-    // As in sockaddr_un::sun_path: a path, or NUL and an abstract name. Zeros behind size_, so
-    // that the default == is right. The kernel can report paths of 108 bytes, which fill it.
+    // As in sockaddr_un::sun_path: a path, or a NUL and an abstract name. Zeros after size_, so
+    // that the default == is correct. The kernel can report paths of 108 bytes, which fill it.
     std::array<char, 108> name_{};
-    std::uint8_t size_ = 0; // bytes used, without the NUL that ends a path
+    std::uint8_t size_ = 0; // bytes used, without the final NUL of a path
 };
 
 } // namespace simplenet::v0

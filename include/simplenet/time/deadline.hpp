@@ -1,6 +1,5 @@
 #pragma once
-// with_timeout and with_deadline: a limit in time for anything that can be awaited.
-// Layer time.
+// with_timeout and with_deadline: a time limit for anything that can be awaited. Layer time.
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
@@ -18,19 +17,19 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// An `expected` that can say why its operation was stopped: such an operation reports it itself.
+/// An `expected` that can report why its operation was stopped: the operation reports it itself.
 template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
-/// Thrown for work on another thread that never began, where its type has no place for an error.
+/// Thrown for work on another thread that never began, if its type cannot hold an error.
 class never_began final : public std::system_error {
 public:
     using std::system_error::system_error;
 };
 
-/// The result of an awaitable that can be stopped from around it: its own if that can say so, else
-/// `result<T>`, where `code` replaces a value that came too late, and one that never came.
+/// The result of an awaitable that can be stopped from outside: its own if that can hold an error,
+/// otherwise `result<T>`, in which `code` replaces a value that came too late or never.
 template <class Resume>
 auto finish_stopped(Resume& resume, bool stopped, std::error_code code) {
     using value = std::invoke_result_t<Resume&>;
@@ -53,7 +52,7 @@ auto finish_stopped(Resume& resume, bool stopped, std::error_code code) {
     }
 }
 
-/// Stops a scope when a timer fires. What `Limit` is decides how the timer is armed.
+/// Stops a scope when a timer fires. `Limit` determines how the timer is armed.
 template <class Limit>
 class limit_policy final : public timer_node {
 public:
@@ -84,11 +83,11 @@ private:
     }
 
     Limit limit_;
-    scope* inner_ = nullptr; // of the awaiter that this is a part of
+    scope* inner_ = nullptr; // of the awaiter that contains this
     bool passed_ = false;
 };
 
-/// An operation that suspends at one place, its own, so that it needs no scope to be stopped.
+/// An operation that suspends only by itself, so it needs no scope to be stopped.
 template <class Awaitable>
 concept leaf =
     std::derived_from<Awaitable, suspension> && requires { typename Awaitable::is_leaf; };
@@ -131,7 +130,7 @@ public:
     }
 
 private:
-    // Some make a coroutine when they start.
+    // Some awaitables create a coroutine when they start.
     template <class Promise>
     static constexpr bool starts_nothrow =
         noexcept(std::declval<Operation&>().await_suspend(std::coroutine_handle<Promise>{}));
@@ -156,18 +155,19 @@ auto limited(Awaitable&& awaitable, Limit limit) {
 
 inline namespace runtime {
 
-/// Awaits `awaitable`, and stops what it does when `limit` is over.
+/// Awaits `awaitable`, and stops it when `limit` has passed.
 ///
-/// The time counts from the moment it has to wait: what is there at once is never refused. What
-/// is stopped is joined: when the await returns, nothing of it runs any more. Nested limits
-/// compose; the one that ends first wins.
+/// The limit counts from the moment the awaitable has to wait: available data is never refused.
+/// Stopped work is joined: when the await returns, none of it is running any more. Nested limits
+/// compose; the earliest wins.
 ///
-/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: what it
-///         returns; operations that the limit stopped fail with `errc::deadline_exceeded`, and
-///         what succeeded all the same is a success. For any other `T`: `result<T>`, which is
-///         `errc::deadline_exceeded` if the limit passed before the end; the value is dropped.
+/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: its own
+///         result; operations that the limit stopped fail with `errc::deadline_exceeded`, and
+///         operations that succeeded nevertheless report success. For any other `T`: `result<T>`,
+///         which is `errc::deadline_exceeded` if the limit passed before the end; the value is
+///         dropped.
 /// @par Cancellation
-/// A stop from outside reaches the awaitable as if the limit were not there.
+/// A stop from outside reaches the awaitable as without a limit.
 /// @par Cost
 /// Constant time, no allocation, no coroutine, no system call.
 /// @par Example
@@ -177,7 +177,7 @@ template <detail::awaitable Awaitable, class Rep, class Period>
     return detail::limited(std::move(awaitable), detail::saturated(limit));
 }
 
-/// As with_timeout(), until a point of the monotonic clock.
+/// Like with_timeout(), with a point in time of the monotonic clock.
 template <detail::awaitable Awaitable>
 [[nodiscard]] auto with_deadline(Awaitable awaitable,
                                  std::chrono::steady_clock::time_point deadline) {

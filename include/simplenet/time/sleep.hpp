@@ -1,6 +1,6 @@
 #pragma once
-// async_sleep, async_sleep_until and interval: waiting for time. Layer time.
-// Only the monotonic clock is used, and no timer fires early.
+// async_sleep, async_sleep_until and interval: waiting for a time. Layer time. They use only the
+// monotonic clock, and no timer fires early.
 
 #include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/coro/task.hpp>
@@ -29,7 +29,7 @@ protected:
     sleep_base(sleep_base&&) noexcept = default;
     ~sleep_base() = default;
 
-    /// False: refused, and on its way already.
+    /// False: refused, and already on the ready list.
     bool begin(std::coroutine_handle<> caller, scope& within) noexcept;
     [[nodiscard]] result<> outcome() const noexcept;
 
@@ -84,15 +84,16 @@ private:
 
 inline namespace runtime {
 
-/// Waits for `delay`, and never shorter; about 4 us longer at most, and what the kernel adds.
+/// Waits for `delay`, never less, and at most about 4 us more, plus the delay of the kernel.
 ///
-/// A delay that is not positive lets the loop turn once. One beyond the clock's range never ends
-/// by itself.
+/// A delay that is not positive lets the loop turn once. A delay beyond the clock's range never
+/// ends by itself.
 ///
 /// @par Errors
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
 /// @par Cancellation
-/// A stop ends it at once. One that is over is a success, even if its coroutine has yet to resume.
+/// A stop ends the sleep at once. A sleep that is over is a success, even if its coroutine has not
+/// resumed yet.
 /// @par Cost
 /// Constant time; no system call of its own, no allocation.
 template <class Rep, class Period>
@@ -101,18 +102,19 @@ async_sleep(std::chrono::duration<Rep, Period> delay) noexcept {
     return detail::sleep_operation{detail::saturated(delay)};
 }
 
-/// Waits until `deadline` of the monotonic clock; one that has passed lets the loop turn once.
+/// Waits until `deadline` of the monotonic clock; if it has passed, the loop turns once.
 ///
 /// @par Errors
-/// As of async_sleep().
+/// Those of async_sleep().
 [[nodiscard]] inline detail::sleep_until_operation
 async_sleep_until(std::chrono::steady_clock::time_point deadline) noexcept {
     return detail::sleep_until_operation{deadline};
 }
 
-/// Ticks at `start + period`, `start + 2 * period` and so on, where `start` is its construction.
+/// Ticks at `start + period`, `start + 2 * period` and so on, where `start` is the time of
+/// construction.
 ///
-/// Drift-free: how long the work between two ticks takes does not move the later ones. Ticks that
+/// Free of drift: the duration of the work between two ticks does not move later ticks. Ticks that
 /// passed before next() was called are skipped, so a stall is not followed by a burst. Loop thread
 /// only.
 ///
@@ -128,10 +130,10 @@ public:
     explicit interval(std::chrono::duration<Rep, Period> period)
         : interval{detail::saturated(period), nullptr} {}
 
-    /// Waits for the next tick. A tick that a stop came before is not used up.
+    /// Waits for the next tick. If a stop comes first, the tick is not used up.
     ///
     /// @par Errors
-    /// As of async_sleep().
+    /// Those of async_sleep().
     /// @pre The interval outlives the await.
     [[nodiscard]] next_operation next() noexcept;
 

@@ -1,6 +1,6 @@
 #pragma once
-// Contract checks: a bug in the caller (or in us) stops the program with a message that names it.
-// Layer core. Used everywhere; outcomes of I/O are never reported this way.
+// Contract checks: a bug in the caller (or in the library) stops the program with a message that
+// names it. Layer core. Used everywhere; outcomes of I/O are never reported this way.
 
 #include <simplenet/core/abi.hpp>
 
@@ -13,13 +13,13 @@ namespace simplenet::v0::detail {
 [[noreturn]] void contract_violation(const char* file, int line, const char* expression,
                                      const char* message) noexcept;
 
-/// `tell` prints what else is known about a violation on the calling thread: of coroutines, which
-/// are a layer above this one. Any thread.
+/// `tell` prints more about a violation on the calling thread: about coroutines, which belong to a
+/// higher layer. Any thread.
 void on_contract_violation(void (*tell)() noexcept) noexcept;
 
 } // namespace simplenet::v0::detail
 
-/// Checked in every build, unless a measurement beside the check says why not.
+/// Checked in every build, unless a comment beside the check gives a measurement against it.
 #define SIMPLENET_EXPECTS(condition, message)                                                      \
     (static_cast<bool>(condition)                                                                  \
          ? static_cast<void>(0)                                                                    \

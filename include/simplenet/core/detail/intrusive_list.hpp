@@ -1,6 +1,6 @@
 #pragma once
-// intrusive_list: a doubly linked list whose links live in the elements. Layer core.
-// Nothing here allocates, and an element can leave whatever list it is in without knowing it.
+// intrusive_list: a doubly linked list whose links are in the elements. Layer core. Nothing here
+// allocates, and an element can leave its list without knowing which one it is.
 
 #include <simplenet/core/detail/contract.hpp>
 
@@ -12,8 +12,8 @@ namespace simplenet::v0::detail {
 
 /// The links of an element. `Tag` lets one object be in several lists at once.
 ///
-/// Invariant: `next_` is null in no list; otherwise both links are set. A linked hook must not
-/// move: its neighbours hold its address.
+/// Invariant: `next_` is null if the hook is in no list; otherwise both links are set. A linked
+/// hook must not move: its neighbours hold its address.
 template <class Tag = void>
 class list_hook {
 public:
@@ -24,13 +24,14 @@ public:
 
     [[nodiscard]] bool linked() const noexcept { return next_ != nullptr; }
 
-    /// Leaves its list; does nothing when in none.
+    /// Leaves its list; does nothing if it is in none.
     void unlink() noexcept {
         if (next_ != nullptr) {
             next_->previous_ = previous_;
             previous_->next_ = next_;
         }
-        // In either case: so the compiler knows it, and a destructor that follows does nothing.
+        // Set in either case, so that the compiler knows the value, and a following destructor
+        // compiles to nothing.
         next_ = nullptr;
     }
 
@@ -39,11 +40,11 @@ private:
     friend class intrusive_list;
 
     list_hook* next_ = nullptr;
-    list_hook* previous_; // not initialised: timers are made for many an operation, and rarely set
+    list_hook* previous_; // not initialised: many operations have a timer and few arm it
 };
 
-/// Borrows its elements; each derives from `list_hook<Tag>`. Every operation is constant time.
-/// Destroying a list unlinks what is still in it.
+/// Borrows its elements; each derives from `list_hook<Tag>`. Every operation takes constant time.
+/// Destroying a list unlinks the remaining elements.
 template <class T, class Tag = void>
 class intrusive_list {
     using hook = list_hook<Tag>;
@@ -55,7 +56,7 @@ public:
     ~intrusive_list() {
         while (!empty())
             pop_front();
-        head_.next_ = nullptr; // so that the compiler knows: the sentinel's destructor does nothing
+        head_.next_ = nullptr; // tells the compiler that the sentinel's destructor does nothing
     }
 
     [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
@@ -83,7 +84,7 @@ public:
         return first;
     }
 
-    /// Moves everything of `other` behind what is here. Constant time.
+    /// Moves all elements of `other` to the end of this list. Constant time.
     void splice_back(intrusive_list& other) noexcept {
         if (other.empty()) return;
         hook* const first = other.head_.next_;
@@ -95,8 +96,8 @@ public:
         head_.previous_ = last;
     }
 
-    /// Calls `visit(element)` for each, first to last. `visit` may unlink the element it is
-    /// given, and no other.
+    /// Calls `visit(element)` for each element in order. `visit` may unlink the given element, but
+    /// no other.
     template <class Visit>
     void for_each(Visit&& visit) {
         for (hook* at = head_.next_; at != &head_;) {
@@ -116,11 +117,12 @@ private:
         at.previous_ = &before;
         before.next_ = &at;
         position.previous_ = &at;
-        // Last, and not next to the other link: compilers would pack the two into a vector.
+        // Stored last, apart from the other link; otherwise compilers pack the two into a vector
+        // register.
         at.next_ = &position;
     }
 
-    hook head_; // sentinel: no branch at either end
+    hook head_; // the sentinel avoids a branch at either end
 };
 
 } // namespace simplenet::v0::detail

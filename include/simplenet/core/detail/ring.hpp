@@ -1,5 +1,5 @@
 #pragma once
-// ring: a first-in-first-out queue of fixed capacity, allocated once. Layer core, private.
+// ring: a FIFO queue of fixed capacity, allocated once. Layer core, private.
 
 #include <simplenet/core/detail/contract.hpp>
 
@@ -13,7 +13,7 @@
 
 namespace simplenet::v0::detail {
 
-/// Owns its elements; destroys what is left in it.
+/// Owns its elements; destroys those that remain.
 template <class T>
 class ring {
     static_assert(std::is_nothrow_move_constructible_v<T>,
@@ -21,7 +21,7 @@ class ring {
                   "noexcept (or queue a std::unique_ptr to it)");
 
 public:
-    /// A capacity of 0 is a ring that is always both empty and full, and allocates nothing.
+    /// A ring of capacity 0 is always both empty and full, and allocates nothing.
     explicit ring(std::size_t capacity)
         : slots_{capacity == 0 ? nullptr : std::make_unique_for_overwrite<slot[]>(capacity)}
         , capacity_{capacity} {}
@@ -40,7 +40,7 @@ public:
     /// @pre not full.
     void push_back(T&& value) noexcept {
         SIMPLENET_DEBUG_EXPECTS(!full(), "a full ring takes nothing");
-        // Not a remainder: a division costs more than the rest of this together.
+        // Not a remainder: a division costs more than the rest of the function.
         std::size_t at = first_ + size_;
         if (at >= capacity_) at -= capacity_;
         ::new (static_cast<void*>(slots_[at].bytes)) T(std::move(value));
@@ -58,7 +58,7 @@ public:
         if (++first_ == capacity_) first_ = 0;
     }
 
-    /// Makes room for `capacity` elements.
+    /// Makes room for `capacity` elements in total.
     void grow(std::size_t capacity) {
         SIMPLENET_DEBUG_EXPECTS(capacity >= size_, "a ring keeps what is in it");
         ring larger{capacity};

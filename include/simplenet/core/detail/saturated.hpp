@@ -1,5 +1,5 @@
 #pragma once
-// saturated: durations of any kind as nanoseconds, without overflow. Layer core.
+// saturated: durations of any type as nanoseconds, without overflow. Layer core.
 
 #include <chrono>
 #include <ratio>
@@ -11,14 +11,14 @@
 
 namespace simplenet::v0::detail {
 
-/// A duration of any kind as nanoseconds, rounded up, cut to what fits.
+/// A duration of any type as nanoseconds, rounded up, clamped to the range.
 template <class Rep, class Period>
 [[nodiscard]] std::chrono::nanoseconds
 saturated(std::chrono::duration<Rep, Period> given) noexcept {
     using std::chrono::nanoseconds;
     using factor = std::ratio_divide<Period, std::nano>;
-    // Every literal of <chrono>. In integers: the comparison below takes 20 instructions, for each
-    // operation with a limit.
+    // Every literal of <chrono>. Integer arithmetic, because the comparison below takes 20
+    // instructions, for each operation with a time limit.
     if constexpr (std::is_integral_v<Rep> && factor::den == 1) {
         nanoseconds::rep product = 0;
         if (__builtin_mul_overflow(given.count(), factor::num, &product)) {
@@ -26,7 +26,7 @@ saturated(std::chrono::duration<Rep, Period> given) noexcept {
         }
         return nanoseconds{product};
     }
-    // Compared as long double: the widest integral duration overflows in any common type.
+    // Compared as long double, because the widest integral duration overflows in any common type.
     using wide = std::chrono::duration<long double, std::nano>;
     const wide exact = std::chrono::duration_cast<wide>(
         std::chrono::duration<long double, Period>(static_cast<long double>(given.count())));

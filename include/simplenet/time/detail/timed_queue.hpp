@@ -1,6 +1,6 @@
 #pragma once
-// timed_queue: a run_queue with a timer wheel, which is all that timers and deadlines know of the
-// loop; and how they wait. Layer time, private.
+// timed_queue: a run_queue with a timer wheel: all that timers and deadlines know of the loop, and
+// how they wait. Layer time, private.
 
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
@@ -15,7 +15,7 @@ namespace simplenet::v0::detail {
 /// The part of an event loop that is inline in public headers.
 class timed_queue : public run_queue {
 public:
-    /// Goes by the monotonic clock if `time` is null.
+    /// Uses the monotonic clock if `time` is null.
     explicit timed_queue(virtual_time* time) noexcept
         : time_{time}
         , timers{now()} {}
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] timer_wheel::time_point now() const noexcept {
         return time_ == nullptr ? timer_wheel::clock::now() : time_->now();
     }
-    /// Now, as the loop of this thread counts, or by the monotonic clock if there is none.
+    /// The current time of this thread's loop, or of the monotonic clock if there is no loop.
     [[nodiscard]] static timer_wheel::time_point present() noexcept {
         const auto* const queue = static_cast<timed_queue*>(run_queue::current());
         return queue == nullptr ? timer_wheel::clock::now() : queue->now();

@@ -1,13 +1,13 @@
 #pragma once
-// virtual_time: what a loop goes by if it is not the monotonic clock. Layer time, private;
-// programs use testing::manual_clock.
+// virtual_time: a loop's clock if it is not the monotonic one. Layer time, private; programs use
+// testing::manual_clock.
 
 #include <chrono>
 
 #include <simplenet/core/abi.hpp>
 
 namespace simplenet::v0::detail {
-// The library's own: not exported, since it is first named here.
+// Internal: not exported, because it is first declared here.
 class loop;
 } // namespace simplenet::v0::detail
 
@@ -17,7 +17,7 @@ namespace simplenet::v0::detail {
 
 class timed_queue;
 
-/// A point in time that moves only when it is told to, or by the loop that goes by it.
+/// A point in time that moves only on request, or by the loop that uses it.
 class virtual_time {
 public:
     using clock = std::chrono::steady_clock;
@@ -33,7 +33,7 @@ protected:
 
     clock::time_point now_ = clock::now();
     bool automatic_ = true;      // the loop moves it to the next timer
-    bool moved_by_poll_ = false; // what the loop waits for moves it, and never further than it may
+    bool moved_by_poll_ = false; // events that the loop waits for move it, but never too far
 
 private:
     friend loop;
