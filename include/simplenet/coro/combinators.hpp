@@ -1,6 +1,6 @@
 #pragma once
-// when_all, when_any and gather: several awaitables at once, all of them always joined.
-// Layer coro.
+// when_all, when_any and gather: run several awaitables at once and always join them all. Layer
+// coro.
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -29,10 +29,10 @@ task<await_result<Awaitable>> run_as_task(Awaitable awaitable) {
     co_return co_await std::move(awaitable);
 }
 
-/// A task is taken as it is; anything else gets a coroutine around it.
+/// A task is taken unchanged; any other awaitable gets a coroutine around it.
 template <class Awaitable>
 auto as_task(Awaitable&& awaitable) {
-    // NOLINTBEGIN(bugprone-move-forwarding-reference): taken from whatever it is
+    // NOLINTBEGIN(bugprone-move-forwarding-reference): moved from lvalues too
     if constexpr (is_task<std::remove_cvref_t<Awaitable>>) {
         return std::move(awaitable);
     } else {
@@ -43,11 +43,11 @@ auto as_task(Awaitable&& awaitable) {
 
 class arms;
 
-/// One of the chains that a combinator runs beside each other. A part of the awaiter.
+/// One of the chains that a combinator runs at the same time. Part of the awaiter.
 class arm_base : public chain {
 public:
     void finished() noexcept final;
-    // The frame of whoever awaits us goes, and ours with it.
+    // The frame of the awaiting coroutine is destroyed, and this one with it.
     void abandon() noexcept final {}
 
 protected:
@@ -60,7 +60,7 @@ protected:
     std::size_t index_ = 0;
 };
 
-/// Waits until every arm has ended; the first end may stop the others.
+/// Waits until every arm has ended. The first end may stop the others.
 class arms : public suspension {
 public:
     void on_stop(stop_reason reason) noexcept final {
@@ -79,7 +79,8 @@ protected:
     arms(arms&&) noexcept {}
     ~arms() = default;
 
-    /// Called once for each arm that ends, before its frame is touched. True stops the others.
+    /// Called once for each arm that ends, before its frame is touched. Returning true stops the
+    /// others.
     virtual bool ended(std::size_t index) noexcept = 0;
     virtual void visit(void (*function)(void*, arm_base&), void* context) noexcept = 0;
 
@@ -133,7 +134,7 @@ public:
 
     [[nodiscard]] task_promise<T>& promise() const noexcept { return frame_.promise(); }
 
-    /// @pre ended. Rethrows what the task threw.
+    /// @pre ended. Rethrows the exception of the task.
     [[nodiscard]] value_of<T> take() {
         if constexpr (std::is_void_v<T>) {
             promise().take();
@@ -147,7 +148,7 @@ private:
     chain_frame<T> frame_;
 };
 
-/// Whether the arm ended with a value that says it did its work.
+/// Whether the arm ended with a value that means success.
 template <class T>
 [[nodiscard]] bool succeeded(const arm<T>& ended) noexcept {
     if (ended.promise().exception()) return false;
@@ -290,7 +291,7 @@ private:
 
 inline namespace runtime {
 
-/// What when_any() found: who was first, and the value of everyone who has one.
+/// The result of when_any(): which one was first, and the values of all that have one.
 template <class... Ts>
 struct when_any_result {
     std::size_t index;                                         // the first to end
@@ -308,7 +309,7 @@ struct when_any_vector_result {
 
 namespace detail {
 
-/// The first arm's value whatever it says; of the others only what they still achieved.
+/// The first arm's value, whatever it is; of the others only late successes.
 template <class T>
 [[nodiscard]] std::optional<value_of<T>> value_if(arm<T>& ended, bool first) {
     if (!first && !succeeded(ended)) return std::nullopt;
@@ -379,7 +380,7 @@ public:
                 ((at++ == failed_.index() ? void(code = failure_of(each)) : void()), ...);
             },
             this->arms_);
-        this->rethrow_first(); // of an arm that was stopped, after the first to fail
+        this->rethrow_first(); // of an arm that was stopped after the first failure
         return fail(code);
     }
 
@@ -408,14 +409,14 @@ private:
 
 inline namespace runtime {
 
-/// Runs every awaitable to its end, beside each other, and returns all their values.
+/// Runs every awaitable to its end, all at the same time, and returns all their values.
 ///
-/// Stops none of them because of another: a result that is an error is a value like any. If some
+/// None is stopped because of another: a result that is an error is a value like any other. If some
 /// threw, the exception of the first in argument order is rethrown after all have ended.
 ///
 /// @return A tuple with a std::monostate for each void.
 /// @par Cancellation
-/// A stop reaches each of them; all are joined.
+/// A stop reaches all of them; all are joined.
 /// @par Cost
 /// A recycled coroutine frame for each argument that is not a task; no other allocation.
 template <detail::awaitable... Awaitables>
@@ -433,12 +434,12 @@ template <class T>
 
 /// Waits for the first to end, stops the others, and joins them.
 ///
-/// A loser whose work succeeded all the same has its value in `values`, so nothing is lost; a
-/// result that is an error counts as a value only for the first. If any threw, the exception of
-/// the first in argument order is rethrown after all have ended.
+/// If a loser succeeded nevertheless, its value is in `values`, so nothing is lost; a result that
+/// is an error counts as a value only for the first. If any threw, the exception of the first in
+/// argument order is rethrown after all have ended.
 ///
 /// @par Cancellation
-/// A stop reaches each of them; all are joined.
+/// A stop reaches all of them; all are joined.
 template <detail::awaitable... Awaitables>
     requires(sizeof...(Awaitables) > 0)
 [[nodiscard]] auto when_any(Awaitables... each) {
@@ -459,13 +460,13 @@ template <class T>
     return detail::when_any_vector_awaiter<T>{std::move(tasks)};
 }
 
-/// Runs every awaitable to its end and returns all their values; the first error or exception
-/// stops the others, and is returned or rethrown once they are joined. An exception of one that was
-/// stopped is rethrown in place of the first error: none is swallowed.
+/// Runs every awaitable to its end and returns all their values. The first error or exception stops
+/// the others, and is returned or rethrown when they are joined. If a stopped one throws, its
+/// exception is rethrown in place of the first error: no exception is swallowed.
 ///
 /// @return A tuple with a std::monostate for each `result<>`.
 /// @par Cancellation
-/// A stop reaches each of them; all are joined.
+/// A stop reaches all of them; all are joined.
 template <detail::awaitable... Awaitables>
     requires(detail::failable<detail::await_result<Awaitables>> && ...)
 [[nodiscard]] auto gather(Awaitables... each) {

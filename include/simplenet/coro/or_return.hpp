@@ -41,19 +41,19 @@ consteval void check_can_end_with() {
                   "one)");
 }
 
-/// Ends the suspended `caller` with the error of `failed`. As final_awaiter::end().
+/// Ends the suspended `caller` with the error of `failed`, like final_awaiter::end().
 template <class Promise, class Expected>
 void end_with_error_of(std::coroutine_handle<Promise> caller, Expected&& failed) noexcept {
     Promise& promise = caller.promise();
     try {
         promise.return_value(std::unexpected{std::forward<Expected>(failed).error()});
     } catch (...) {
-        promise.unhandled_exception(); // making the error threw
+        promise.unhandled_exception(); // creating the error threw
     }
     final_awaiter::end(promise);
 }
 
-/// Awaitable of or_return() for a result that is there already.
+/// Awaitable of or_return() for an existing result.
 template <class Expected> // an lvalue reference, or a value
 class [[nodiscard]] or_return_check final {
     using plain = std::remove_cvref_t<Expected>;
@@ -84,10 +84,10 @@ private:
     Expected outcome_;
 };
 
-/// Awaitable of or_return() for something to be awaited.
+/// Awaitable of or_return() for an awaitable.
 ///
-/// The awaitable is started with a stand_in for its caller. When that is resumed, the result
-/// decides who goes on: the coroutine, or whoever waits for its end.
+/// The awaitable is started with a stand_in for its caller. When the stand-in is resumed, the
+/// result decides what continues: the coroutine, or the coroutine that waits for its end.
 template <class Awaitable>
 class [[nodiscard]] or_return_awaiter final : private stand_in {
     using inner_awaiter = typename held_awaiter<Awaitable>::type;
@@ -98,7 +98,7 @@ public:
 
     explicit or_return_awaiter(Awaitable&& awaitable)
         : inner_{std::forward<Awaitable>(awaitable)} {}
-    // Idle awaitables move.
+    // Idle awaitables may be moved.
     or_return_awaiter(or_return_awaiter&& other) noexcept(
         std::is_nothrow_move_constructible_v<held_awaiter<Awaitable>>)
         : inner_{std::move(other.inner_)} {}
@@ -146,7 +146,7 @@ public:
     }
 
 private:
-    /// The awaitable is over. False: and with it the coroutine, which must not be touched again.
+    /// The awaitable has ended. False: the coroutine has too, and must not be touched again.
     template <class Promise>
     bool goes_on(std::coroutine_handle<Promise> caller) noexcept {
         try {
@@ -169,21 +169,22 @@ private:
 
 inline namespace runtime {
 
-/// The value of `outcome`; if it has none, this coroutine ends with the error as its result.
+/// Returns the value of `outcome`; if it has none, ends this coroutine with the error as its
+/// result.
 ///
-/// Only in a `task<result<...>>`, or a task of another `std::expected` whose error can be made of
-/// this one: a `transfer_error` becomes a `std::error_code`. Ending so is what
-/// `co_return fail(outcome)` is, except that the coroutine's locals die a little later: when the
-/// await expression of its parent ends, or when the loop lets go of a spawned task, before its join
-/// returns. Locals that others rely on being gone, a lock say, are for a coroutine of their own.
+/// Only in a `task<result<...>>`, or a task of another `std::expected` to whose error this one
+/// converts: a `transfer_error` becomes a `std::error_code`. The effect is that of `co_return
+/// fail(outcome)`, except that the coroutine's locals are destroyed a little later: when the await
+/// expression of its parent ends, or when the loop releases a spawned task, before its join
+/// returns. Locals that others need to be gone, such as a lock, belong in a coroutine of their own.
 ///
 /// @return The value; a reference to it if `outcome` is an lvalue.
-/// @pre Awaited at once: combinators do not take it, since it would end the wrong coroutine. Write
-///      `co_await or_return(with_timeout(f(), 1s))`.
+/// @pre Awaited at once: combinators do not accept it, because it would end the wrong coroutine.
+/// Write `co_await or_return(with_timeout(f(), 1s))`.
 /// @par Cancellation
 /// Never suspends.
 /// @par Cost
-/// A comparison.
+/// One comparison.
 /// @par Example
 /// @snippet coroutines.cpp or_return
 template <detail::any_expected Expected>
@@ -191,7 +192,7 @@ template <detail::any_expected Expected>
     return detail::or_return_check<Expected>{std::forward<Expected>(outcome)};
 }
 
-/// Awaits `awaitable` and does the same with the result that comes of it.
+/// Awaits `awaitable` and does the same with its result.
 ///
 /// @return The value. Rethrows the exception of the awaitable.
 /// @par Cancellation

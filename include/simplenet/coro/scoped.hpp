@@ -1,6 +1,6 @@
 #pragma once
 // scoped_awaiter: an awaitable in a scope of its own, without a coroutine in between; shield().
-// Layer coro. with_timeout and with_stop build on it.
+// Layer coro. with_timeout and with_stop are built on it.
 
 #include <simplenet/coro/task.hpp>
 
@@ -38,11 +38,11 @@ concept awaiter = requires(Awaiter& a) {
     a.await_resume();
 };
 
-/// or_return() ends the coroutine that awaits it, so it must be that coroutine's own await.
+/// or_return() ends the coroutine that awaits it, so that coroutine must await it directly.
 template <class Awaitable>
 concept ends_its_task = requires { typename std::remove_cvref_t<Awaitable>::ends_its_task; };
 
-/// What `co_await` accepts, and combinators by value.
+/// Types that `co_await` accepts, and combinators take by value.
 template <class Awaitable>
 concept awaitable = !ends_its_task<Awaitable> && requires(Awaitable&& a) {
     { get_awaiter(std::forward<Awaitable>(a)) } -> awaiter;
@@ -53,16 +53,16 @@ using awaiter_of = decltype(get_awaiter(std::declval<Awaitable>()));
 template <class Awaitable>
 using await_result = decltype(std::declval<awaiter_of<Awaitable>&>().await_resume());
 
-/// Awaiters of ours: their await_suspend never resumes the caller itself.
+/// Our awaiters: their await_suspend never resumes the caller itself.
 template <class Awaiter>
 inline constexpr bool resumes_later = std::derived_from<Awaiter, suspension>;
 template <class T>
 inline constexpr bool resumes_later<task_awaiter<T>> = true;
 
-/// An awaitable and the awaiter that comes of it. `Awaitable` may be a reference.
+/// An awaitable and its awaiter. `Awaitable` may be a reference.
 template <class Awaitable>
 class held_awaiter {
-    // Most awaitables are their own awaiter; others make one, which is kept beside them.
+    // Most awaitables are their own awaiter; others create one, which is stored beside them.
     static constexpr bool is_own_awaiter = std::is_reference_v<awaiter_of<Awaitable>>;
     struct nothing {};
 
@@ -71,13 +71,13 @@ public:
 
     explicit held_awaiter(Awaitable&& awaitable)
         : awaitable_{std::forward<Awaitable>(awaitable)} {}
-    // Idle awaitables move.
+    // Idle awaitables may be moved.
     held_awaiter(held_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Awaitable>)
         : awaitable_{std::forward<Awaitable>(other.awaitable_)} {}
     held_awaiter& operator=(held_awaiter&&) = delete;
     ~held_awaiter() = default;
 
-    /// In await_suspend and not before: only then does nothing move any more.
+    /// Called in await_suspend and not earlier: only then does nothing move any more.
     type& make() {
         if constexpr (!is_own_awaiter)
             made_.emplace(get_awaiter(std::forward<Awaitable>(awaitable_)));
@@ -97,7 +97,7 @@ private:
     [[no_unique_address]] std::conditional_t<is_own_awaiter, nothing, std::optional<type>> made_;
 };
 
-/// The part of scoped_awaiter that does not know what it awaits.
+/// The part of scoped_awaiter that does not depend on the awaitable.
 class scope_entry : public suspension {
 public:
     void show(inspector& to) final { to.inside(inner_); }
@@ -126,13 +126,13 @@ protected:
 };
 
 /// Awaits `Awaitable` in a scope of its own, inside the awaiter: no coroutine, no allocation.
-/// `Policy` says what stops that scope and what comes out:
+/// `Policy` determines when that scope is stopped, and the result:
 ///
-///     stop_reason inherits(stop_reason) const   how much of a stop from outside holds inside
-///     void entered(scope& inner)                the scope exists, nothing has started in it
+///     stop_reason inherits(stop_reason) const   which stops from outside apply inside
+///     void entered(scope& inner)                the scope exists; nothing has started in it
 ///     void suspended(scope& inner)              the awaitable waits, or is about to
-///     void leaving()                            it has its result
-///     R finish(resume)                          the result, from calling `resume()`
+///     void leaving()                            the awaitable has its result
+///     R finish(resume)                          returns the result, by calling `resume()`
 template <class Awaitable, class Policy>
 class [[nodiscard]] scoped_awaiter final
     : public scope_entry,
@@ -190,8 +190,8 @@ private:
         inner_awaiter& awaited = inner_awaiter_.make();
         using suspended = decltype(awaited.await_suspend(caller));
         constexpr bool transfers = !std::is_void_v<suspended> && !std::is_same_v<suspended, bool>;
-        // Told first: after the start, somebody else's awaiter may be over and gone, and a transfer
-        // leaves this function for good. Else only if it does wait.
+        // Told first: after the start, a foreign awaiter may be over and freed, and a transfer
+        // never returns to this function. Otherwise told only if it does wait.
         constexpr bool told_first = transfers || !resumes_later<inner_awaiter>;
 
         if (awaited.await_ready()) {
@@ -236,12 +236,12 @@ struct shield_policy {
 
 inline namespace runtime {
 
-/// Awaits `awaitable` out of reach of stops and deadlines from around it.
+/// Awaits `awaitable` out of reach of stops and deadlines from outside.
 ///
-/// What is stopped meanwhile takes effect after it. The destruction of the loop reaches inside
-/// all the same.
+/// A stop that arrives meanwhile takes effect afterwards. The destruction of the loop reaches
+/// inside nevertheless.
 ///
-/// @return What `awaitable` returns.
+/// @return The result of `awaitable`.
 template <detail::awaitable Awaitable>
 [[nodiscard]] auto shield(Awaitable awaitable) {
     return detail::scoped_awaiter<Awaitable, detail::shield_policy>{std::move(awaitable)};

@@ -22,7 +22,7 @@ inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
-/// Owns the frame of a chain's root, and whatever must outlive it.
+/// Owns the frame of a chain's root, and everything that must outlive the frame.
 template <class T>
 class chain_frame {
 public:
@@ -54,7 +54,7 @@ private:
     handle frame_;
 };
 
-/// A chain made by spawn(). Shared by the loop while it runs and by its join_handle.
+/// A chain created by spawn(). Shared by the loop, while the chain runs, and its join_handle.
 template <class T>
 class root : public chain, public recycled {
 public:
@@ -62,7 +62,7 @@ public:
         : frame_{work} {
         inner.begin(queue.top);
     }
-    virtual ~root() = default; // one made from a callable holds more
+    virtual ~root() = default; // a root created from a callable holds more
 
     void run() noexcept final {
         switch (state_) {
@@ -70,7 +70,7 @@ public:
             state_ = state::running;
             frame_.start(*this);
             return;
-        case state::ended: // here and not in finished(), where the frame is in use
+        case state::ended: // not in finished(), where the frame is in use
             state_ = state::kept;
             if (references_ != 1) keep_outcome();
             release();
@@ -88,7 +88,7 @@ public:
         queue.chain_ended();
         inner.end();
         if (joiner_ != nullptr) {
-            // The joiner holds it as well, so that nothing is left to be done for the loop.
+            // The joiner holds it too, so the loop has nothing left to do.
             state_ = state::kept;
             --references_;
             queue.push(*joiner_);
@@ -105,22 +105,22 @@ public:
             abandoned_ = true;
             inner.queue->chain_ended();
             let_go();
-            inner.end(); // a handle may keep this longer than the loop lives
+            inner.end(); // a handle may keep this after the loop is gone
             release();
             return;
         }
-        report(); // the last chance: the hook goes with the loop
+        report(); // the last chance: the hook is gone with the loop
         if (std::exchange(state_, state::kept) == state::ended) release();
     }
 
     [[nodiscard]] const promise_base* first() const noexcept final { return frame_.first(); }
 
-    /// The handle, too, holds it.
+    /// The handle holds it too.
     void hold() noexcept {
         held_ = true;
         ++references_;
     }
-    /// The handle lets go: an exception that is or comes there is nobody's.
+    /// The handle releases it: nobody receives its exception, present or future.
     void drop() noexcept {
         held_ = false;
         if (!taken_ && done() && joiner_ == nullptr) report(); // usually it was taken
@@ -134,7 +134,7 @@ public:
     }
     [[nodiscard]] bool done() const noexcept { return state_ >= state::ended; }
 
-    /// The joiner, too, holds it, until forget_joiner().
+    /// The joiner holds it too, until forget_joiner().
     void join_with(suspension& joiner) noexcept {
         SIMPLENET_EXPECTS(joiner_ == nullptr, "a join_handle can be awaited once");
         joiner_ = &joiner;
@@ -148,8 +148,8 @@ public:
         SIMPLENET_EXPECTS(!taken_, "a join_handle can be awaited once");
         taken_ = true;
         if (abandoned_) throw_system_error(std::make_error_code(std::errc::operation_canceled));
-        ++references_;      // what the child was given may hold the handle
-        struct at_the_end { // and dies when the join is over
+        ++references_;      // the child's arguments may hold the handle
+        struct at_the_end { // destroyed when the join is over
             root& self;
             ~at_the_end() {
                 self.let_go();
@@ -160,21 +160,22 @@ public:
     }
 
 protected:
-    /// Destroys the callable that the coroutine came from, if that lives here.
+    /// Destroys the callable of the coroutine, if it is stored here.
     virtual void drop_call() noexcept {}
 
 private:
     // ready    on the ready list for its first turn
     // running  its coroutines are suspended somewhere, or run
-    // ended    the root is at its final suspension, and this on the ready list to be let go
-    // kept     it has ended or was abandoned; only a handle or a joiner holds it, and the frame is
-    //          gone, or about to be taken from
+    // ended    the root is at its final suspension, and this is on the ready list to be released
+    // kept     ended or abandoned; only a handle or a joiner holds it, and the frame is gone, or
+    // its
+    //          value is about to be taken
     enum class state : std::uint8_t { ready, running, ended, kept };
 
     void release() noexcept {
         if (--references_ == 0) delete this;
     }
-    /// A handle may keep this for long; what the coroutine was given ends with the coroutine.
+    /// A handle may keep this for a long time; the coroutine's arguments end with the coroutine.
     void keep_outcome() noexcept {
         if (!frame_.first()) return; // joined already
         outcome_.take_from(frame_.promise());
@@ -194,19 +195,19 @@ private:
         }
     }
 
-    // In this order a root without a result is of 152 bytes, a size of `recycled`.
+    // In this order a root without a result has 152 bytes, a size of `recycled`.
     state state_ = state::ready;
     bool held_ = false;            // by a handle
     bool taken_ = false;           // joined
-    suspension* joiner_ = nullptr; // borrowed: whoever awaits the handle
-    unsigned references_ = 1;      // the loop's, and those of handle and joiner
-    bool reported_ = false;        // its exception went to the hook
-    bool abandoned_ = false;       // destroyed by a teardown before it ended
+    suspension* joiner_ = nullptr; // borrowed: it awaits the handle
+    unsigned references_ = 1;      // of the loop, the handle and the joiner
+    bool reported_ = false;        // its exception was passed to the hook
+    bool abandoned_ = false;       // a teardown destroyed it before it ended
     chain_frame<T> frame_;
     result_slot<T> outcome_; // of a frame that is gone, until it is taken
 };
 
-/// Keeps the callable and its arguments alive beside the coroutine that uses them.
+/// Keeps the callable and its arguments alive while the coroutine uses them.
 template <class Function, class... Args>
 struct kept_call {
     [[no_unique_address]] Function function;
@@ -221,7 +222,7 @@ struct kept_call {
     }
 };
 
-/// A kept_call that can go before what is around it.
+/// A kept_call that can be destroyed before the object that contains it.
 template <class Call>
 class call_slot {
 public:
@@ -263,7 +264,7 @@ using task_of_call = std::invoke_result_t<std::decay_t<Function>, std::decay_t<A
 template <class... Params>
 struct parameters {};
 
-/// The parameters of a callable, or nothing where they cannot be told: it is overloaded or generic.
+/// The parameters of a callable; empty if they are unknown because it is overloaded or generic.
 template <class Function>
 struct parameters_of {};
 template <class Function>
@@ -290,7 +291,7 @@ template <class T>
 inline constexpr bool is_reference_wrapper<std::reference_wrapper<T>> = true;
 
 /// Whether `Param` takes a kept `Arg` without a temporary in between, which would be gone when the
-/// coroutine goes on.
+/// coroutine continues.
 template <class Param, class Arg>
 inline constexpr bool binds_directly =
     !std::is_reference_v<Param> || is_reference_wrapper<Arg> ||
@@ -315,9 +316,9 @@ consteval bool needs_no_temporaries() {
     }
 }
 
-/// Makes the call in an expression that lasts as long as its task, and with it what the arguments
-/// were converted to.
-// Not std::invoke: its temporaries die when it returns.
+/// Makes the call in an expression that lasts as long as its task, so that converted arguments do
+/// too.
+// Not std::invoke: its temporaries are destroyed when it returns.
 template <class T, class Function, class... Args>
 task<T> call_and_wait(Function function, Args... arguments) {
     co_return co_await std::move(function)(std::move(arguments)...);
@@ -339,7 +340,7 @@ concept task_function = !is_task<std::remove_cvref_t<Function>> &&
                         std::invocable<std::decay_t<Function>, std::decay_t<Args>...> &&
                         is_task<task_of_call<Function, Args...>>;
 
-/// Says what is wrong with what was given to a spawn().
+/// Explains why the arguments of a spawn() are invalid.
 template <class Function, class... Args>
 consteval bool checked_task_function() {
     constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
@@ -358,25 +359,24 @@ consteval bool checked_task_function() {
 
 inline namespace runtime {
 
-/// The result to come of a spawned task.
+/// The future result of a spawned task.
 ///
 /// Shares the child with the loop. Awaiting it joins the child; dropping it detaches the child,
-/// whose exception then goes to the loop's `on_unhandled`. What the child was given, parameters and
-/// captures, goes in the turn in which it ends; a handle that is kept keeps no more than the
-/// result.
+/// whose exception then goes to the loop's `on_unhandled`. The child's parameters and captures are
+/// destroyed in the turn in which it ends; a handle that is kept keeps only the result.
 ///
 /// Loop thread only, of the loop that runs the child; may outlive the loop.
 ///
 /// @par Cancellation
 /// A stop that reaches the await is passed to the child, which is then joined: the await returns
-/// what the child returned. shield() around it prevents that.
-// Not [[nodiscard]]: `spawn(f());` is how a task is detached.
+/// the child's result. shield() around the await prevents that.
+// Not [[nodiscard]]: `spawn(f());` detaches a task.
 template <class T = void>
 class join_handle {
 public:
     class awaiter;
 
-    /// No task.
+    /// An empty handle.
     join_handle() noexcept = default;
     join_handle(join_handle&& other) noexcept
         : root_{std::exchange(other.root_, nullptr)} {}
@@ -389,20 +389,20 @@ public:
     }
     ~join_handle() { detach(); }
 
-    /// Waits for the child's end and returns its value or rethrows its exception, once. Throws
-    /// `std::system_error` with operation_canceled if the child's loop was destroyed before.
+    /// Waits for the child's end and returns its value or rethrows its exception, once. If the
+    /// child's loop was destroyed first, throws `std::system_error` with operation_canceled.
     ///
     /// @pre Not awaited before, detached or moved from; on the child's loop.
     [[nodiscard]] awaiter operator co_await() & noexcept { return awaiter{root()}; }
     [[nodiscard]] awaiter operator co_await() && noexcept { return awaiter{root()}; }
 
-    /// Stops the child: its operations fail with operation_canceled from here on.
+    /// Stops the child: from here on its operations fail with operation_canceled.
     void request_stop() noexcept { root().request_stop(detail::stop_reason::canceled); }
 
     /// Whether the child has ended.
     [[nodiscard]] bool done() const noexcept { return root().done(); }
 
-    /// Lets the child run on its own; does nothing on an empty handle.
+    /// Lets the child run on; does nothing on an empty handle.
     void detach() noexcept {
         if (root_ != nullptr) std::exchange(root_, nullptr)->drop();
     }
@@ -482,7 +482,7 @@ join_handle<T> spawn_on(run_queue& queue, task<T> work) {
 }
 
 /// A root that holds the callable whose captures the coroutine uses.
-// The call is in the first base: made before the frame, destroyed after it.
+// The call is in the first base: created before the frame, destroyed after it.
 template <class T, class Call>
 class calling_root final : call_slot<Call>, public root<T> {
 public:
@@ -517,18 +517,18 @@ inline namespace runtime {
 
 /// Starts `work` on the loop of this thread, outside every scope; it runs from the next turn on.
 ///
-/// The loop owns the child; see join_handle for who sees its result, its exception and stops.
+/// The loop owns the child; join_handle documents where its result, its exception and stops go.
 ///
 /// @pre A loop runs on this thread, and `work` was neither started nor moved from.
 /// @par Cost
-/// One recycled allocation beside the task's frame.
+/// One recycled allocation besides the task's frame.
 template <class T>
 join_handle<T> spawn(task<T> work) {
     return detail::spawn_on(detail::run_queue::require_current(), std::move(work));
 }
 
-/// The same for a callable that returns a task: callable and arguments are copied or moved, as
-/// for std::thread, and live with the child, so a capturing lambda is safe here.
+/// The same for a callable that returns a task: callable and arguments are copied or moved, as for
+/// std::thread, and live as long as the child, so a capturing lambda is safe here.
 ///
 /// Under GCC 12 a closure with captures that are not trivially destructible must be named before
 /// a `co_await` expression that contains this call: that compiler destroys such captures twice.

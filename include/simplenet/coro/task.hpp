@@ -1,5 +1,5 @@
 #pragma once
-// task<T>: a lazy coroutine. Layer coro. What every asynchronous function of a user returns.
+// task<T>: a lazy coroutine. Layer coro. The return type of users' asynchronous functions.
 
 #include <simplenet/coro/detail/foreign_wait.hpp>
 #include <simplenet/coro/detail/promise.hpp>
@@ -14,8 +14,9 @@
 #include <variant>
 
 // Clang turns symmetric transfer into a tail call at every optimisation level. GCC does so only
-// with -foptimize-sibling-calls (not at -O0, -O1 or under sanitizers), which no macro tells, so
-// there a child is resumed inside its parent's await_suspend and the stack is kept flat by hand.
+// with -foptimize-sibling-calls (not at -O0, -O1 or under sanitizers), which no macro reports. So
+// with GCC a child is resumed inside its parent's await_suspend, and the stack is kept flat by
+// hand.
 #if defined(__clang__)
 #define SIMPLENET_SYMMETRIC_TRANSFER 1
 #else
@@ -34,7 +35,7 @@ namespace detail {
 
 struct task_access;
 
-/// The end of a coroutine: continues its parent, or tells its chain.
+/// The end of a coroutine: continues its parent, or notifies its chain.
 struct final_awaiter {
     static bool await_ready() noexcept { return false; }
     static void await_resume() noexcept {}
@@ -52,40 +53,40 @@ struct final_awaiter {
     }
 #endif
 
-    /// Ends a suspended coroutine, wherever it is suspended. The last thing its await_suspend, or
-    /// whoever is resumed in its place, does.
+    /// Ends a suspended coroutine, wherever it is suspended. Must be the last action of its
+    /// await_suspend, or of the stand-in resumed in its place.
     static void end(promise_base& ended) noexcept {
         run_queue& queue = *ended.scope_->queue;
         if (const std::coroutine_handle<> next = successor(ended)) queue.continue_with(next);
     }
 
 private:
-    /// Who goes on after `ended`; null where that is settled.
+    /// The coroutine that continues after `ended`; null if that is already settled.
     static std::coroutine_handle<> successor(promise_base& ended) noexcept {
         ended.ended_ = true;
-        if (ended.nested_) return {}; // its parent's await_suspend goes on
+        if (ended.nested_) return {}; // its parent's await_suspend continues
         if (ended.continuation_) return ended.continuation_;
         ended.chain_->finished();
         return {};
     }
 };
 
-/// Whether `co_return` of a `U` makes a `T`. A reference has to outlive the coroutine's statement,
-/// so it binds neither to a temporary nor to what a conversion makes.
+/// Whether `co_return` of a `U` gives a `T`. A reference has to outlive the coroutine's statement,
+/// so it binds neither to a temporary nor to the result of a conversion.
 template <class U, class T>
 concept returnable_as = std::convertible_to<U, T> &&
                         (!std::is_reference_v<T> ||
                          (std::convertible_to<std::add_pointer_t<U>, std::add_pointer_t<T>> &&
                           std::is_lvalue_reference_v<U> == std::is_lvalue_reference_v<T>));
 
-/// Where a coroutine leaves its value or exception for take().
+/// Where a coroutine stores its value or exception for take().
 template <class T>
 class result_slot {
-    // A reference is kept as a pointer; by index, since T may be anything.
+    // A reference is stored as a pointer; accessed by index, because T may be any type.
     using stored = std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, T>;
 
 public:
-    // The default argument is what `co_return {...}` means.
+    // The default argument gives `co_return {...}` its meaning.
     template <class U = T>
         requires returnable_as<U, T>
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
@@ -113,8 +114,8 @@ public:
         }
     }
 
-    /// Becomes what `other`, which ended, had. A value whose move throws is replaced by that
-    /// exception.
+    /// Takes over the outcome of `other`, which has ended. If moving the value throws, the
+    /// exception replaces the value.
     void take_from(result_slot& other) noexcept {
         try {
             if (auto* const value = std::get_if<1>(&other.slot_)) {
@@ -148,7 +149,7 @@ private:
 
 template <class T>
 class task_promise final : public promise_base, public result_slot<T> {
-    // Frames have no more than that, and parent_of() counts on it.
+    // Frames have no stricter alignment, and parent_of() relies on that.
     static_assert(alignof(result_slot<T>) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
                   "a task cannot return what needs more than the default alignment: return a "
                   "pointer to it");
@@ -158,7 +159,7 @@ public:
     static final_awaiter final_suspend() noexcept { return {}; }
 };
 
-/// Owns a coroutine frame until it is awaited to its end.
+/// Owns a coroutine frame until its coroutine has been awaited to the end.
 template <class T>
 class [[nodiscard]] task_awaiter : public awaited_from_outside<task_awaiter<T>> {
     using handle = std::coroutine_handle<task_promise<T>>;
@@ -195,14 +196,14 @@ public:
     }
 #endif
 
-    /// await_suspend() without a tail call: below that of another awaiter, too.
+    /// await_suspend() without a tail call; also called inside that of another awaiter.
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         promise_base& promise = frame_.promise();
         promise.scope_ = &within;
         promise.continuation_ = caller;
         run_queue& queue = *within.queue;
         if (queue.depth == most_nested) {
-            // Unwinds the whole stack; whoever resumed its first coroutine goes on with ours.
+            // Unwinds the whole stack; resume() at its bottom continues with our coroutine.
             queue.continue_with(frame_);
             return true;
         }
@@ -218,7 +219,7 @@ public:
     T await_resume() { return frame_.promise().take(); }
 
 private:
-    // Frames of a start are about 200 bytes at -O0: 64 of them are nothing on any stack.
+    // The stack frames of a start take about 200 bytes at -O0: 64 of them fit on any stack.
     static constexpr unsigned most_nested = 64;
     handle frame_;
 };
@@ -230,11 +231,11 @@ inline namespace runtime {
 /// A coroutine that computes a `T`: lazy, move-only, awaited at most once.
 ///
 /// Owns the coroutine's frame. It starts when it is awaited or spawned, runs in the scope of the
-/// coroutine that awaits it, and its locals die when that await expression ends. An exception
-/// that leaves the body is rethrown by the await. Destroying a task that was never started
-/// destroys the frame with the arguments in it. Frames come from a recycling allocator.
+/// coroutine that awaits it, and its locals are destroyed when that await expression ends. The
+/// await rethrows an exception that leaves the body. Destroying a task that was never started
+/// destroys the frame with its arguments. Frames come from a recycling allocator.
 ///
-/// Loop thread only, once started; a task that was not may move between threads.
+/// Loop thread only, once started; a task that was not started may move between threads.
 ///
 /// @par Example
 /// @snippet echo_server.cpp serve
@@ -282,9 +283,9 @@ private:
 
 } // namespace runtime
 
-/// What spawn() and the combinators do with a task.
+/// Access for spawn() and the combinators.
 struct detail::task_access {
-    /// The frame, which the caller owns from here on.
+    /// The frame, which the caller owns from now on.
     ///
     /// @pre `from` was neither awaited, spawned nor moved from.
     template <class T>

@@ -19,8 +19,8 @@ inline namespace runtime {
 
 /// How with_group() treats its children.
 struct group_options {
-    /// At most so many children run at once; the others wait in the order they were spawned.
-    /// 0: no limit.
+    /// The number of children that run at once; the others wait in the order they were spawned. 0:
+    /// no limit.
     std::size_t limit = 0;
 };
 
@@ -36,7 +36,7 @@ struct group_access;
 
 struct in_group; // tag of a child's second list hook
 
-/// A child of a group. Owned by the loop; the group knows it until it ends.
+/// A child of a group. Owned by the loop; the group refers to it until it ends.
 class group_child_base : public chain, public list_hook<in_group>, public recycled {
 public:
     virtual ~group_child_base() = default;
@@ -50,7 +50,7 @@ protected:
     explicit group_child_base(group_core& group) noexcept;
 
     virtual void start() noexcept = 0;
-    /// And the callable that the coroutine came from.
+    /// Also destroys the callable of the coroutine.
     virtual void destroy_frame() noexcept = 0;
     virtual std::exception_ptr exception() const noexcept = 0;
     virtual const result<>* outcome() const noexcept = 0; // null for task<>
@@ -62,10 +62,10 @@ private:
 
     group_core* group_; // valid until ended
     state state_ = state::ready;
-    bool counted_ = true; // against the limit; the body of with_group is not
+    bool counted_ = true; // toward the limit; the body of with_group is not
 };
 
-/// What task_group and with_group share. Loop thread only.
+/// Shared by task_group and with_group. Loop thread only.
 class group_core : public child_set {
 public:
     explicit group_core(scope& within, group_options options = {}) noexcept;
@@ -75,7 +75,7 @@ public:
 
     void add(group_child_base& child, bool counted) noexcept;
     void stop(stop_reason reason) noexcept;
-    /// As if a child had ended so.
+    /// Behaves as if a child had ended with this exception.
     void fail_with(std::exception_ptr exception) noexcept;
 
     void on_stop(stop_reason reason) noexcept override { stop_from_outside(reason); }
@@ -83,17 +83,17 @@ public:
     void on_queue_end() noexcept override;
     void show(inspector& to) override;
 
-    /// The body of a with_group() is not counted.
+    /// The body of a with_group() does not count.
     [[nodiscard]] std::size_t size() const noexcept { return size_ - bodies_; }
     [[nodiscard]] bool ended() const noexcept { return size_ == 0; }
     [[nodiscard]] bool failed() const noexcept { return exception_ || error_; }
 
-    /// What join() returns once no child is left.
+    /// The result of join() when no child is left.
     [[nodiscard]] result<> outcome();
-    /// A stop from around the group, as opposed to one that its user asked for.
+    /// A stop from outside the group, as opposed to one requested by its user.
     void stop_from_outside(stop_reason reason) noexcept;
 
-    suspension* joiner = nullptr; // borrowed: told when the last child has ended
+    suspension* joiner = nullptr; // borrowed: notified when the last child has ended
 
 private:
     friend group_child_base;
@@ -109,11 +109,11 @@ private:
     std::size_t size_ = 0;                    // children that have not ended
     std::size_t bodies_ = 0;                  // of these, bodies of a with_group()
     std::size_t running_ = 0;                 // of these, started and counted
-    stop_reason reason_ = stop_reason::none;  // of the children, those to come included
-    stop_reason outside_ = stop_reason::none; // the part of it that came from around the group
-    bool joined_ = false;                     // the exception was rethrown, or went to the hook
+    stop_reason reason_ = stop_reason::none;  // of the children, including later ones
+    stop_reason outside_ = stop_reason::none; // if it came from outside the group
+    bool joined_ = false;                     // the exception was rethrown, or passed to the hook
     bool interrupted_ = false;     // a child ended without success after a stop from outside
-    std::exception_ptr exception_; // the first failure of a child: one of these two
+    std::exception_ptr exception_; // the first failure of a child
     std::error_code error_;
     intrusive_list<group_child_base, in_group> children_; // alive and started
     intrusive_list<group_child_base, in_group> queued_;   // alive, waiting for the limit
@@ -146,7 +146,7 @@ private:
 };
 
 /// A child that holds the callable whose captures the coroutine uses.
-// The call is the first base: made before the frame, destroyed after it.
+// The call is the first base: created before the frame, destroyed after it.
 template <class T, class Call>
 class calling_group_child final : call_slot<Call>, public group_child<T> {
 public:
@@ -196,21 +196,21 @@ private:
 
 inline namespace runtime {
 
-/// Children that can be stopped and joined as one.
+/// Children that can be stopped and joined together.
 ///
 /// Belongs to the scope of the coroutine that constructs it: a stop of that scope reaches the
-/// children. If the scope ends first, the group goes over to the enclosing one. The loop owns
-/// the children and frees each as it ends, so a group may take millions one after the other. The
-/// first exception or error of a child stops the rest and is rethrown or returned by join(); an
-/// error that only repeats the stop of the group is no failure. An exception that no join() has
-/// rethrown when the group is destroyed goes to the loop's `on_unhandled`. Loop thread only.
+/// children. If the scope ends first, the group moves to the enclosing one. The loop owns the
+/// children and frees each as it ends, so a group may run millions of them over time. The first
+/// exception or error of a child stops the rest and is rethrown or returned by join(); an error
+/// that only repeats the stop of the group is not a failure. If no join() has rethrown an exception
+/// when the group is destroyed, it goes to the loop's `on_unhandled`. Loop thread only.
 ///
 /// An exception that destroys the group before the join also destroys the children that have not
-/// begun. One that has begun cannot be joined by a destructor, so the precondition is violated
-/// then: with_group() has no such gap.
+/// begun. A destructor cannot join a child that has begun, so the precondition is violated then;
+/// with_group() does not have this problem.
 ///
-/// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive, but for
-///      children that an exception destroys with it.
+/// @pre Constructed by a coroutine that a loop runs; destroyed with no child alive, except children
+/// that an exception destroys with it.
 ///
 /// @par Example
 /// @snippet chat_server.cpp serve
@@ -221,18 +221,18 @@ public:
     task_group& operator=(const task_group&) = delete;
     ~task_group() = default;
 
-    /// Starts a child in the next turn, at once stopped if the group is.
+    /// Starts a child in the next turn, already stopped if the group is.
     ///
     /// @par Cost
-    /// One recycled allocation beside the task's frame.
+    /// One recycled allocation besides the task's frame.
     template <class T>
     void spawn(task<T> work) {
         static_assert(detail::group_result<T>, "a child of a group is a task<> or task<result<>>: "
                                                "it has no other result");
         core_.add(*new detail::group_child<T>{core_, std::move(work)}, true);
     }
-    /// The same for a callable that returns a task. Callable and arguments are copied or moved,
-    /// as for std::thread, and live with the child.
+    /// The same for a callable that returns a task. Callable and arguments are copied or moved, as
+    /// for std::thread, and live as long as the child.
     template <class Function, class... Args>
         requires(!detail::is_task<std::remove_cvref_t<Function>>)
     void spawn(Function&& function, Args&&... arguments) {
@@ -256,16 +256,16 @@ public:
 
     /// Stops every child, and every later one from its start, with operation_canceled.
     void request_stop() noexcept { core_.stop(detail::stop_reason::canceled); }
-    /// Children that have not ended.
+    /// The number of children that have not ended.
     [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
     /// Whether a child has ended with an exception or an error.
     [[nodiscard]] bool failed() const noexcept { return core_.failed(); }
 
     /// Waits until no child is left.
     ///
-    /// @return The first error of a child; else the reason of a stop that reached this await or
-    ///         the group's scope while children were alive; else success. Rethrows the first
-    ///         exception of a child.
+    /// @return The first error of a child; otherwise the reason of a stop that reached this await
+    ///         or the group's scope while children were alive; otherwise success. Rethrows the
+    ///         first exception of a child.
     /// @pre One join at a time.
     /// @par Cancellation
     /// A stop is passed to the children, which are then joined.
@@ -296,7 +296,8 @@ struct group_access {
     static task_group make(scope& within, group_options options) noexcept {
         return task_group{within, options};
     }
-    /// The body of with_group: a child, so that a failing child stops it too; without limit.
+    /// The body of with_group: a child, so that a failing child stops it too; it does not count
+    /// toward the limit.
     template <class T>
     static void add_body(task_group& group, task<T> work) {
         group.core_.add(*new group_child<T>{group.core_, std::move(work)}, false);
@@ -327,7 +328,7 @@ task<result<>> run_group(group_options options, Function function) {
     task_group group = group_access::make(within, options);
     try {
         group_access::add_body(group, function(group));
-    } catch (...) { // a body that is no coroutine may have spawned by then
+    } catch (...) { // a body that is not a coroutine may already have spawned
         group_access::fail_with(group, std::current_exception());
     }
     co_return co_await group.join();
@@ -341,16 +342,16 @@ using kept = std::conditional_t<std::is_constructible_v<std::decay_t<Function>, 
 
 inline namespace runtime {
 
-/// Runs `body(group)`, which returns task<> or task<result<>>, and joins every child it spawned,
-/// whatever happens.
+/// Runs `body(group)`, which returns task<> or task<result<>>, and joins every child that it
+/// spawned, in every case.
 ///
 /// The first exception or error of a child or of the body stops the rest, and is rethrown or
 /// returned when all have ended.
 ///
-/// The callable is copied or moved into the task; one that cannot be copied and is passed as an
-/// lvalue is borrowed instead.
+/// The callable is copied or moved into the task; a callable that cannot be copied and is passed as
+/// an lvalue is borrowed instead.
 ///
-/// @return As task_group::join().
+/// @return The same as task_group::join().
 /// @par Cancellation
 /// A stop reaches the body and every child; all are joined.
 template <class Function>

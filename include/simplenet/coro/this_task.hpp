@@ -1,5 +1,5 @@
 #pragma once
-// yield() and this_task: what a coroutine asks of whoever runs it, and tells it. Layer coro.
+// yield() and this_task: functions by which a coroutine talks to its loop and task. Layer coro.
 
 #include <simplenet/coro/task.hpp>
 
@@ -39,7 +39,7 @@ public:
     }
     static void await_resume() noexcept {}
 
-    void on_stop(stop_reason) noexcept override {} // it is on its way already
+    void on_stop(stop_reason) noexcept override {} // already on the ready list
     void describe(std::string& text) override { text += "yield"; }
 };
 
@@ -58,7 +58,7 @@ private:
     bool stopped_ = false;
 };
 
-/// Appends where `innermost` and those who await it wait, innermost first.
+/// Appends the await locations of `innermost` and of the coroutines that await it, innermost first.
 void append_sites(const promise_base& innermost, std::vector<std::source_location>& to);
 
 /// Awaitable of this_task::callstack(); the contract is documented there.
@@ -84,10 +84,10 @@ private:
 
 inline namespace runtime {
 
-/// Lets everything else that is ready run first.
+/// Lets all other ready tasks run first.
 ///
 /// @par Cancellation
-/// A stop does not change it: it returns nothing, and the next operation sees the stop.
+/// A stop has no effect on it: it returns nothing, and the next operation reports the stop.
 [[nodiscard]] inline detail::yield_operation yield() noexcept {
     return {};
 }
@@ -99,24 +99,24 @@ namespace this_task {
     return {};
 }
 
-/// Gives the task that runs a name, for dump_tasks(); a copy is kept, with `?` for control
-/// characters. An empty name takes it away.
+/// Names the running task, for dump_tasks(). The name is copied, with `?` for control characters.
+/// An empty name removes it.
 ///
-/// A task here is what was spawned, or an argument of a combinator, with all that it awaits.
+/// A task here is a spawned task or an argument of a combinator, with everything that it awaits.
 ///
 /// @pre Called by a coroutine that a loop runs.
 /// @par Cost
 /// One allocation.
 void set_name(std::string_view name);
 
-/// Where this coroutine is, where its parent awaits it, and so on up to the task that was spawned.
-/// Never suspends.
+/// The location of this coroutine, the location where its parent awaits it, and so on up to the
+/// spawned task. Never suspends.
 ///
-/// An entry has line 0 where an awaitable of somebody else's did not tell. What compilers say
-/// about columns and functions differs; GCC's name of a coroutine is mangled.
+/// An entry has line 0 if a foreign awaitable did not report its location. Compilers differ in
+/// columns and function names; GCC's name of a coroutine is mangled.
 /// @par Cost
-/// Proportional to the depth, and the vector. What it reads is noted by awaits that wait, in a
-/// few instructions, and not by those that do not.
+/// Proportional to the depth, plus the vector. Awaits that wait record what it reads, in a few
+/// instructions; awaits that do not wait record nothing.
 [[nodiscard]] inline detail::callstack_query callstack() noexcept {
     return {};
 }

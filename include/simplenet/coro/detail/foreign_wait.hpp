@@ -1,5 +1,5 @@
 #pragma once
-// foreign_wait: how a coroutine of another library awaits what is ours. Layer coro.
+// foreign_wait: how a coroutine of another library awaits an awaitable of this one. Layer coro.
 
 #include <simplenet/coro/detail/promise.hpp>
 
@@ -12,18 +12,18 @@ namespace simplenet::v0::detail {
 
 /// The chain, the scope and the promise that a coroutine of another type lacks, for one await.
 ///
-/// What is awaited sees a coroutine of ours, a stand_in, in a scope of its own: the loop counts the
-/// wait as a task, and its end stops it. Owns nothing of the coroutine, whose frame is another
-/// library's to destroy.
+/// The awaitable sees one of our coroutines, a stand_in, in a scope of its own: the loop counts the
+/// wait as a task, and stops it when the loop ends. Does not own the coroutine, whose frame only
+/// its own library may destroy.
 class foreign_wait final : stand_in, public chain, public recycled {
 public:
     foreign_wait(std::coroutine_handle<> waiting, run_queue& queue) noexcept;
 
     /// The await did not wait, or it threw.
     void end() noexcept;
-    /// Resumes `next` when its turn comes.
+    /// Resumes `next` in the next turn of this wait.
     void continue_with(std::coroutine_handle<> next) noexcept;
-    /// The awaiter is in a scope of its own, which it leaves in await_resume.
+    /// Whether the awaiter is in its own scope, which it leaves in await_resume.
     [[nodiscard]] bool is_entered() const noexcept { return promise().scope_ != &inner; }
 
     void run() noexcept override;
@@ -31,7 +31,7 @@ public:
     void abandon() noexcept override { end(); }
     [[nodiscard]] const promise_base* first() const noexcept override { return &promise(); }
 
-    std::coroutine_handle<promise_base> caller; // what is awaited resumes this
+    std::coroutine_handle<promise_base> caller; // the awaitable resumes this
 
 private:
     ~foreign_wait() = default;
@@ -41,7 +41,7 @@ private:
     std::coroutine_handle<> next_;
 };
 
-/// While what was awaited starts below another coroutine.
+/// Exists while an awaitable starts below another coroutine.
 class started_in {
 public:
     started_in(run_queue& queue, scope& within) noexcept
@@ -58,7 +58,7 @@ private:
     scope* before_;
 };
 
-/// Starts `awaited` for a coroutine of another type. Throws what the start throws, and
+/// Starts `awaited` for a coroutine of another type. Throws the exceptions of the start, and
 /// std::bad_alloc.
 template <class Awaiter>
 auto await_from_outside(Awaiter& awaited, std::coroutine_handle<> waiting, await_site at) {
@@ -83,7 +83,7 @@ auto await_from_outside(Awaiter& awaited, std::coroutine_handle<> waiting, await
             throw;
         }
     }
-    // If it waits, it may be over and gone by now.
+    // If the wait suspended, it may be over and freed by now.
     if constexpr (!std::is_void_v<suspended>) {
         if (waits) return true;
         if (!wait->is_entered()) {
@@ -95,8 +95,8 @@ auto await_from_outside(Awaiter& awaited, std::coroutine_handle<> waiting, await
     }
 }
 
-/// A base of the awaiters of this library, which have an await_suspend for coroutines of ours:
-/// `using` adds the one for all others.
+/// Base of this library's awaiters, which have an await_suspend for our own coroutines: `using`
+/// adds the one for all others.
 template <class Awaiter>
 class awaited_from_outside {
 public:

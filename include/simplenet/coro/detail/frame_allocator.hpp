@@ -1,7 +1,7 @@
 #pragma once
 // The memory of coroutine frames: per-thread free lists by size, so that a program in its steady
-// state does not call malloc. Layer coro. Used through `recycled`, from which promises and the
-// root objects of spawned tasks derive.
+// state does not call malloc. Layer coro. Used through `recycled`, the base of promises and of the
+// root objects of spawned tasks.
 
 #include <array>
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace simplenet::v0::detail {
 
-// Under AddressSanitizer every frame goes back to the system at once: a recycled one would hide
-// its use after free. Sizes are rounded as elsewhere, so that a sanitized program may link a
-// library that was built without it and free a frame that the other side allocated.
+// Under AddressSanitizer every frame is returned to the system at once: recycling would hide a use
+// after free. Sizes are rounded as in other builds, so that a sanitized program may link a library
+// built without the sanitizer and free a frame that the library allocated.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool recycles_frames = false;
 #elif defined(__has_feature)
@@ -29,19 +29,19 @@ constexpr bool recycles_frames = true;
 constexpr bool recycles_frames = true;
 #endif
 
-/// The free frames of one thread, which alone touches them.
+/// The free frames of one thread; no other thread touches them.
 ///
-/// Trivial to construct and destroy: that keeps the thread_local below a plain memory access,
-/// and usable while the thread's other variables are being destroyed.
+/// Trivial to construct and destroy: so access to the thread_local below is a plain memory access,
+/// and possible while the thread's other variables are being destroyed.
 struct frame_cache {
-    // Of 24, 56, 88 bytes and so on: malloc(3) keeps 8 bytes of its own before each block and gives
-    // out multiples of 16, so that nothing is lost to it. A connection has three of these.
+    // Classes of 24, 56, 88 bytes and so on: malloc(3) keeps 8 bytes before each block and returns
+    // multiples of 16, so this wastes nothing. A connection has three of these.
     static constexpr std::size_t granule_bytes = 32;
     static constexpr std::size_t overhead_bytes = 8;
     static constexpr std::size_t class_count = 129;
-    /// Beyond it frames are not recycled.
+    /// Larger frames are not recycled.
     static constexpr std::size_t largest_bytes = class_count * granule_bytes - overhead_bytes;
-    /// What one class may hold, so 32 MiB a thread if a program used every class to the full.
+    /// The limit of one class: 32 MiB per thread if a program filled every class.
     static constexpr std::size_t class_limit_bytes = std::size_t{256} * 1024;
 
     struct free_frame {
@@ -49,23 +49,23 @@ struct frame_cache {
     };
     struct size_class {
         free_frame* first = nullptr;
-        std::uint32_t room = 0; // how many frames it still takes; 0 too unless `open`
+        std::uint32_t room = 0; // how many more frames it takes; 0 unless `open`
     };
 
-    // unopened  nothing is held; the first freed frame opens it
-    // open      it will be emptied when the thread ends
-    // closed    the thread is ending: nothing is held any more
+    // unopened  holds nothing; the first freed frame opens it
+    // open      will be emptied when the thread ends
+    // closed    the thread is ending; holds nothing any more
     enum class state : std::uint8_t { unopened, open, closed };
 
     std::array<size_class, class_count> classes{};
-    std::ptrdiff_t live = 0; // frames allocated here less frames freed here
+    std::ptrdiff_t live = 0; // frames allocated here minus frames freed here
     state current = state::unopened;
 
-    /// The class for `bytes`; not below `class_count` for what is not recycled.
+    /// The class for `bytes`; at least `class_count` if frames of this size are not recycled.
     static constexpr std::size_t index_of(std::size_t bytes) noexcept {
         return (bytes + overhead_bytes - 1) / granule_bytes;
     }
-    /// What a frame of that class has.
+    /// The size of a frame of that class.
     static constexpr std::size_t bytes_of(std::size_t index) noexcept {
         return (index + 1) * granule_bytes - overhead_bytes;
     }
@@ -76,15 +76,15 @@ inline constinit thread_local frame_cache this_thread_frames{};
 [[nodiscard]] void* allocate_frame_from_system(std::size_t bytes);
 void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept;
 
-/// Memory for a frame, aligned to `__STDCPP_DEFAULT_NEW_ALIGNMENT__`. Throws what
-/// `::operator new` throws.
+/// Returns memory for a frame, aligned to `__STDCPP_DEFAULT_NEW_ALIGNMENT__`. Throws the exceptions
+/// of `::operator new`.
 ///
 /// @par Thread safety
 /// Any thread.
 ///
 /// @par Cost
-/// A frame of this size that this thread freed earlier, if there is one: about ten
-/// instructions. Otherwise, and always above 4 KiB, `::operator new`.
+/// Reuses a frame of this size that this thread freed earlier, if there is one: about ten
+/// instructions. Otherwise, and always above 4 KiB, calls `::operator new`.
 [[nodiscard]] inline void* allocate_frame(std::size_t bytes) {
     if constexpr (recycles_frames) {
         const std::size_t index = frame_cache::index_of(bytes);
@@ -101,10 +101,10 @@ void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept;
     return allocate_frame_from_system(bytes);
 }
 
-/// Frees a frame. It stays with the thread that calls this, up to 256 KiB for each class of 32
-/// bytes, until that thread ends; what exceeds that goes to `::operator delete`.
+/// Frees a frame. The calling thread keeps it until it ends, up to 256 KiB for each class of 32
+/// bytes; beyond that frames go to `::operator delete`.
 ///
-/// @pre `memory` comes from `allocate_frame(bytes)`, of any thread.
+/// @pre `memory` comes from `allocate_frame(bytes)`, on any thread.
 ///
 /// @par Thread safety
 /// Any thread.
@@ -124,16 +124,16 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
     deallocate_frame_cold(memory, bytes);
 }
 
-/// Frames this thread allocated less frames it freed. Negative where a thread frees more frames
-/// of others than it makes: only the sum over all threads counts what is alive.
+/// Frames that this thread allocated minus frames it freed. Negative if a thread frees more frames
+/// of other threads than it allocates: only the sum over all threads counts live frames.
 [[nodiscard]] inline std::ptrdiff_t live_frames() noexcept {
     return this_thread_frames.live;
 }
 
-/// Gives a derived class, a coroutine promise above all, memory from the recycling allocator.
+/// Gives a derived class, usually a coroutine promise, memory from the recycling allocator.
 ///
-/// @pre Objects are deleted as what they were created as, or through a virtual destructor: the
-///      size finds the free list. None needs more than the default alignment.
+/// @pre Objects are deleted as the type they were created as, or through a virtual destructor: the
+/// size selects the free list. None needs more than the default alignment.
 struct recycled {
     [[nodiscard]] static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept {

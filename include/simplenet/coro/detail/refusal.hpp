@@ -1,5 +1,6 @@
 #pragma once
-// refusal: what has nothing to wait for is refused after a stop like everything else. Layer coro.
+// refusal: refuses operations that have nothing to wait for after a stop, like all others. Layer
+// coro.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/detail/run_queue.hpp>
@@ -12,8 +13,8 @@
 
 namespace simplenet::v0::detail {
 
-/// Awaited first by operations that may end without waiting: fails with the reason where the caller
-/// was stopped, else goes on at once.
+/// Awaited first by operations that may end without waiting: fails with the reason if the caller
+/// was stopped, otherwise continues at once.
 class [[nodiscard]] refusal final : public suspension, public awaited_from_outside<refusal> {
 public:
     refusal() noexcept = default;
@@ -36,7 +37,7 @@ public:
         return {};
     }
 
-    void on_stop(stop_reason) noexcept override {} // it is on its way already
+    void on_stop(stop_reason) noexcept override {} // already on the ready list
     void describe(std::string& text) override { text += "nothing: it was stopped"; }
 
 private:

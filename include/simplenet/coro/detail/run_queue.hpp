@@ -1,6 +1,7 @@
 #pragma once
-// scope, suspension and run_queue: how a stop finds what waits, and who runs next. Layer coro.
-// Every coroutine of the library runs from a run_queue; the event loop is one with I/O added.
+// scope, suspension and run_queue: how a stop finds waiting operations, and what runs next. Layer
+// coro. Every coroutine of the library runs from a run_queue; the event loop is a run_queue with
+// I/O.
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/detail/intrusive_list.hpp>
@@ -25,7 +26,7 @@ class promise_base;
 class run_queue;
 class scope;
 
-/// Why the operations of a scope fail. `teardown` is a stop that shields do not hold against.
+/// Why the operations of a scope fail. `teardown` is a stop that ignores shields.
 enum class stop_reason : std::uint8_t { none, canceled, deadline, teardown };
 
 /// @pre `reason` is not none.
@@ -34,9 +35,9 @@ enum class stop_reason : std::uint8_t { none, canceled, deadline, teardown };
                                            : std::make_error_code(std::errc::operation_canceled);
 }
 
-/// Something to do on the loop's thread, soon.
+/// Something that runs soon on the loop's thread.
 ///
-/// Invariant: in at most one ready list, once. Owned by whoever it is a part of, which keeps it
+/// Invariant: in at most one ready list, once. Owned by the object that contains it, which keeps it
 /// alive until run() has begun.
 class ready_node {
 public:
@@ -55,7 +56,7 @@ private:
     ready_node* next_ready_; // set when it is pushed
 };
 
-/// First in, first out; singly linked; borrows its nodes.
+/// A FIFO; singly linked; borrows its nodes.
 class ready_list {
 public:
     ready_list() noexcept = default;
@@ -75,13 +76,13 @@ public:
         end_ = &first_;
     }
 
-    /// All nodes, for pop(); null if there are none.
+    /// Takes all nodes, for pop(); null if there are none.
     [[nodiscard]] ready_node* take() noexcept {
         ready_node* const all = first_;
         clear();
         return all;
     }
-    /// The first node, which leaves.
+    /// Removes and returns the first node.
     ///
     /// @pre not empty.
     [[nodiscard]] ready_node& pop_front() noexcept {
@@ -90,7 +91,7 @@ public:
         if (first_ == nullptr) end_ = &first_;
         return first;
     }
-    /// The first node of what take() gave, which it leaves.
+    /// Removes and returns the first node of a list from take().
     ///
     /// @pre `list` is not null.
     [[nodiscard]] static ready_node& pop(ready_node*& list) noexcept {
@@ -101,7 +102,7 @@ public:
 
 private:
     ready_node* first_ = nullptr;
-    ready_node** end_ = &first_; // where the next one goes: a push has no branch
+    ready_node** end_ = &first_; // where the next node goes, so that a push has no branch
 };
 
 /// A coroutine_handle without an initial value.
@@ -119,36 +120,36 @@ private:
     void* address_;
 };
 
-/// Looks at what is part of a tree of tasks, for dump_tasks().
+/// Visits the parts of a tree of tasks, for dump_tasks().
 class inspector {
 public:
-    /// What awaits goes on in there: no chain of its own.
+    /// The awaiting chain continues in `inner`; it is not a chain of its own.
     virtual void inside(scope& inner) = 0;
-    /// This one runs beside it.
+    /// `child` runs beside it.
     virtual void beside(chain& child) = 0;
 
 protected:
     ~inspector() = default;
 };
 
-/// What a suspended coroutine waits for: an operation, a join, a nested scope.
+/// An operation, a join or a nested scope for which a suspended coroutine waits.
 ///
-/// Lives in the awaiter, so in the coroutine frame. Invariant: from suspension to resumption it
-/// is `within_->current`, which is how a stop reaches it.
+/// Lives in the awaiter, so in the coroutine frame. Invariant: from suspension to resumption it is
+/// `within_->current`, through which a stop reaches it.
 class suspension : public ready_node {
 public:
-    /// A stop reached the scope this waits in. Never resumes anything: ends early, through the
-    /// ready list, if it can. May come after the end is already on its way.
+    /// A stop reached the enclosing scope. Resumes nothing: ends early through the ready list, if
+    /// possible. May be called when the end is already on its way.
     virtual void on_stop(stop_reason reason) noexcept = 0;
 
-    /// By default what is ready is the coroutine.
+    /// By default a ready suspension resumes the coroutine.
     void run() noexcept override { resume(); }
 
-    /// Says for people, at the end of `text`, what it waits for. By default the name of its type.
+    /// Appends a description of the wait to `text`, for people. By default the name of the type.
     virtual void describe(std::string& text);
-    /// Shows the scopes and chains that are part of it.
+    /// Shows the scopes and chains inside it.
     virtual void show(inspector&) {}
-    /// Who waits.
+    /// The waiting coroutine.
     [[nodiscard]] std::coroutine_handle<> caller() const noexcept { return caller_; }
 
 protected:
@@ -160,16 +161,15 @@ protected:
     inline void suspend(std::coroutine_handle<> caller, scope& within) noexcept;
     inline void resume() noexcept;
 
-    // Both are set when it suspends: an operation that ends at its start would pay for
-    // initialisers.
+    // Both are set on suspension: an operation that ends at its start would pay for initialisers.
     coroutine_slot caller_;
     scope* within_; // borrowed: a scope outlives what waits in it
 };
 
-/// Told of every suspension in a debug build: how tests stop a task at each of them.
+/// Notified of every suspension in a debug build, so that tests can stop a task at each of them.
 class suspension_observer {
 public:
-    /// In the middle of an await_suspend: must neither resume nor stop anything.
+    /// Called inside an await_suspend: must neither resume nor stop anything.
     virtual void on_suspend(const scope& within) noexcept = 0;
 
 protected:
@@ -180,9 +180,9 @@ protected:
 class child_set : public list_hook<> {
 public:
     virtual void on_stop(stop_reason reason) noexcept = 0;
-    /// The scope it belonged to has ended; `enclosing` takes over.
+    /// Its scope has ended; `enclosing` takes over.
     virtual void on_move(scope& enclosing) noexcept = 0;
-    /// The run_queue has ended, and every child with it. Told before it is gone.
+    /// The run_queue has ended, and every child with it. Called before it is gone.
     virtual void on_queue_end() noexcept = 0;
     /// Shows the children that have not ended.
     virtual void show(inspector&) {}
@@ -192,29 +192,29 @@ protected:
     ~child_set() = default;
 };
 
-/// A part of the tree of tasks that can be stopped as one.
+/// A part of the tree of tasks that can be stopped as a unit.
 ///
-/// One chain of coroutines runs in it, and suspends at one place at a time (`current`); what
-/// runs beside that chain hangs in `children`. Owned by the awaiter or chain it is a part of.
-/// Loop thread only.
+/// One chain of coroutines runs in it and is suspended at one place at a time (`current`);
+/// `children` run beside that chain. Owned by the awaiter or chain that contains it. Loop thread
+/// only.
 class scope {
 public:
     scope() noexcept = default;
-    scope(scope&&) noexcept {} // idle awaitables move
+    scope(scope&&) noexcept {} // idle awaitables may be moved
     scope& operator=(scope&&) = delete;
     ~scope() { end(); }
 
-    /// Becomes a part of `parent` that is already stopped if `parent` is.
+    /// Becomes a part of `parent`, already stopped if `parent` is.
     void begin(scope& parent) noexcept { begin(parent, parent.reason); }
     void begin(scope& parent, stop_reason already) noexcept {
         enclosing = &parent;
         queue = parent.queue;
-        // Not even a shield begins outside of a teardown.
+        // During a teardown even a shield begins stopped.
         torn_down = parent.torn_down;
         reason = torn_down && already == stop_reason::none ? stop_reason::teardown : already;
     }
 
-    /// Hands what children there are to the enclosing scope.
+    /// Passes its remaining children to the enclosing scope.
     void end() noexcept {
         if (!children.empty()) hand_over();
     }
@@ -224,12 +224,12 @@ public:
     /// Level-triggered: every later operation here fails with the first reason. Resumes nothing.
     void stop(stop_reason why) noexcept;
 
-    /// After `current` was set.
+    /// Call after setting `current`.
     inline void tell_observer() const noexcept;
 
-    stop_reason reason = stop_reason::none; // of the stop that came first
-    bool torn_down = false;                 // teardown came, perhaps after another stop
-    suspension* current = nullptr;          // what the chain waits for
+    stop_reason reason = stop_reason::none; // the first one
+    bool torn_down = false;                 // by teardown, perhaps after another stop
+    suspension* current = nullptr;          // for which the chain waits
     scope* enclosing = nullptr;             // null only for the top of a run_queue
     run_queue* queue = nullptr;
     chain* owner = nullptr; // set if this is the inner scope of a chain
@@ -242,17 +242,17 @@ private:
 /// The chain whose coroutines run in `within`; null for the top of a queue.
 [[nodiscard]] chain* owner_of(const scope& within) noexcept;
 
-/// Prints to standard error which task runs on this thread, and where it awaits: for contract
+/// Prints to standard error which task runs on this thread, and where it awaits, for contract
 /// violations.
 void tell_task() noexcept;
 
 /// Called with an exception that nobody can receive any more.
 using unhandled_hook = void (*)(std::exception_ptr);
 
-/// Runs coroutines one after the other on one thread. The owner decides when.
+/// Runs coroutines one at a time on one thread. The owner decides when.
 ///
-/// Teardown, by the owner's destructor: begin_teardown(), run_ready() until no chain is left or
-/// nothing is ready and nothing in flight, destroy_chains().
+/// Teardown, by the owner's destructor: begin_teardown(); run_ready() until no chain is left, or
+/// until nothing is ready and nothing in flight; destroy_chains().
 class run_queue {
 public:
     run_queue() noexcept;
@@ -268,9 +268,9 @@ public:
         return *current_;
     }
 
-    /// Stops a debug build that is not on the thread that runs this queue, or before that on the
-    /// one that made it.
-    // The address of a thread-local tells threads apart.
+    /// In a debug build, stops the program on a thread other than the one that runs this queue or,
+    /// before it runs, the one that created it.
+    // The address of a thread-local variable identifies the thread.
     void debug_check_thread() const noexcept {
         SIMPLENET_DEBUG_EXPECTS(thread_ == &current_, "what belongs to an event loop can only be "
                                                       "used on the loop's thread");
@@ -278,7 +278,7 @@ public:
 
     void push(ready_node& node) noexcept { ready_.push_back(node); }
 
-    /// Resumes `coroutine` in `within`, and whatever it hands over to, with a flat stack.
+    /// Resumes `coroutine` in `within`, and the coroutines it hands over to, with a flat stack.
     void resume(std::coroutine_handle<> coroutine, scope& within) noexcept {
         here = &within;
         continues_ = true;
@@ -286,10 +286,10 @@ public:
         while (next_)
             std::exchange(next_, nullptr).resume();
         continues_ = false;
-        here = &top; // what ran may be gone
+        here = &top; // the coroutine may be gone
     }
-    /// The coroutine that resume() continues with when the running one returns to it. The last
-    /// thing its await_suspend does.
+    /// Sets the coroutine with which resume() continues when the running one returns to it. The
+    /// last thing that an await_suspend does.
     void continue_with(std::coroutine_handle<> coroutine) noexcept {
         if (continues_ && !next_) [[likely]] {
             next_ = coroutine;
@@ -298,19 +298,19 @@ public:
         }
     }
 
-    /// Runs what was ready at the call, each with a new budget; returns how many.
-    // Inline, as it is a part of every turn of a loop.
+    /// Runs the nodes that were ready at the call, each with a new budget; returns their number.
+    // Inline, because it is a part of every turn of a loop.
     std::size_t run_ready() noexcept {
         std::size_t count = 0;
-        // What becomes ready on the way waits for the next call, so that I/O is not starved.
+        // Nodes that become ready meanwhile wait for the next call, so that I/O is not starved.
         for (ready_node* batch = ready_.take(); batch != nullptr; ++count) {
             inline_left_ = inline_turns_per_resume;
             ready_list::pop(batch).run();
         }
         return count;
     }
-    /// Runs what has been ready longest; how much that was: an operation that finished at its start
-    /// costs a system call, so it counts like two coroutines that ran.
+    /// Runs the first ready node and returns its weight: an operation that finished at its start
+    /// cost a system call, so it counts like two coroutines.
     ///
     /// @pre has_ready().
     std::size_t run_first() noexcept {
@@ -319,7 +319,7 @@ public:
         return 1 + std::size_t{2} * (inline_turns_per_resume - inline_left_);
     }
 
-    /// One more operation that may finish at its start without passing through the loop.
+    /// Whether one more operation may finish at its start without passing through the loop.
     // Keeps a fast peer from starving the other coroutines of the thread.
     [[nodiscard]] bool take_inline_turn() noexcept {
         if (inline_left_ == 0) return false;
@@ -327,36 +327,37 @@ public:
         return true;
     }
 
-    /// An operation that did the work of so many.
+    /// Accounts for an operation that did the work of `count` operations.
     void spend_inline_turns(unsigned count) noexcept {
         inline_left_ -= count < inline_left_ ? count : inline_left_;
     }
 
-    /// Counts a refused operation of a loop that is being destroyed. False: its task had its
-    /// 1000 chances and is not to be resumed again.
+    /// Counts a refused operation while the loop is being destroyed. False: the task has used its
+    /// 1000 refusals and must not be resumed again.
     ///
-    /// Joining children counts as well: a task could go on for ever with children that end.
+    /// Joining children counts too: otherwise a task could continue for ever with children that
+    /// end.
     [[nodiscard]] bool tolerate_refusal(scope& within) noexcept {
         return !dying || count_refusal(within);
     }
 
-    /// Resumes a suspension with the reason of the stop at a later turn, from its start.
+    /// Resumes a suspension with the reason of the stop in a later turn, counted from its start.
     void refuse(suspension& refused, scope& within) noexcept;
 
-    /// Takes a chain that is not a part of another one's frame. It starts when it is pushed.
+    /// Takes a chain that is not part of another chain's frame. It starts when it is pushed.
     inline void add(chain& added) noexcept;
 
-    /// A coroutine in `maker` starts `made`, which in a teardown is as near to its end as its
-    /// maker is: or tasks that start others would never run out. False: it is not to be started.
+    /// A coroutine in `maker` starts `made`, which in a teardown inherits the count of its maker:
+    /// otherwise tasks that start others would never run out. False: it must not be started.
     [[nodiscard]] bool may_start(chain& made, const scope& maker) noexcept {
         return !dying || inherit_refusals(made, maker);
     }
-    /// It reached its end; until it unlinks itself, teardown still frees it.
+    /// A chain reached its end; until it unlinks itself, teardown still frees it.
     void chain_ended() noexcept {
         SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
         --live_chains_;
     }
-    /// One that had counted as ended, waiting for no more than to be told, has something to do.
+    /// A chain that counted as ended, because it only waited to be told, has work again.
     void chain_continues() noexcept { ++live_chains_; }
 
     void report_unhandled(std::exception_ptr exception) noexcept {
@@ -364,17 +365,17 @@ public:
     }
     static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
 
-    /// Appends every task that has not ended to `text`, each once: children below their parents.
+    /// Appends every task that has not ended to `text`, each once, children below their parents.
     /// Safe wherever a task or a destructor may call it.
     void describe_tasks(std::string& text);
 
     scope top;                               // encloses every root; stopped only by teardown
-    scope* here;                             // of the coroutine that runs; else the top
+    scope* here;                             // of the running coroutine; else the top
     unhandled_hook on_unhandled = nullptr;   // null: std::terminate
     bool dying = false;                      // teardown: refusals are counted
-    bool destroying = false;                 // and what was left is being destroyed
-    unsigned depth = 0;                      // starts of tasks nested on the stack, see task.hpp
-    suspension_observer* observer = nullptr; // of tests; the release build does not look
+    bool destroying = false;                 // and the remaining chains are being destroyed
+    unsigned depth = 0;                      // nested starts of tasks on the stack, see task.hpp
+    suspension_observer* observer = nullptr; // for tests; release builds ignore it
     std::int64_t clock_ns = 0; // the owner's latest reading of the monotonic clock, if it has any
 
     static constexpr unsigned inline_turns_per_resume = 64;
@@ -394,9 +395,9 @@ protected:
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
-    /// Stops every chain, shields or not; from here on refusals are counted.
+    /// Stops every chain, even inside shields; from here on refusals are counted.
     void begin_teardown() noexcept;
-    /// Destroys what teardown could not talk into ending, newest first. @pre nothing in flight.
+    /// Destroys the chains that teardown could not end, newest first. @pre nothing in flight.
     void destroy_chains() noexcept;
 
 private:
@@ -405,47 +406,47 @@ private:
     static bool count_refusal(const scope& within) noexcept;
 
     inline static constinit thread_local run_queue* current_ = nullptr;
-    const void* thread_ = &current_; // whose it is, for debug builds
+    const void* thread_ = &current_; // identifies the thread, for debug builds
 
     ready_list ready_;
     std::coroutine_handle<> next_;
-    bool continues_ = false;   // resume() is on the stack, and will see next_
-    unsigned inline_left_ = 0; // of the turns of the coroutine that runs
+    bool continues_ = false;   // resume() is on the stack, and will check next_
+    unsigned inline_left_ = 0; // inline turns of the running coroutine
     std::size_t live_chains_ = 0;
     std::uint64_t chains_added_ = 0;
-    intrusive_list<chain> chains_; // in order of their making; ended ones until they are freed
+    intrusive_list<chain> chains_; // in order of creation; ended ones until they are freed
 };
 
-/// A chain of coroutines that runs beside the one that started it: a root and what it awaits.
+/// A chain of coroutines that runs beside the one that started it: a root and all that it awaits.
 ///
 /// Owns the root's frame. Ends when the root reaches its final suspension.
 class chain : public ready_node, public list_hook<> {
 public:
-    /// The root is at its final suspension. Must neither destroy nor resume: tell whoever waits
+    /// The root is at its final suspension. Must neither destroy nor resume: notifies waiters
     /// through the ready list.
     virtual void finished() noexcept = 0;
-    /// Teardown: the frame is destroyed where it is suspended, and nobody is told. Also of a
+    /// Teardown: destroys the frame where it is suspended, and notifies nobody. Also called for a
     /// chain that has ended and waits to be freed.
     virtual void abandon() noexcept = 0;
 
-    /// The promise of its root, if that has a frame.
+    /// The promise of its root, if the root has a frame.
     [[nodiscard]] virtual const promise_base* first() const noexcept { return nullptr; }
 
     scope inner;
 
     // For people.
-    std::uint64_t number = 0;     // in the order of their making; 0: part of another one's frame
+    std::uint64_t number = 0;     // in order of creation; 0: part of another chain's frame
     std::int64_t made_ns = 0;     // clock_ns of its queue at that time
     std::unique_ptr<char[]> name; // ends with a NUL; null: none
 
-    // Last, so that the small members of who derives find room beside them.
+    // Last, so that small members of derived classes fit beside them.
     unsigned refusals = 0;
-    bool over = false; // it has ended, or is not counted as alive: not shown
+    bool over = false; // has ended, or does not count as alive: not shown
 
 protected:
     chain() noexcept { inner.owner = this; }
     chain(chain&&) noexcept
-        : chain{} {} // idle awaitables move
+        : chain{} {} // idle awaitables may be moved
     ~chain() = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// safe_in_co_await: whether a callable may be written where its result is awaited. Layer coro.
+// safe_in_co_await: whether a callable may be written inside the co_await expression that awaits
+// its result. Layer coro.
 
 #include <type_traits>
 
@@ -9,9 +10,9 @@
 
 namespace simplenet::v0::detail {
 
-// GCC 12 destroys the captures of a closure twice when it stands in a co_await expression.
+// GCC 12 destroys the captures of a closure twice if it is created in a co_await expression.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
-/// Of a forwarding reference's `Function`.
+/// `Function` is the deduced type of a forwarding reference.
 template <class Function>
 inline constexpr bool safe_in_co_await =
     std::is_lvalue_reference_v<Function> || std::is_trivially_destructible_v<Function>;
