@@ -1,5 +1,5 @@
 #pragma once
-// dump_tasks: what every task of a loop waits for. Layer insight.
+// dump_tasks: shows what every task of a loop waits for. Layer insight.
 
 #include <iosfwd>
 
@@ -10,9 +10,9 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Prints every task of this thread's loop that has not ended, each once, children below those who
-/// own them: its number, its name (this_task::set_name()), its age, what it waits for, and below
-/// that where: `file:line` of the await, of its parent's, and so on.
+/// Prints every task of this thread's loop that has not ended, each once, children below their
+/// owners: its number, its name (this_task::set_name()), its age, what it waits for, and below that
+/// where: `file:line` of the await, of its parent's, and so on.
 ///
 ///     epoll loop: 3 tasks, 1 operations, 1 timers
 ///     #1 server, 12.031 s: accept on fd 5, 127.0.0.1:8080
@@ -22,24 +22,24 @@ inline namespace runtime {
 ///     #3, 0.504 s: sleep for another 0.496 s
 ///         at server.cpp:33
 ///
-/// A task is what was spawned, or (without a number) an argument of a combinator. May be called by
-/// tasks, by posted functions and by destructors, also while the loop is being destroyed. A loop
-/// that no timer and no limit asks for the time does not read the clock, so the age of its tasks
-/// is counted from its latest reading before they were made: it may be shown as more than it is.
+/// A task is a spawned task, or (without a number) an argument of a combinator. May be called by
+/// tasks, posted functions and destructors, even while the loop is being destroyed. A loop without
+/// timers and time limits does not read the clock; then ages count from its last reading before the
+/// tasks were created, so a task may appear older than it is.
 ///
-/// event_loop::dump_tasks() does it for a loop that does not run at the moment,
-/// loop_options::dump_signal when a signal comes, and in a debugger
-/// `call (void)simplenet_dump_tasks()` prints to standard error.
+/// event_loop::dump_tasks() does the same for a loop that is not running at the moment,
+/// loop_options::dump_signal on a signal, and in a debugger `call (void)simplenet_dump_tasks()`
+/// prints to standard error.
 ///
 /// @pre A loop runs on this thread.
 /// @par Cost
-/// Proportional to the tasks; two system calls for each that waits for a socket.
+/// Proportional to the tasks; two system calls for each task that waits for a socket.
 void dump_tasks(std::ostream& to);
 
 } // namespace runtime
 } // namespace simplenet::v0
 
-/// For debuggers: dump_tasks() of the thread that calls it, to standard error.
+/// For debuggers: dump_tasks() of the calling thread's loop, to standard error.
 extern "C" void simplenet_dump_tasks() noexcept;
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
 #pragma once
-// stall_report: what a loop did while it did not turn. Layer insight. See loop_options.
+// stall_report: what blocks a loop that does not turn. Layer insight. See loop_options.
 
 #include <chrono>
 #include <cstdint>
@@ -14,15 +14,16 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A turn of a loop took longer than loop_options::stall_threshold, and still does.
+/// A turn of a loop has taken longer than loop_options::stall_threshold, and is still running.
 struct stall_report {
-    std::chrono::nanoseconds blocked{}; // at least so long
+    std::chrono::nanoseconds blocked{}; // at least this long
     std::uint64_t task = 0;             // its number, as in dump_tasks(); 0: none, or unknown
     std::string name;                   // of the task, up to 63 bytes
-    std::source_location site;          // where its first coroutine awaits, or last did
-    /// What the thread does, innermost first, a few frames of the library's signal handler left
-    /// out: `function+offset (file+offset)`, as far as the dynamic linker knows names (link with
-    /// -rdynamic); addr2line(1) resolves the rest. Empty if the thread could not be asked.
+    std::source_location site;          // where its first coroutine awaits, or last awaited
+    /// The native stack of the thread, innermost frame first, without a few frames of the library's
+    /// signal handler: `function+offset (file+offset)`, as far as the dynamic linker knows names
+    /// (link with -rdynamic); addr2line(1) resolves the rest. Empty if the thread could not be
+    /// asked.
     std::vector<std::string> stack;
 };
 

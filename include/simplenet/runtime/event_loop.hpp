@@ -17,7 +17,7 @@
 #include <utility>
 
 namespace simplenet::v0::detail {
-// The library's own: not exported, since it is first named here.
+// Internal: not exported, because it is first declared here.
 class assembled_loop;
 } // namespace simplenet::v0::detail
 
@@ -32,13 +32,13 @@ inline namespace runtime {
 
 /// Runs tasks and their I/O on one thread.
 ///
-/// Owns every spawned task, and the sockets that tasks of it use. One thread at a time runs it,
-/// always the same one. Destroying it, on that thread, stops every task and runs on until they
-/// have ended; a task that goes on after 1000 refused operations is not resumed again, and its
-/// frames are destroyed once the kernel has let go of them. Sockets that outlive it are closed.
+/// Owns every spawned task, and the sockets that its tasks use. One thread, always the same one,
+/// runs it. Destroying it, on that thread, stops every task and runs until they have ended; a task
+/// that continues after 1000 refused operations is not resumed again, and its frames are destroyed
+/// when the kernel no longer uses them. Sockets that outlive it are closed.
 ///
-/// Loop thread only, which before the first run() is the thread that made it; what other threads
-/// may call says so.
+/// Loop thread only; before the first run() that is the thread that created it. Members that other
+/// threads may call say so.
 ///
 /// @par Example
 /// @snippet backend_switch.cpp create
@@ -46,23 +46,23 @@ class event_loop {
 public:
     using clock = std::chrono::steady_clock;
 
-    /// Makes a loop.
+    /// Creates a loop.
     ///
     /// @par Errors
-    /// - `errc::backend_unavailable`: an explicit choice, by the options or by SIMPLENET_BACKEND,
-    ///   that kernel, sandbox or build does not offer, or that the limit of locked memory
-    ///   (RLIMIT_MEMLOCK) leaves no room for. The message names it, and the reason.
+    /// - `errc::backend_unavailable`: the options or SIMPLENET_BACKEND request a backend that the
+    ///   kernel, the sandbox or the build lacks, or for which the limit of locked memory
+    ///   (RLIMIT_MEMLOCK) is too low. The message names the backend and the reason.
     /// - `std::errc::invalid_argument`: SIMPLENET_BACKEND names no backend, or `dump_signal` cannot
     ///   be handled.
-    /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: no resources for it.
+    /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`: out of resources.
     [[nodiscard]] static result<event_loop> create(loop_options options = {});
 
-    /// @pre Neither of them runs, and no other thread uses them.
+    /// @pre Neither loop is running, and no other thread uses either.
     event_loop(event_loop&& other) noexcept;
     event_loop& operator=(event_loop&& other) noexcept;
     ~event_loop();
 
-    /// Which of the two it uses; never automatic.
+    /// The backend in use; never automatic.
     ///
     /// @par Thread safety
     /// Any thread.
@@ -73,7 +73,8 @@ public:
     join_handle<T> spawn(task<T> work) {
         return detail::spawn_on(own_queue(), std::move(work));
     }
-    /// The same for a callable that returns a task; callable and arguments live with the child.
+    /// The same for a callable that returns a task; callable and arguments live as long as the
+    /// child.
     template <class Function, class... Args>
         requires detail::task_function<Function, Args...>
     auto spawn(Function&& function, Args&&... arguments) {
@@ -81,10 +82,11 @@ public:
                                 std::forward<Args>(arguments)...);
     }
 
-    /// Starts a task from any thread; its frame, made here, runs and dies on the loop's thread.
+    /// Starts a task from any thread; its frame is created here, and runs and is destroyed on the
+    /// loop's thread.
     ///
-    /// @pre The loop lives until the call returns. If it is destroyed before the task started,
-    ///      waiting for the handle throws `std::system_error` with operation_canceled.
+    /// @pre The loop lives until the call returns. If the loop is destroyed before the task has
+    /// started, waiting for the handle throws `std::system_error` with operation_canceled.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
         auto state = detail::remote_task<T>::make(queue().on_unhandled, std::move(work));
@@ -92,8 +94,8 @@ public:
         return remote_handle<T>{std::move(state)};
     }
     /// The same for a callable that returns a task: callable and arguments are copied or moved, as
-    /// for std::thread, and live with the task, so a capturing lambda is safe here. It is called on
-    /// the loop's thread, where callable and arguments die.
+    /// for std::thread, and live as long as the task, so a capturing lambda is safe here. The call,
+    /// and the destruction of callable and arguments, happen on the loop's thread.
     ///
     /// Under GCC 12 a closure with captures that are not trivially destructible must be named
     /// before a `co_await` expression that contains this call: that compiler destroys such captures
@@ -111,49 +113,49 @@ public:
         }
     }
 
-    /// Runs until nothing is left to wait for (no task lives, nothing is posted), or stop().
+    /// Runs until nothing is left to wait for (no task is alive, nothing is posted), or until
+    /// stop().
     ///
     /// @pre No loop runs on this thread, and no other thread has run this one.
     void run();
 
-    /// The same for at most `limit`. False when the time ran out first.
+    /// The same for at most `limit`. False if the time ran out first.
     template <class Rep, class Period>
     bool run_for(std::chrono::duration<Rep, Period> limit) {
         return run_for_ns(detail::saturated(limit));
     }
 
-    /// Runs what is ready, I/O that is complete and timers that are due; never waits.
+    /// Runs everything ready: tasks, completed I/O and due timers; never waits.
     ///
-    /// @return How much it ran; 0 means that there is nothing to do before native_handle() becomes
-    ///         readable or next_timer() passes.
+    /// @return The number of things it ran; 0 means that there is nothing to do before
+    ///         native_handle() becomes readable or next_timer() passes.
     std::size_t poll();
 
-    /// A descriptor that is readable when a completion, a post or a spawn waits for poll(): to
-    /// embed this loop in another one. Owned by the loop; only to be polled. The same each time.
-    /// What else is done to the loop's tasks and sockets from outside, such as request_stop(),
-    /// close() or the release of a lease, is to be followed by a poll(). -1 where the kernel has no
-    /// descriptor or no memory for it (io_uring makes it when it is first asked for).
+    /// A descriptor that is readable when a completion, a post or a spawn waits for poll(), to
+    /// embed this loop in another one. Owned by the loop; only poll it. The same each time. After
+    /// other actions on the loop's tasks and sockets from outside, such as request_stop(), close()
+    /// or the release of a lease, call poll(). -1 if the kernel has no descriptor or no memory for
+    /// it (io_uring creates it at the first call).
     [[nodiscard]] int native_handle() const noexcept;
 
-    /// When to call poll() at the latest, for the timers; none if there are none.
+    /// When to call poll() at the latest, for the timers; empty if there are none.
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
 
-    /// Now, by the clock that the loop's timers go by: the monotonic one, unless
+    /// The current time of the clock that the loop's timers use: the monotonic one, unless
     /// loop_options::clock says otherwise.
     [[nodiscard]] clock::time_point now() const noexcept;
 
-    /// Ends run(): the one that runs, else the next one. What is left stays there for another
-    /// run().
+    /// Ends run(): the current one, or else the next one. Remaining work waits for another run().
     ///
     /// @par Thread safety
     /// Any thread.
     void stop() noexcept;
 
-    /// Calls `function` on the loop's thread, in the order of the posts of each thread. Dropped if
+    /// Calls `function` on the loop's thread; the posts of each thread keep their order. Dropped if
     /// the loop is destroyed first.
     ///
-    /// @pre An exception does not leave `function`: there is nobody to receive it. The loop lives
-    ///      until the call returns.
+    /// @pre No exception leaves `function`: nobody could receive it. The loop lives until the call
+    /// returns.
     ///
     /// @par Thread safety
     /// Any thread.
@@ -166,16 +168,16 @@ public:
         post_item(*new detail::posted_call<kept>{std::forward<Function>(function)});
     }
 
-    /// What the loop has done, and what it holds at this moment.
+    /// What the loop has done, and its current contents.
     ///
     /// @par Cost
     /// Proportional to its sockets and armed timers.
     [[nodiscard]] loop_metrics metrics() const;
 
-    /// What dump_tasks() prints, of this loop, whether it runs or not. Loop thread only.
+    /// Prints dump_tasks() of this loop, whether or not it is running. Loop thread only.
     void dump_tasks(std::ostream& to);
 
-    /// The loop that runs on this thread, or null.
+    /// The loop that is running on this thread, or null.
     [[nodiscard]] static event_loop* current() noexcept;
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// run(): a program, or a thread of one, as a single task. Layer runtime.
+// run(): runs a program, or a thread of it, as a single task. Layer runtime.
 
 #include <simplenet/runtime/detail/main_signals.hpp>
 #include <simplenet/runtime/event_loop.hpp>
@@ -17,7 +17,7 @@ namespace detail {
 
 template <class T>
 task<> run_main(task<T> main, std::optional<result_slot<T>>& outcome, event_loop& loop) {
-    struct stop_at_end { // also when the main task throws or its frame is destroyed
+    struct stop_at_end { // even if the main task throws or its frame is destroyed
         event_loop& loop;
         ~stop_at_end() { loop.stop(); }
     } stop{loop};
@@ -39,19 +39,19 @@ task<> run_main(task<T> main, std::optional<result_slot<T>>& outcome, event_loop
 
 inline namespace runtime {
 
-/// Runs `main` on a loop of its own until it ends; then the rest is stopped and joined.
+/// Runs `main` on a new loop until it ends; then stops and joins the rest.
 ///
 /// On the main thread, unless loop_options::handle_signals is false, the first SIGINT or SIGTERM
-/// stops `main`, whose operations fail with operation_canceled, and run() returns what it makes of
-/// that; the second one kills the process. So a `main` that waits is a program that ends cleanly.
-/// This holds for a signal that has its default action and is not blocked when run() is called.
-/// Handlers that the program has, and signals that it ignores (nohup(1)) or blocks (signal_set),
-/// are left alone. What was there before is there again when run() returns; a signal that came
-/// after the end of `main` has its effect then.
+/// stops `main`: its operations fail with operation_canceled, and run() returns the result of
+/// `main`. The second signal kills the process. So a program whose `main` waits ends cleanly. This
+/// applies to signals that have their default action and are not blocked when run() is called.
+/// Signals that the program handles, ignores (nohup(1)) or blocks (signal_set) are left alone. When
+/// run() returns, the previous actions are restored; a signal that came after the end of `main`
+/// takes effect then.
 ///
-/// @return What `main` returns. Rethrows its exception. Throws `std::system_error` if no loop can
-///         be made (see event_loop::create()), or with operation_canceled if the loop was stopped
-///         by event_loop::stop() and `main` went on after 1000 refused operations.
+/// @return The result of `main`. Rethrows its exception. Throws `std::system_error` if no loop can
+///         be created (see event_loop::create()), or with operation_canceled if event_loop::stop()
+///         stopped the loop and `main` continued after 1000 refused operations.
 /// @pre No loop runs on this thread.
 /// @par Example
 /// @snippet echo_client.cpp run
@@ -71,7 +71,7 @@ T run(task<T> main, loop_options options = {}) {
         signals.begin(loop, loop.spawn(detail::run_main(std::move(main), outcome, loop)));
         loop.run();
         signals.end();
-    } // joins the rest, and main itself if it was not main that stopped the loop
+    } // joins the rest, and main too if main did not stop the loop
     if (!outcome) {
         detail::throw_system_error(std::make_error_code(std::errc::operation_canceled));
     }

@@ -19,8 +19,8 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Something that takes callables from any thread and runs them elsewhere: an event_loop, a pool.
-/// Each is called at most once; one that never will be is destroyed.
+/// Takes callables from any thread and runs them elsewhere: an event_loop, a pool. Each is called
+/// at most once; a callable that will never be called is destroyed.
 template <class T>
 concept executor = requires(T& where, void (*call)()) { where.post(call); };
 
@@ -28,7 +28,7 @@ concept executor = requires(T& where, void (*call)()) { where.post(call); };
 
 namespace detail {
 
-/// Waits for a call elsewhere; one that never came to its end is an error where `T` can say so.
+/// Waits for a call elsewhere; if it never came to its end, that is an error if `T` can hold one.
 template <class T>
 class [[nodiscard]] run_on_wait final : public remote_wait<T> {
 public:
@@ -61,7 +61,7 @@ public:
         discard();
     }
     void discard() noexcept override {
-        call_.reset(); // the captures are gone when the caller goes on
+        call_.reset(); // the captures are gone when the caller continues
         this->complete();
     }
 
@@ -73,7 +73,7 @@ template <class T, class Executor, class Call>
 task<T> run_call_on(Executor& where, Call call) {
     const run_queue& queue = run_queue::require_current();
     const auto state = std::make_shared<remote_call<T, Call>>(queue.on_unhandled, std::move(call));
-    // The wait refuses what begins in a stopped scope.
+    // The wait refuses a start in a stopped scope.
     if (!queue.here->stopped()) where.post(remote_post{state});
     run_on_wait<T> wait{*state};
     co_return co_await wait;
@@ -91,27 +91,28 @@ task<T> run_task_on(event_loop& where, task<T> work) {
 
 inline namespace runtime {
 
-/// Calls `function(arguments...)` on the thread of `where`, and goes on here with what it returns.
+/// Calls `function(arguments...)` on the thread of `where`, and continues here with its result.
 ///
-/// If that is a task, it runs on that loop to its end: only an event_loop has such. The callable
-/// and its arguments are moved or copied, as for std::thread; they are used, and destroyed, over
-/// there, before the await returns (here, if the call is withdrawn). What is passed by std::ref has
-/// to bear another thread, and to live on if this coroutine's loop is destroyed meanwhile.
+/// If the result is a task, it runs on that loop to its end: only an event_loop supports that. The
+/// callable and its arguments are moved or copied, as for std::thread; they are used and destroyed
+/// there, before the await returns (or here, if the call is withdrawn). Objects passed by std::ref
+/// must be usable on another thread, and must survive if this coroutine's loop is destroyed
+/// meanwhile.
 ///
-/// @return What the call, or its task, returns; rethrows its exception. If it never came to its
-///         end, because `where` was destroyed before: operation_canceled, as the error of an
-///         expected that can hold one, else thrown as `std::system_error`; with_timeout() and
-///         with_stop() turn the latter into the error of their result, if it was their doing.
+/// @return The result of the call, or of its task; rethrows its exception. If `where` was destroyed
+///         before the end: operation_canceled, as the error of an expected that can hold one,
+///         otherwise thrown as `std::system_error`; with_timeout() and with_stop() turn the latter
+///         into the error of their result if they caused it.
 /// @pre `where` lives until the await has begun. Awaited on a loop, which may be `where`.
 /// @par Cancellation
-/// A call or task that has not begun is withdrawn at once, with the reason of the stop
-/// (operation_canceled or deadline_exceeded) as its error: also from a loop that is busy, or that
-/// nobody runs any more, where only a stop or a limit ends the wait. A task that has begun gets the
-/// stop with its reason and is joined, so what it still achieved is returned; a call that has begun
-/// is not interrupted, and the await lasts as long as it. The destruction of this loop does not
-/// wait: an exception that comes later goes to `on_unhandled`.
+/// A call or task that has not begun is withdrawn at once and fails with the reason of the stop
+/// (operation_canceled or deadline_exceeded), even if the other loop is busy, or nobody runs it any
+/// more; in that case only a stop or a time limit ends the wait. A task that has begun gets the
+/// stop with its reason and is joined, and its result is returned. A call that has begun is not
+/// interrupted, and the await lasts as long as the call. The destruction of this loop does not
+/// wait: a later exception goes to `on_unhandled`.
 /// @par Cost
-/// Two allocations, two recycled frames; a system call for each of the loops that sleeps.
+/// Two allocations, two recycled frames; a system call for each of the two loops that sleeps.
 /// @par Example
 /// @snippet coroutines.cpp run_on
 template <executor Executor, class Function, class... Args>

@@ -1,5 +1,5 @@
 #pragma once
-// signal_set: signals as something to await. Layer runtime.
+// signal_set: signals that can be awaited. Layer runtime.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -15,20 +15,21 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Signals that are received by coroutines, one at a time, instead of having their effect.
+/// Signals that coroutines receive, one at a time, instead of their usual effect.
 ///
-/// Blocks them in the thread that makes it, for as long as it lives: neither their default action
-/// nor a handler takes place, even if they are ignored otherwise. Then unblocks those that were not
-/// blocked before, unless another set of this thread still wants them. What was not received by
-/// then has its usual effect.
+/// Blocks the signals in the creating thread for its lifetime: neither their default action nor a
+/// handler runs, even if they are ignored otherwise. Its destructor unblocks those that were not
+/// blocked before, unless another set of this thread still wants them. Signals that were not
+/// received by then take their usual effect.
 ///
-/// @pre Made before other threads, which inherit the mask: a signal to the process goes to any
-///      thread that does not block it. So do programs that are executed (sigprocmask(2)).
+/// @pre Created before other threads, which inherit the mask: a signal to the process goes to any
+/// thread that does not block it. Executed programs inherit the mask too (sigprocmask(2)).
 ///
-/// Signals of the same number that come before one is received become one (signal(7)), but for
-/// real-time signals. Of several sets that wait for the same signal, one receives it.
+/// Several signals of the same number that arrive before the first is received are merged into one
+/// (signal(7)), except real-time signals. If several sets wait for a signal, one of them receives
+/// it.
 ///
-/// The thread that made it, only. Movable while nobody waits.
+/// Only on the creating thread. Movable while nobody waits.
 ///
 /// @par Example
 /// @snippet graceful_shutdown.cpp signals
@@ -53,7 +54,7 @@ public:
     /// A coroutine, and two or three system calls.
     [[nodiscard]] task<result<int>> next();
 
-    /// A signalfd(2), only to be polled. Owned by this.
+    /// A signalfd(2), only to be polled. Owned by the set.
     [[nodiscard]] int native_handle() const noexcept { return descriptor_.get(); }
 
 private:

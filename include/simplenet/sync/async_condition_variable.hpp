@@ -1,5 +1,5 @@
 #pragma once
-// async_condition_variable: waiting, under a mutex, until something holds. Layer sync.
+// async_condition_variable: waits, under a mutex, until a condition holds. Layer sync.
 
 #include <simplenet/coro/detail/safe_in_co_await.hpp>
 #include <simplenet/sync/async_mutex.hpp>
@@ -23,8 +23,8 @@ namespace detail {
 
 struct in_condition;
 
-/// A wait for a predicate. Waits at the condition variable first, then at its mutex, and tests the
-/// predicate once it has the lock.
+/// A wait for a predicate. Waits first for the condition variable, then for its mutex, and tests
+/// the predicate when it has the lock.
 class condition_waiter : public waiter, public list_hook<in_condition> {
 public:
     void describe(std::string& text) override { text += "an async_condition_variable"; }
@@ -32,7 +32,7 @@ public:
     void run() noexcept final;
 
     void notified() noexcept;
-    /// The condition variable goes away.
+    /// The condition variable is being destroyed.
     void orphaned() noexcept;
 
 protected:
@@ -50,9 +50,9 @@ protected:
     result<> finish() const;
 
 private:
-    // waiting  in the condition variable's list of those to notify; the mutex is unlocked
-    // locking  wants the lock, or has it and is on the ready list, to look at the predicate
-    // over     has the lock, and knows how it ended
+    // waiting  in the condition variable's list of waiters; the mutex is unlocked
+    // locking  waits for the lock, or has it and is on the ready list, to test the predicate
+    // over     has the lock, and knows how the wait ended
     enum class phase : std::uint8_t { waiting, locking, over };
 
     [[nodiscard]] virtual bool holds() = 0;
@@ -64,8 +64,8 @@ private:
     async_mutex::guard* guard_;           // borrowed: the caller's; empty while this waits
     async_mutex* mutex_ = nullptr;
     phase phase_ = phase::over;
-    wait_end stopped_ = wait_end::granted; // why to wait no longer, if not granted
-    bool notified_ = false;                // and has not looked since
+    wait_end stopped_ = wait_end::granted; // why the wait must end, if not granted
+    bool notified_ = false;                // and has not tested the predicate since
     std::exception_ptr exception_;         // of the predicate
 };
 
@@ -73,11 +73,11 @@ private:
 
 inline namespace runtime {
 
-/// Lets coroutines of one loop that hold an async_mutex wait until another one has changed
-/// something.
+/// Lets coroutines of one loop that hold an async_mutex wait until another coroutine has changed
+/// the protected state.
 ///
-/// Loop thread only. Not movable: its address is in those who wait. Destroying it ends their waits
-/// with operation_canceled.
+/// Loop thread only. Not movable: waiters hold its address. Destroying it ends their waits with
+/// operation_canceled.
 ///
 /// @par Example
 /// @snippet synchronisation.cpp condition
@@ -93,16 +93,16 @@ public:
 
     /// Unlocks the mutex of `held`, waits until `predicate()` is true, and locks it again.
     ///
-    /// Returns at once if it is true already. The predicate is only called with the mutex locked.
-    /// In every case, exceptions of the predicate included, the mutex is locked when this returns.
+    /// Returns at once if it is already true. The predicate is called only with the mutex locked.
+    /// In every case, including exceptions of the predicate, the mutex is locked when this returns.
     ///
-    /// @pre `held` owns its lock, and is left alone meanwhile.
+    /// @pre `held` owns its lock, and nobody uses it during the wait.
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came, and
     ///   the predicate did not hold when the mutex was locked again.
     /// @par Cancellation
-    /// A stop ends the wait for a notification, not the one for the mutex. A notification that
-    /// reached somebody who was stopped goes on to the next.
+    /// A stop ends the wait for a notification, but not the wait for the mutex. A notification that
+    /// reached a stopped waiter is passed on to the next one.
     template <std::predicate Predicate>
     [[nodiscard]] wait_operation<std::decay_t<Predicate>> wait(async_mutex::guard& held,
                                                                Predicate&& predicate) {
@@ -115,11 +115,11 @@ public:
                                                        std::forward<Predicate>(predicate)};
     }
 
-    /// Has the one who has waited longest look at its predicate. With the mutex locked or not.
+    /// Lets the longest waiter test its predicate. May be called with or without the lock.
     void notify_one() noexcept {
         if (!waiting_.empty()) waiting_.front().notified();
     }
-    /// Has everyone who waits look.
+    /// Lets every waiter test its predicate.
     void notify_all() noexcept {
         while (!waiting_.empty())
             notify_one();
@@ -130,7 +130,7 @@ private:
 
     using waiter_list = detail::intrusive_list<detail::condition_waiter, detail::in_condition>;
     waiter_list waiting_; // for a notification
-    waiter_list locking_; // had one, or were stopped: they may come back
+    waiter_list locking_; // were notified or stopped: they may return to the other list
 };
 
 /// Awaitable of async_condition_variable::wait(); the contract is documented there.

@@ -1,5 +1,5 @@
 #pragma once
-// async_event: something that has happened, or not yet. Layer sync.
+// async_event: a flag that coroutines wait for. Layer sync.
 
 #include <simplenet/sync/detail/waiter.hpp>
 
@@ -11,10 +11,10 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A switch that coroutines of one loop can wait for.
+/// A flag that coroutines of one loop can wait for.
 ///
-/// Stays set until reset(). Loop thread only. Not movable: its address is in those who wait.
-/// Destroying it ends their waits with operation_canceled.
+/// Stays set until reset(). Loop thread only. Not movable: waiters hold its address. Destroying it
+/// ends their waits with operation_canceled.
 ///
 /// @par Example
 /// @snippet synchronisation.cpp event
@@ -31,15 +31,16 @@ public:
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first.
     /// @par Cancellation
-    /// Whom set() has released succeeds, also if a stop or a reset() comes before it resumes.
+    /// A wait that set() has released succeeds, even if a stop or a reset() comes before it
+    /// resumes.
     [[nodiscard]] wait_operation wait() noexcept;
 
-    /// Releases everybody who waits, in the order of their coming, and who will come.
+    /// Releases all waiters, in the order of their arrival; later waits return at once.
     void set() noexcept {
         set_ = true;
         waiters_.end_all(detail::wait_end::granted);
     }
-    /// From here on it is waited for again.
+    /// From here on wait() waits again.
     void reset() noexcept { set_ = false; }
     [[nodiscard]] bool is_set() const noexcept { return set_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// async_mutex: one at a time, across suspensions. Layer sync.
+// async_mutex: mutual exclusion across suspensions. Layer sync.
 
 #include <simplenet/sync/detail/waiter.hpp>
 
@@ -17,13 +17,13 @@ class condition_waiter;
 
 inline namespace runtime {
 
-/// Keeps the coroutines of one loop out of each other's way while they suspend.
+/// Mutual exclusion for coroutines of one loop, across suspensions.
 ///
-/// What happens between two suspensions needs no mutex: one thread runs the loop. Fair: the lock
-/// goes to those who wait in the order of their coming, and nobody overtakes them. Not recursive.
-/// Loop thread only. Not movable: its address is in guards and in those who wait.
+/// Code between two suspensions needs no mutex, because one thread runs the loop. Fair: waiters get
+/// the lock in the order of their arrival, and nobody overtakes them. Not recursive. Loop thread
+/// only. Not movable: guards and waiters hold its address.
 ///
-/// @pre At its destruction it is not locked, so nobody waits for it either.
+/// @pre When it is destroyed, it is not locked, so nobody waits for it either.
 ///
 /// @par Example
 /// @snippet synchronisation.cpp mutex
@@ -44,10 +44,10 @@ public:
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first; it is not locked for the caller.
     /// @par Cancellation
-    /// Whom the lock was handed to has it, also if a stop comes before it resumes.
+    /// A waiter to which the lock was handed has it, even if a stop comes before it resumes.
     [[nodiscard]] lock_operation lock() noexcept;
 
-    /// The lock, if it is free.
+    /// Takes the lock if it is free.
     [[nodiscard]] std::optional<guard> try_lock() noexcept;
 
     [[nodiscard]] bool locked() const noexcept { return locked_; }
@@ -64,7 +64,7 @@ private:
     void hand_over() noexcept;
 
     bool locked_ = false;
-    guard* holder_ = nullptr; // none while the lock is on its way to somebody
+    guard* holder_ = nullptr; // null while the lock is being handed to a waiter
     detail::waiter_queue<detail::waiter> waiters_;
 };
 
@@ -84,7 +84,7 @@ public:
     }
     ~guard() { unlock(); }
 
-    /// Before its time. Does nothing the second time.
+    /// Unlocks early. Does nothing the second time.
     void unlock() noexcept {
         if (mutex_ != nullptr) std::exchange(mutex_, nullptr)->unlock();
     }
@@ -100,7 +100,7 @@ private:
         if (locked != nullptr) locked->holder_ = this;
     }
 
-    async_mutex* mutex_ = nullptr; // borrowed; null when it holds none
+    async_mutex* mutex_ = nullptr; // borrowed; null if nothing is locked
 };
 
 /// Awaitable of async_mutex::lock(); the contract is documented there.

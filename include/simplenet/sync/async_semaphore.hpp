@@ -1,5 +1,5 @@
 #pragma once
-// async_semaphore: so many at once, and no more. Layer sync.
+// async_semaphore: bounds how many tasks do something at once. Layer sync.
 
 #include <simplenet/sync/detail/waiter.hpp>
 
@@ -14,11 +14,11 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A number of permits that coroutines of one loop take and give back.
+/// A number of permits that coroutines of one loop take and return.
 ///
-/// Fair: permits go to those who wait in the order of their coming, and nobody overtakes them.
-/// Loop thread only. Not movable: its address is in those who wait. Destroying it ends their waits
-/// with operation_canceled.
+/// Fair: waiters get permits in the order of their arrival, and nobody overtakes them. Loop thread
+/// only. Not movable: waiters hold its address. Destroying it ends their waits with
+/// operation_canceled.
 ///
 /// @par Example
 /// @snippet synchronisation.cpp semaphore
@@ -31,26 +31,26 @@ public:
     explicit async_semaphore(std::size_t permits) noexcept
         : available_{permits} {}
 
-    /// Takes a permit; waits for one if there is none. It is the caller's until release().
+    /// Takes a permit; waits for one if there is none. The caller keeps it until release().
     ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first; no permit was taken.
     /// @par Cancellation
-    /// Whom a permit was given to succeeds, also if a stop comes before it resumes.
+    /// A waiter that was given a permit succeeds, even if a stop comes before it resumes.
     [[nodiscard]] acquire_operation acquire() noexcept;
 
-    /// The same for a permit that gives itself back, exceptions and stops included.
+    /// The same for a permit that returns itself, even after exceptions and stops.
     [[nodiscard]] acquire_permit_operation acquire_permit() noexcept;
 
     /// Takes a permit if there is one.
     [[nodiscard]] bool try_acquire() noexcept {
-        if (available_ == 0) return false; // also whenever somebody waits
+        if (available_ == 0) return false; // always 0 while somebody waits
         --available_;
         return true;
     }
 
-    /// Gives back `count` permits, or adds them: whoever calls this need not have taken any.
+    /// Returns `count` permits, or adds them: the caller need not have taken any.
     ///
     /// @pre The sum fits a std::size_t.
     void release(std::size_t count = 1) noexcept {
@@ -61,15 +61,15 @@ public:
         available_ += count;
     }
 
-    /// Permits that are there to be taken.
+    /// The number of free permits.
     [[nodiscard]] std::size_t available() const noexcept { return available_; }
 
 private:
-    std::size_t available_; // 0 whenever somebody waits
+    std::size_t available_; // 0 while somebody waits
     detail::waiter_queue<detail::waiter> waiters_;
 };
 
-/// Owns one permit of a semaphore, which outlives it, and gives it back. Movable.
+/// Owns one permit and returns it. The semaphore must outlive it. Movable.
 class [[nodiscard]] async_semaphore::permit {
 public:
     permit() noexcept = default;
@@ -84,11 +84,11 @@ public:
     }
     ~permit() { release(); }
 
-    /// Gives it back early. Does nothing where there is none.
+    /// Returns it early. Does nothing if it is empty.
     void release() noexcept {
         if (from_ != nullptr) std::exchange(from_, nullptr)->release();
     }
-    /// Whether there is one.
+    /// Whether it owns a permit.
     explicit operator bool() const noexcept { return from_ != nullptr; }
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// channel: values from some coroutines to others of the same loop. Layer sync.
+// channel: a queue of values between coroutines of one loop. Layer sync.
 
 #include <simplenet/sync/detail/channel_state.hpp>
 
@@ -19,17 +19,17 @@ inline namespace runtime {
 /// A bounded queue between coroutines of one loop.
 ///
 /// Owns the values in it. Any number of senders and receivers; values arrive in the order of the
-/// sends, and who waits longest is served first. With a capacity of 0 a value goes from hand to
-/// hand: each send waits for its receiver. Loop thread only; cross_channel goes between threads.
-/// Not movable: its address is in those who wait. Destroying it ends their waits with
+/// sends, and the longest waiter is served first. With a capacity of 0 each send waits for its
+/// receiver and hands the value over directly. Loop thread only; cross_channel works between
+/// threads. Not movable: waiters hold its address. Destroying it ends their waits with
 /// operation_canceled.
 ///
-/// No value is lost to a stop: an operation that fails has not moved one, one that moved a value
-/// has succeeded.
+/// No value is lost to a stop: a failed operation has moved no value, and an operation that moved a
+/// value succeeds.
 ///
-/// @tparam T Movable, without exceptions.
+/// @tparam T Movable without exceptions.
 /// @par Cost
-/// One allocation when it is made, none for an operation.
+/// One allocation when it is created, none for an operation.
 /// @par Example
 /// @snippet producer_consumer.cpp produce
 template <class T>
@@ -41,7 +41,7 @@ public:
     class send_operation;
     class receive_operation;
 
-    /// Room for `capacity` values.
+    /// Holds up to `capacity` values.
     explicit channel(std::size_t capacity)
         : state_{capacity} {}
     channel(const channel&) = delete;
@@ -50,21 +50,21 @@ public:
 
     /// Puts `value` into the channel; waits until there is room.
     ///
-    /// If it fails, `value` is gone with the operation: send_from() leaves it with the caller.
+    /// If it fails, `value` is destroyed with the operation; send_from() leaves it with the caller.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`: the channel is closed.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first.
     /// @par Cancellation
-    /// A stopped send was not received, and never will be. One whose value was taken is a success,
-    /// even if a stop came before it resumes.
+    /// A stopped send was not received, and never will be. If the value was taken, the send
+    /// succeeds, even if a stop came before it resumes.
     [[nodiscard]] send_operation<T> send(T value) noexcept {
         return send_operation<T>{*this, std::move(value)};
     }
-    /// The same out of a variable, which is moved from if, and only if, the send succeeds.
+    /// The same from a variable, which is moved from only if the send succeeds.
     ///
-    /// @pre `value` outlives the await, and is left alone meanwhile.
+    /// @pre `value` outlives the await, and nobody uses it meanwhile.
     [[nodiscard]] send_operation<T&> send_from(T& value) noexcept {
         return send_operation<T&>{*this, value};
     }
@@ -77,8 +77,8 @@ public:
     ///   first; no value was taken.
     [[nodiscard]] receive_operation receive() noexcept { return receive_operation{*this}; }
 
-    /// Puts `value` into the channel if there is room, or somebody waits for it. Moved from if, and
-    /// only if, that succeeds.
+    /// Puts `value` into the channel if there is room, or gives it to a waiting receiver. Moves
+    /// from it only on success.
     ///
     /// @par Errors
     /// - `errc::queue_full`: there is no room.
@@ -97,8 +97,8 @@ public:
     /// Takes the first value if there is one.
     ///
     /// @par Errors
-    /// - `std::errc::operation_would_block`: there is none.
-    /// - `errc::end_of_stream`: there is none, and the channel is closed.
+    /// - `std::errc::operation_would_block`: there is no value.
+    /// - `errc::end_of_stream`: there is no value, and the channel is closed.
     [[nodiscard]] result<T> try_receive() noexcept {
         std::optional<T> value;
         if (state_.take(value)) return *std::move(value);
@@ -106,11 +106,11 @@ public:
         return fail(std::errc::operation_would_block);
     }
 
-    /// No value is put in any more; those that are in are still received. Sends that wait fail.
+    /// Ends sending: waiting and later sends fail. Values in the channel can still be received.
     void close() noexcept { state_.close(); }
 
     [[nodiscard]] bool is_closed() const noexcept { return state_.closed; }
-    /// Values in it; not those that senders wait with.
+    /// The number of values in it, without those of waiting senders.
     [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
     [[nodiscard]] bool empty() const noexcept { return state_.size() == 0; }
     [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity(); }
@@ -121,7 +121,7 @@ private:
 
 /// Awaitable of channel::send() and send_from(); the contract is documented there.
 template <class T>
-template <class Held> // T, or T& for a value that stays with the caller
+template <class Held> // T, or T& for a value that remains the caller's
 class [[nodiscard]] channel<T>::send_operation final
     : public detail::sending<detail::waiter, T>,
       public detail::awaited_from_outside<send_operation<Held>> {

@@ -1,5 +1,5 @@
 #pragma once
-// oneshot: one value, once, from whoever was asked to whoever asked. Layer sync.
+// oneshot: one value, sent once, such as an answer to a question. Layer sync.
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/sync/detail/channel_state.hpp>
@@ -16,11 +16,12 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Receives one value, which a `oneshot::sender` sends: an answer to a request, say.
+/// Receives one value, sent by a `oneshot::sender`, such as the answer to a request.
 ///
-/// Belongs to who asks, usually in a coroutine's frame; the sender travels. Each may go first: a
-/// sender that is dropped ends the wait, a value sent to nobody is given back. Loop thread only.
-/// Not movable: its sender knows its address. Destroying it ends a wait with operation_canceled.
+/// The asker owns it, usually in a coroutine's frame; the sender can be passed on. Either may be
+/// destroyed first: a dropped sender ends the wait, and a value for a receiver that is gone is
+/// returned. Loop thread only. Not movable: its sender holds its address. Destroying it ends a wait
+/// with operation_canceled.
 ///
 /// @par Cost
 /// No allocation.
@@ -43,7 +44,7 @@ public:
         if (sender_ != nullptr) sender_->to_ = nullptr;
     }
 
-    /// The other end.
+    /// The sending end.
     ///
     /// @pre Called once.
     [[nodiscard]] sender make_sender() noexcept {
@@ -60,20 +61,21 @@ public:
     ///   first; the value can still be received later.
     [[nodiscard]] receive_operation receive() noexcept { return receive_operation{*this}; }
 
-    /// receive() would not wait.
+    /// Whether receive() would not wait.
     [[nodiscard]] bool is_ready() const noexcept { return value_.has_value() || over_; }
 
 private:
     friend sender;
 
     bool has_sender_ = false;
-    bool over_ = false; // no value comes any more
+    bool over_ = false; // no value will come any more
     sender* sender_ = nullptr;
     std::optional<T> value_;
-    detail::waiter_queue<detail::receiving<detail::waiter, T>> receiver_; // one at most
+    detail::waiter_queue<detail::receiving<detail::waiter, T>> receiver_; // at most one
 };
 
-/// Sends the value of a oneshot. Dropping it unused tells the receiver. May outlive the oneshot.
+/// Sends the value of a oneshot. If it is dropped unused, the receiver is told. May outlive the
+/// oneshot.
 template <class T>
 class [[nodiscard]] oneshot<T>::sender {
 public:
@@ -87,11 +89,11 @@ public:
     }
     ~sender() { drop(); }
 
-    /// Sends `value`, which is moved from if, and only if, that succeeds. Never waits.
+    /// Sends `value`, which is moved from only on success. Never waits.
     ///
-    /// @pre Nothing was sent.
+    /// @pre Nothing was sent yet.
     /// @par Errors
-    /// - `std::errc::broken_pipe`: the oneshot is gone.
+    /// - `std::errc::broken_pipe`: the receiver is gone.
     result<> send(T&& value) noexcept {
         SIMPLENET_EXPECTS(!sent_, "a oneshot takes one value");
         if (to_ == nullptr) return fail(std::errc::broken_pipe);
@@ -112,7 +114,7 @@ public:
         return send(T{value});
     }
 
-    /// Somebody may still want the value.
+    /// Whether the receiver still exists and has no value yet.
     [[nodiscard]] bool is_wanted() const noexcept { return to_ != nullptr; }
 
 private:
@@ -134,7 +136,7 @@ private:
         to.receiver_.end_all(detail::wait_end::no_more);
     }
 
-    oneshot* to_ = nullptr; // borrowed; null when it is gone, or has its value
+    oneshot* to_ = nullptr; // borrowed; null if it is gone, or has its value
     bool sent_ = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// faulty_stream: a stream that misbehaves by a script, for tests of protocols. Layer testing.
+// faulty_stream: a stream with scripted faults, for tests of protocols. Layer testing.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
@@ -34,49 +34,51 @@ template <class S>
     requires async_reader<S> && async_writer<S>
 class faulty_stream;
 
-/// What happens to the reads, or to the writes, of a faulty_stream. Calls count from 1, bytes from
-/// 0; everything may be changed between calls. Rules of one call add up: hook, delay, error, size.
+/// The script for the reads, or for the writes, of a faulty_stream. Calls count from 1, bytes from
+/// 0; everything may be changed between calls. Several rules for one call apply in this order:
+/// hook, delay, error, size.
 class fault_script {
 public:
-    /// Every call moves at most so many bytes.
+    /// Every call moves at most `bytes` bytes.
     ///
     /// @pre At least 1.
     fault_script& at_most(std::size_t bytes);
-    /// The calls from now on move at most so many bytes, one after the other; those after the last
-    /// as if this were not there.
+    /// The next calls move at most these numbers of bytes, in order; later calls are not affected.
     ///
     /// @pre Each is at least 1.
     fault_script& pieces(std::vector<std::size_t> bytes);
-    /// Every call moves at most 1 to `most` bytes, by dice; the same for the same seed.
+    /// Every call moves at most a random number of bytes from 1 to `most`; the same for the same
+    /// seed.
     ///
     /// @pre `most` is at least 1.
     fault_script& random_pieces(std::uint32_t seed, std::size_t most);
 
-    /// The call of this number moves nothing and fails; the one after it goes on.
+    /// The call with this number moves nothing and fails; the next one proceeds normally.
     fault_script& fail_call(std::size_t number, std::error_code error);
-    /// After so many bytes every call fails: a connection that breaks, or with
-    /// `errc::end_of_stream` a peer that stops in the middle.
+    /// After that many bytes every call fails: a connection that breaks, or with
+    /// `errc::end_of_stream` a peer that stops midway.
     fault_script& fail_at_byte(std::size_t offset, std::error_code error);
 
-    /// The call of this number begins so much later, on the loop's clock; a stop ends the wait.
+    /// Delays the call with this number, on the loop's clock; a stop ends the delay.
     template <class Rep, class Period>
     fault_script& delay_call(std::size_t number, std::chrono::duration<Rep, Period> delay) {
         delays_[number] = detail::saturated(delay);
         return *this;
     }
-    /// Every call begins so much later.
+    /// Delays every call.
     template <class Rep, class Period>
     fault_script& delay_each(std::chrono::duration<Rep, Period> delay) {
         delay_ = detail::saturated(delay);
         return *this;
     }
 
-    /// Runs when the call of this number begins: to stop a task there, or to close something.
+    /// Runs when the call with this number begins, for example to stop a task or to close
+    /// something.
     fault_script& before_call(std::size_t number, std::function<void()> hook);
 
-    /// Calls so far; their number if one is in flight.
+    /// The number of calls so far, including one in flight.
     [[nodiscard]] std::size_t calls() const noexcept { return calls_; }
-    /// Bytes that moved.
+    /// The number of bytes moved.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
 private:
@@ -93,8 +95,8 @@ private:
     void moved(std::size_t count) noexcept { bytes_ += count; }
 
     std::size_t most_ = std::numeric_limits<std::size_t>::max();
-    std::vector<std::size_t> pieces_; // last first
-    std::size_t random_most_ = 0;     // 0: no dice
+    std::vector<std::size_t> pieces_; // in reverse order
+    std::size_t random_most_ = 0;     // 0: no random sizes
     std::mt19937 dice_;
     std::map<std::size_t, std::error_code> errors_;
     std::optional<std::pair<std::size_t, std::error_code>> break_;
@@ -105,10 +107,10 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// Any stream, with faults: short reads and writes, errors, delays and stops where a script says.
+/// Any stream, with faults: short reads and writes, errors, delays and stops at scripted points.
 ///
 /// Owns its stream; without a script it changes nothing. Around one end of a duplex() it tests a
-/// protocol without sockets and without sleeping. Movable, with operations in flight too;
+/// protocol without sockets and without sleeping. Movable, even with operations in flight;
 /// destroying it closes the stream. Loop thread only.
 ///
 /// @par Cost
@@ -134,16 +136,16 @@ public:
     [[nodiscard]] fault_script& reads() noexcept { return self().reads; }
     [[nodiscard]] fault_script& writes() noexcept { return self().writes; }
 
-    /// As of the stream, or what the script says. A stop comes before a scripted error.
+    /// Reads from the stream, or does what the script says. A stop beats a scripted error.
     [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into) {
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
         return read(shared(), into);
     }
-    /// As of the stream, or what the script says.
+    /// Writes to the stream, or does what the script says.
     [[nodiscard]] task<result<std::size_t>> write_some(const_buffer from) {
         return write(shared(), from);
     }
-    /// Writes of the first of them that is not empty: a short write, in any case.
+    /// Writes from the first nonempty buffer: always a short write.
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from) {
         const auto first = std::find_if(from.begin(), from.end(),
                                         [](const const_buffer& each) { return !each.empty(); });
@@ -163,7 +165,7 @@ public:
         }
     }
 
-    /// The stream behind it, for what should not fail.
+    /// The underlying stream, for operations without faults.
     [[nodiscard]] S& stream() noexcept { return self().stream; }
 
 private:
@@ -177,7 +179,7 @@ private:
         bool reading = false;
         bool writing = false;
     };
-    /// One reader and one writer, also while they wait for what the script says.
+    /// Ensures one reader and one writer, even during a scripted delay.
     class turn {
     public:
         explicit turn(bool& taken) noexcept
@@ -199,14 +201,15 @@ private:
     }
     [[nodiscard]] state& self() const noexcept { return *shared(); }
 
-    /// Waits, and says whether close() ended that. After a stop the stream itself says which.
+    /// Waits, and returns whether close() ended the wait. After a stop the stream itself reports
+    /// the reason.
     static task<bool> closed_meanwhile(state& of, std::chrono::nanoseconds delay) {
         if (delay <= std::chrono::nanoseconds::zero() || of.closed.is_set()) co_return false;
         const auto closed = co_await with_timeout(of.closed.wait(), delay);
         co_return closed.has_value();
     }
 
-    // The state is theirs too: the handle may be destroyed meanwhile.
+    // They share the state, because the handle may be destroyed meanwhile.
     static task<result<std::size_t>> read(std::shared_ptr<state> of, mutable_buffer into) {
         const turn taken{of->reading};
         const fault_script::verdict fault = of->reads.next_call();

@@ -1,5 +1,5 @@
 #pragma once
-// manual_clock: hours of timeouts in no time, and the same each time. Layer testing.
+// manual_clock: tests hours of timeouts in no time, identically in each run. Layer testing.
 
 #include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/runtime/event_loop.hpp>
@@ -12,23 +12,22 @@
 
 namespace simplenet::v0::testing {
 
-/// The time of a loop in a test.
+/// The clock of a loop in a test.
 ///
 ///     manual_clock clock;
 ///     run(main(), {.clock = &clock});
 ///
-/// Sleeps, intervals, time limits and idle timeouts of such a loop go by this clock. It stands
-/// still while anything runs. When nothing is ready it jumps to the next timer, so that nobody
-/// sleeps; timers come in order, at most one tick of 4.1 us after their time.
+/// Sleeps, intervals, time limits and idle timeouts of such a loop follow this clock. It stands
+/// still while anything runs. When nothing is ready, it jumps to the next timer, so that nothing
+/// sleeps; timers fire in order, at most one tick of 4.1 us late.
 ///
-/// Real I/O works, and is waited for: while an operation of a socket or a descriptor waits, the
-/// clock does not jump but runs on as time does. So give code under test streams in memory. What
-/// other threads do (cross_channel, spawn_remote, post) is not waited for: a limit around it
-/// passes at once.
+/// Real I/O works: while an operation of a socket or a descriptor waits, the clock does not jump
+/// but follows real time. So use streams in memory for the code under test. The clock does not wait
+/// for other threads (cross_channel, spawn_remote, post): a time limit around them expires at once.
 ///
-/// Timers that are more than 73 years away never come.
+/// Timers more than 73 years in the future never fire.
 ///
-/// The clock outlives the loop, and goes with one loop at a time. Loop thread only.
+/// The clock must outlive the loop, and serves one loop at a time. Loop thread only.
 ///
 /// @par Example
 /// @snippet testing.cpp clock
@@ -36,30 +35,30 @@ class manual_clock final : public detail::virtual_time {
 public:
     using time_point = detail::virtual_time::clock::time_point;
 
-    /// Starts at the present of the monotonic clock.
+    /// Starts at the current time of the monotonic clock.
     manual_clock() noexcept = default;
 
-    /// Now, as the loop counts; event_loop::now() says the same. Code that works out deadlines from
-    /// std::chrono::steady_clock::now() is not fooled.
+    /// The loop's current time; the same as event_loop::now(). Code that computes deadlines from
+    /// std::chrono::steady_clock::now() does not see it.
     using detail::virtual_time::now;
 
-    /// Since this was made.
+    /// The time since its construction.
     [[nodiscard]] std::chrono::nanoseconds elapsed() const noexcept { return now_ - start_; }
 
-    /// Lets `time` pass. Timers that this makes due come in the loop's next turn, in order.
+    /// Advances the clock by `time`. Timers that become due fire in the loop's next turn, in order.
     ///
     /// @pre `time` is not negative.
     template <class Rep, class Period>
     void advance(std::chrono::duration<Rep, Period> time) {
         const auto step = detail::saturated(time);
         SIMPLENET_EXPECTS(step >= step.zero(), "time does not run backwards");
-        // What began to wait in this turn began before.
+        // Timers armed in this turn count from before the advance.
         auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
         if (queue != nullptr && queue->goes_by(*this)) queue->timers.settle(now_);
         now_ = step < time_point::max() - now_ ? now_ + step : time_point::max();
     }
 
-    /// Whether the clock jumps by itself when nothing is ready. If not, it moves only in advance(),
+    /// Whether the clock jumps by itself when nothing is ready. If not, only advance() moves it,
     /// and run() waits for I/O and other threads meanwhile.
     void set_automatic(bool automatic) noexcept { automatic_ = automatic; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// cross_channel: values between threads, with loops and without. Layer threads.
+// cross_channel: a queue between threads, with or without loops. Layer threads.
 
 #include <simplenet/sync/detail/channel_state.hpp>
 #include <simplenet/threads/detail/posted.hpp>
@@ -21,9 +21,9 @@ namespace detail {
 
 /// The lock of a cross_channel.
 ///
-/// A loop that is to be woken, since somebody's wait on it is over, is woken after the unlock: that
-/// is a system call, which nobody who wants the lock has to wait for. The loop may have noticed
-/// before, and may end; its destruction waits for those who are about to wake it.
+/// If a loop must be woken because a wait on it is over, it is woken after the unlock: waking is a
+/// system call, for which nobody should have to hold the lock. The loop may have noticed before,
+/// and may end; its destruction waits for threads that are about to wake it.
 class cross_lock {
 public:
     cross_lock() noexcept = default;
@@ -36,7 +36,7 @@ public:
         mutex_.unlock();
         if (asleep != nullptr) wake(*asleep);
     }
-    /// Unlocks while it waits. @pre locked, and nothing was posted.
+    /// Unlocks during the wait. @pre locked, and nothing was posted.
     template <class Condition>
     void wait(std::condition_variable& changed, Condition over) noexcept {
         std::unique_lock held{mutex_, std::adopt_lock};
@@ -44,23 +44,23 @@ public:
         held.release();
     }
 
-    /// Hands `item` to the loop that `queue` is a part of. @pre locked.
+    /// Passes `item` to the loop that `queue` belongs to. @pre locked.
     void post(run_queue& queue, posted& item) noexcept {
         if (!push(queue, item)) return;
-        // More than one loop only at a close.
+        // More than one loop only on a close.
         if (run_queue* const other = std::exchange(asleep_, &queue)) wake(*other);
     }
 
 private:
-    /// True: the loop sleeps, and does not end before it was woken.
+    /// True: the loop sleeps, and will not end before it is woken.
     [[nodiscard]] static bool push(run_queue& queue, posted& item) noexcept;
     static void wake(run_queue& queue) noexcept;
 
     std::mutex mutex_;
-    run_queue* asleep_ = nullptr; // under the mutex: to be woken
+    run_queue* asleep_ = nullptr; // under the mutex: must be woken
 };
 
-/// One wait at a cross_channel, of a coroutine or of a thread.
+/// One wait on a cross_channel, by a coroutine or a thread.
 ///
 /// Linked, unlinked and ended under the channel's lock, by any thread.
 class cross_waiter : public list_hook<> {
@@ -69,7 +69,7 @@ public:
 
 protected:
     cross_waiter() noexcept = default;
-    cross_waiter(cross_waiter&&) noexcept {} // idle awaitables move
+    cross_waiter(cross_waiter&&) noexcept {} // idle awaitables may be moved
     ~cross_waiter() = default;
 
     wait_end end_ = wait_end::granted;
@@ -77,8 +77,9 @@ protected:
 
 /// The wait of a coroutine. `Role` is a sending or receiving cross_waiter.
 ///
-/// Whoever ends it posts it to its loop under the lock. So once our own thread has had the
-/// lock and found it unlinked, it lies in the loop's inbox and nobody else knows it any more.
+/// The thread that ends it posts it to its loop under the lock. So when its own thread holds the
+/// lock and finds it unlinked, it is in the loop's inbox, and no other thread refers to it any
+/// more.
 template <class Role>
 class cross_operation : public Role, public suspension, public posted {
 public:
@@ -86,7 +87,7 @@ public:
     static bool await_ready() noexcept { return false; }
 
     void on_stop(stop_reason reason) noexcept final {
-        if (!stop_waiting()) return; // it ended before, and is on its way
+        if (!stop_waiting()) return; // ended before, and on the ready list
         this->end_ = end_by(reason);
         within_->queue->push(*this);
     }
@@ -101,8 +102,8 @@ protected:
         , lock_{other.lock_} {}
     ~cross_operation() { stop_waiting(); }
 
-    /// Starts it: `attempt()` is called under the lock and says whether it is over; if not,
-    /// `link()` is, and it waits.
+    /// Starts it: calls `attempt()` under the lock, which returns whether the operation is over; if
+    /// not, calls `link()` and waits.
     template <class Attempt, class Link>
     bool start(std::coroutine_handle<> caller, scope& within, Attempt attempt, Link link) noexcept {
         if (within.stopped()) {
@@ -125,7 +126,7 @@ protected:
         within.queue->push(*this);
         return true;
     }
-    /// It resumed: the channel has forgotten it.
+    /// It has resumed: the channel no longer refers to it.
     void over() noexcept { waiting_ = false; }
 
 private:
@@ -133,10 +134,10 @@ private:
         this->end_ = how;
         lock_->post(*within_->queue, *this);
     }
-    void run() noexcept final { resume(); } // posted, or on the ready list: one of the two
-    void drop() noexcept final {}           // the frame around it goes with its loop
+    void run() noexcept final { resume(); } // posted, or on the ready list, never both
+    void drop() noexcept final {}           // the enclosing frame is destroyed with its loop
 
-    /// False: it was not waiting any more.
+    /// False: it no longer waited.
     bool stop_waiting() noexcept {
         if (!std::exchange(waiting_, false)) return false;
         const std::lock_guard locked{*lock_};
@@ -146,14 +147,14 @@ private:
     }
 
     cross_lock* lock_;     // the channel's
-    bool waiting_ = false; // own thread only: linked, or it was and has not resumed yet
+    bool waiting_ = false; // own thread only: linked, or was linked and has not resumed yet
 };
 
 /// The wait of a thread without a loop.
 template <class Role>
 class blocked_thread final : public Role {
 public:
-    /// Waits for the end, which is returned. @pre `locked`, and linked.
+    /// Waits for the end and returns it. @pre `locked`, and linked.
     wait_end wait(cross_lock& locked) noexcept {
         locked.wait(ended_, [this] { return over_; });
         return this->end_;
@@ -165,7 +166,7 @@ private:
     void end(wait_end how) noexcept override {
         this->end_ = how;
         over_ = true;
-        ended_.notify_one(); // under the lock: the thread may be gone after it
+        ended_.notify_one(); // under the lock, because the thread may be gone after it
     }
 
     std::condition_variable ended_;
@@ -176,23 +177,23 @@ private:
 
 inline namespace runtime {
 
-/// A bounded queue between threads, whether they run loops or not.
+/// A bounded queue between threads, with or without loops.
 ///
 /// Owns the values in it. Any number of senders and receivers, on any thread; the values of each
-/// sender arrive in order, and who waits longest is served first. With a capacity of 0 each send
-/// waits for its receiver. Not movable: its address is in those who wait.
+/// sender arrive in order, and the longest waiter is served first. With a capacity of 0 each send
+/// waits for its receiver. Not movable: waiters hold its address.
 ///
-/// No value is lost to a stop, or to a loop that ends: an operation that fails has not moved one,
-/// one that moved a value has succeeded. send() keeps the value of a failed send from the caller;
-/// send_from() leaves it there.
+/// No value is lost to a stop, or to a loop that ends: a failed operation has moved no value, and
+/// an operation that moved a value succeeds. A failed send() destroys the value; send_from() leaves
+/// it with the caller.
 ///
-/// @tparam T Movable, without exceptions, on any thread.
-/// @pre At its destruction nobody waits, and no call is in progress.
+/// @tparam T Movable without exceptions, on any thread.
+/// @pre When it is destroyed, nobody waits, and no call is in progress.
 /// @par Thread safety
 /// Any thread.
 /// @par Cost
-/// A mutex, held for a move. One allocation when it is made, none for an operation. A system call
-/// only where a loop sleeps, one for each time that it sleeps, or where a thread does.
+/// A mutex, held during a move. One allocation when it is created, none for an operation. One
+/// system call to wake a sleeping loop, or a sleeping thread; none otherwise.
 /// @par Example
 /// @snippet synchronisation.cpp cross
 template <class T>
@@ -206,7 +207,7 @@ public:
     class send_operation;
     class receive_operation;
 
-    /// Room for `capacity` values.
+    /// Holds up to `capacity` values.
     explicit cross_channel(std::size_t capacity)
         : state_{capacity} {}
     cross_channel(const cross_channel&) = delete;
@@ -225,13 +226,13 @@ public:
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first.
     /// @par Cancellation
-    /// As of channel::send().
+    /// The same as for channel::send().
     [[nodiscard]] send_operation<T> send(T value) noexcept {
         return send_operation<T>{*this, std::move(value)};
     }
-    /// The same out of a variable, which is moved from if, and only if, the send succeeds.
+    /// The same from a variable, which is moved from only if the send succeeds.
     ///
-    /// @pre `value` outlives the await, and is left alone meanwhile.
+    /// @pre `value` outlives the await, and nobody uses it meanwhile.
     [[nodiscard]] send_operation<T&> send_from(T& value) noexcept {
         return send_operation<T&>{*this, value};
     }
@@ -243,7 +244,7 @@ public:
     ///   first; no value was taken.
     [[nodiscard]] receive_operation receive() noexcept { return receive_operation{*this}; }
 
-    /// As channel::try_send(). Does not wait for room; on any thread.
+    /// The same as channel::try_send(). Never waits for room; on any thread.
     [[nodiscard]] result<> try_send(T&& value) noexcept {
         const std::lock_guard locked{lock_};
         if (state_.closed) return fail(std::errc::broken_pipe);
@@ -255,7 +256,7 @@ public:
     {
         return try_send(T{value});
     }
-    /// As channel::try_receive(). Does not wait for a value; on any thread.
+    /// The same as channel::try_receive(). Never waits for a value; on any thread.
     [[nodiscard]] result<T> try_receive() noexcept {
         std::optional<T> value;
         const std::lock_guard locked{lock_};
@@ -264,7 +265,8 @@ public:
         return fail(std::errc::operation_would_block);
     }
 
-    /// send() for a thread that runs no loop: blocks it. Moved from only on success.
+    /// send() for a thread that runs no loop: blocks the thread. Moves from `value` only on
+    /// success.
     ///
     /// @pre No loop runs on this thread.
     /// @par Errors
@@ -286,7 +288,7 @@ public:
     {
         return blocking_send(T{value});
     }
-    /// receive() for a thread that runs no loop: blocks it.
+    /// receive() for a thread that runs no loop: blocks the thread.
     ///
     /// @pre No loop runs on this thread.
     /// @par Errors
@@ -304,7 +306,7 @@ public:
         return *std::move(self.value());
     }
 
-    /// No value is put in any more; those that are in are still received. Sends that wait fail.
+    /// Ends sending: waiting and later sends fail. Values in the channel can still be received.
     void close() noexcept {
         const std::lock_guard locked{lock_};
         state_.close();
@@ -314,7 +316,7 @@ public:
         const std::lock_guard locked{lock_};
         return state_.closed;
     }
-    /// Values in it, at a moment that is over.
+    /// The number of values in it at some moment during the call.
     [[nodiscard]] std::size_t size() const noexcept {
         const std::lock_guard locked{lock_};
         return state_.size();
@@ -333,7 +335,7 @@ private:
 
 /// Awaitable of cross_channel::send() and send_from(); the contract is documented there.
 template <class T>
-template <class Held> // T, or T& for a value that stays with the caller
+template <class Held> // T, or T& for a value that remains the caller's
 class [[nodiscard]] cross_channel<T>::send_operation final
     : public detail::cross_operation<sending>,
       public detail::awaited_from_outside<send_operation<Held>> {

@@ -22,35 +22,36 @@ namespace detail {
 
 struct remote_access;
 
-/// What the thread that runs a task or a call shares with the one that waits for it.
+/// Shared by the thread that runs a task or a call and the one that waits for it.
 ///
-/// Owns what was posted until it is claimed. The post itself is only a reference: once the waiter
-/// has withdrawn the work, the post is an empty husk that frees itself when its turn comes.
+/// Owns the posted work until it is claimed. The post itself is only a reference: when the waiter
+/// has withdrawn the work, the post is an empty shell that frees itself in its turn.
 class remote_state_base {
 public:
-    /// True for the first caller only, which then begins the work or discards it: the other thread,
-    /// or a waiter that withdraws what has not begun. Any thread.
+    /// True only for the first caller, which then begins the work or discards it: the other thread,
+    /// or a waiter that withdraws work that has not begun. Any thread.
     [[nodiscard]] bool claim() noexcept {
         return !claimed_.exchange(true, std::memory_order_acq_rel);
     }
-    /// Destroys work that never began, and completes. Again: nothing. @pre claimed by the caller.
+    /// Destroys work that never began, and completes. A second call does nothing. @pre claimed by
+    /// the caller.
     virtual void discard() noexcept = 0;
 
-    /// The work ended, or never will. The thread that claimed it.
+    /// The work has ended, or never will begin. Called on the thread that claimed it.
     void complete() noexcept;
-    /// Waits for that. A thread without a loop.
+    /// Waits for completion. For threads without a loop.
     void wait() noexcept;
-    /// Has `waiter` posted to `waiting` then. False: it has ended already.
+    /// Posts `waiter` to `waiting` on completion. False: already complete.
     [[nodiscard]] bool wait_with(posted& waiter, run_queue& waiting) noexcept;
-    /// The waiter goes away. False: it is posted already, and will run.
+    /// The waiter stops waiting. False: it is already posted, and will run.
     bool forget_waiter() noexcept;
 
     [[nodiscard]] bool done() const noexcept;
 
-    /// Asks the task to stop. The reason that comes first holds over there. Any thread.
+    /// Asks the task to stop. The first reason applies on the other thread. Any thread.
     void request_stop(stop_reason why) noexcept;
     [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-    /// Of the request; none before one.
+    /// The reason of the stop request; none before one.
     [[nodiscard]] const std::atomic<stop_reason>& why() const noexcept { return why_; }
 
 protected:
@@ -75,7 +76,7 @@ public:
     remote_state& operator=(const remote_state&) = delete;
 
     result_slot<T> slot;   // written before complete(), read after it
-    bool has_slot = false; // false at the end: the task's loop went away first
+    bool has_slot = false; // false at the end: the task's loop was destroyed first
 
     T take() {
         SIMPLENET_EXPECTS(!taken_, "a remote_handle can be awaited once");
@@ -87,7 +88,7 @@ public:
 protected:
     explicit remote_state(unhandled_hook hook)
         : hook_{hook} {}
-    // An exception that the task left and nobody took: the last of loop and handle reports it.
+    // If nobody took the task's exception, the last owner, loop or handle, reports it.
     ~remote_state() {
         if (taken_) return;
         if (auto exception = slot.exception())
@@ -99,7 +100,7 @@ private:
     bool taken_ = false;
 };
 
-/// What is posted to the other thread: a reference to work that is still to begin.
+/// The object posted to the other thread: a reference to work that has not begun.
 template <class State>
 class remote_post {
 public:
@@ -107,7 +108,7 @@ public:
         : state_{std::move(state)} {}
     remote_post(remote_post&&) noexcept = default;
     remote_post& operator=(remote_post&&) = delete;
-    // The executor has dropped it, unless it has begun.
+    // The executor dropped it, unless it has begun.
     ~remote_post() {
         if (state_ && state_->claim()) state_->discard();
     }
@@ -119,7 +120,7 @@ private:
     std::shared_ptr<State> state_;
 };
 
-/// Completes the state when the coroutine that holds it ends, in whatever way.
+/// Completes the state when the coroutine that holds this ends, for whatever reason.
 template <class T>
 class remote_completion {
 public:
@@ -136,21 +137,22 @@ private:
     std::shared_ptr<remote_state<T>> state_;
 };
 
-/// Stops by a token, and changes no result.
+/// Stops by a token; does not change the result.
 struct remote_policy : token_policy {
     using token_policy::token_policy;
     static decltype(auto) finish(auto&& resume) { return resume(); }
 };
 
-/// A task for another loop, and where its result goes. One object, as compilers differ in the order
-/// in which they destroy the parameters of a coroutine.
+/// A task for another loop, and the destination of its result. One object, because compilers differ
+/// in the order in which they destroy the parameters of a coroutine.
 template <class T>
 struct remote_job {
     remote_job(std::shared_ptr<remote_state<T>> state, task<T> body) noexcept
         : completion{std::move(state)}
         , work{std::move(body)} {}
 
-    remote_completion<T> completion; // goes last: the arguments are gone when the end is told
+    remote_completion<T>
+        completion; // destroyed last: the arguments are gone before completion is reported
     task<T> work;
 };
 
@@ -180,7 +182,7 @@ public:
         : remote_state<T>{hook} {}
     ~remote_task() = default;
 
-    /// Its frame is made here, and destroyed by whoever claims it.
+    /// The frame is created here; whoever claims it destroys it.
     [[nodiscard]] static std::shared_ptr<remote_task> make(unhandled_hook hook, task<T> work) {
         auto made = std::make_shared<remote_task>(hook);
         made->root_.emplace(run_remotely(remote_job<T>{made, std::move(work)}));
@@ -190,8 +192,8 @@ public:
     void begin() noexcept {
         run_queue& queue = run_queue::require_current();
         try {
-            // Not spawn_on(): without memory it destroys the frame, which completes us, before the
-            // exception is here.
+            // Not spawn_on(): if memory is short, that destroys the frame, which completes this
+            // state before the exception arrives here.
             auto* const child = new root<void>{queue, *std::move(root_)};
             spawn_access::start(queue, *child);
         } catch (...) {
@@ -200,14 +202,14 @@ public:
         }
         root_.reset();
     }
-    void discard() noexcept override { root_.reset(); } // its remote_completion completes us
+    void discard() noexcept override { root_.reset(); } // its remote_completion completes the state
 
 private:
-    // Refers back to us, until it has begun or is discarded.
+    // Refers back to this state until the work has begun or is discarded.
     std::optional<task<>> root_;
 };
 
-/// Waits for what runs elsewhere, and withdraws it if a stop comes before it has begun.
+/// Waits for work elsewhere, and withdraws it if a stop comes before it has begun.
 template <class T>
 class remote_wait : public suspension, public posted, public awaited_from_outside<remote_wait<T>> {
 public:
@@ -228,7 +230,7 @@ public:
             state_->request_stop(within.reason);
             withdrawn_ = state_->claim();
         }
-        if (withdrawn_ || within.torn_down) { // a teardown waits for no other loop
+        if (withdrawn_ || within.torn_down) { // a teardown does not wait for another loop
             given_up_ = true;
             within.queue->refuse(*this, within);
             return true;
@@ -242,8 +244,8 @@ public:
     void on_stop(stop_reason reason) noexcept override {
         state_->request_stop(reason);
         if (given_up_) return;
-        // The other loop may be busy, or never run again: what has not begun does not wait for it.
-        // What has begun is joined, except in a teardown.
+        // The other loop may be busy, or never run again: do not wait for it if the work has not
+        // begun. Work that has begun is joined, except in a teardown.
         withdrawn_ = state_->claim();
         if (!withdrawn_ && reason != stop_reason::teardown) return;
         if (!state_->forget_waiter()) return;
@@ -255,12 +257,12 @@ public:
 protected:
     ~remote_wait() { let_go(); }
 
-    /// The wait is over. False: and what was waited for never came to its end.
+    /// The wait is over. False: the work never came to its end.
     [[nodiscard]] bool answered() noexcept {
         let_go();
         return !given_up_ && state_->has_slot;
     }
-    /// What never came to its end has the reason of the stop as its error, or throws it.
+    /// Work that never came to its end has the reason of the stop as its error, or throws it.
     [[nodiscard]] T unanswered() const {
         const stop_reason why = state_->why().load();
         const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
@@ -271,17 +273,17 @@ protected:
         }
     }
 
-    remote_state<T>* state_; // held by whoever made this
-    bool withdrawn_ = false; // claimed by us, before it began
+    remote_state<T>* state_; // the creator of this holds it
+    bool withdrawn_ = false; // claimed here, before it began
 
 private:
-    void run() noexcept override { resume(); } // posted, or on the ready list: one of the two
-    void drop() noexcept override {}           // the frame around it goes with its loop
+    void run() noexcept override { resume(); } // posted, or on the ready list, never both
+    void drop() noexcept override {}           // the enclosing frame is destroyed with its loop
 
     void let_go() noexcept {
-        // The thread that posted this is through with our loop, which may end now.
+        // The thread that posted this no longer uses our loop, which may end now.
         if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
-        // Here and not in on_stop(): what is destroyed is the caller's, and may do anything.
+        // Here, not in on_stop(): the destroyed objects belong to the caller and may do anything.
         if (withdrawn_) state_->discard();
     }
 
@@ -306,19 +308,18 @@ public:
 
 inline namespace runtime {
 
-/// The result to come of a task on another loop, made by event_loop::spawn_remote().
+/// The future result of a task on another loop, created by event_loop::spawn_remote().
 ///
-/// Shares the result with that loop. Await it on any loop or get() it on a thread without one,
-/// once. Dropping it detaches the task: an exception that nobody has taken goes to `on_unhandled`
-/// of the task's loop, on the thread of whichever goes last, task or handle. May outlive both
-/// loops.
+/// Shares the result with that loop. Await it on any loop, or call get() on a thread without one,
+/// once. Dropping it detaches the task: an exception that nobody took goes to `on_unhandled` of the
+/// task's loop, on the thread of the last owner, task or handle. May outlive both loops.
 ///
 /// @par Cancellation
-/// A stop that reaches the await goes to the task with its reason, and the task is then joined. A
-/// task that has not begun is withdrawn at once, whether its loop is busy or runs no more: it is
-/// destroyed on the thread that awaits, and the await fails with the reason, as an error of an
-/// expected that can hold one, else as a thrown `std::system_error`.
-// Not [[nodiscard]]: dropping it is how the task is detached.
+/// A stop that reaches the await is passed to the task with its reason, and the task is then
+/// joined. A task that has not begun is withdrawn at once, even if its loop is busy or no longer
+/// runs: it is destroyed on the awaiting thread, and the await fails with the reason, as an error
+/// if an expected can hold it, otherwise as a thrown `std::system_error`.
+// Not [[nodiscard]]: dropping it detaches the task.
 template <class T = void>
 class remote_handle {
 public:
@@ -330,12 +331,12 @@ public:
     remote_handle& operator=(remote_handle&&) noexcept = default;
     ~remote_handle() = default;
 
-    /// Waits for the task's end and returns its value or rethrows its exception. Throws
-    /// `std::system_error` with operation_canceled if its loop was destroyed before it ended.
+    /// Waits for the task's end and returns its value or rethrows its exception. If its loop was
+    /// destroyed first, throws `std::system_error` with operation_canceled.
     [[nodiscard]] awaiter operator co_await() & noexcept { return awaiter{state()}; }
     [[nodiscard]] awaiter operator co_await() && noexcept { return awaiter{state()}; }
 
-    /// The same on a thread that runs no loop; blocks it.
+    /// The same on a thread that runs no loop; blocks the thread.
     T get() {
         SIMPLENET_EXPECTS(detail::run_queue::current() == nullptr,
                           "get() would block this thread's event loop: await the handle");
@@ -347,7 +348,7 @@ public:
     void request_stop() noexcept { state().request_stop(detail::stop_reason::canceled); }
     /// Any thread.
     [[nodiscard]] bool done() const noexcept { return state().done(); }
-    /// Lets the task run on its own.
+    /// Lets the task run on.
     void detach() noexcept { state_.reset(); }
 
 private:

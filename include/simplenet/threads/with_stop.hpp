@@ -1,5 +1,6 @@
 #pragma once
-// with_stop: a std::stop_token, from any thread, for anything that can be awaited. Layer threads.
+// with_stop: a std::stop_token, from any thread, around anything that can be awaited. Layer
+// threads.
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/threads/detail/posted.hpp>
@@ -16,9 +17,9 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// What is left of a with_stop() when a request from another thread arrives on the loop. Shared by
-/// the awaiter and by the request on its way, of which there is one at most: it is its own message,
-/// so that a request cannot fail for want of memory.
+/// The part of a with_stop() that a request from another thread needs on the loop. Shared by the
+/// awaiter and at most one request on its way: it is its own message, so a request cannot fail for
+/// lack of memory.
 struct stop_target final : posted {
     stop_target(scope* stopped, run_queue* home) noexcept
         : inner{stopped}
@@ -27,20 +28,20 @@ struct stop_target final : posted {
     void drop() noexcept override;
 
     scope* inner;                      // loop thread only; null once the await is over
-    run_queue* const queue;            // for comparing only, from other threads
+    run_queue* const queue;            // for comparison only, from other threads
     bool came_first = false;           // loop thread only: the scope was stopped before the end
     stop_reason why{};                 // of the request on its way
-    std::shared_ptr<stop_target> self; // set while it is
+    std::shared_ptr<stop_target> self; // set while that is on its way
 };
 
-/// Stops `target`: at once on its own thread, by way of the loop's inbox from another one.
+/// Stops `target`: at once on its own thread, through the loop's inbox from another thread.
 void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept;
 
 class token_policy {
 public:
     explicit token_policy(std::stop_token token) noexcept
         : token_{std::move(token)} {}
-    /// With a reason, which is written before the stop is requested and outlives the await.
+    /// With a reason, which is written before the stop is requested and which outlives the await.
     token_policy(std::stop_token token, const std::atomic<stop_reason>& why) noexcept
         : token_{std::move(token)}
         , why_{&why} {}
@@ -51,12 +52,12 @@ public:
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) {
         target_ = std::make_shared<stop_target>(&inner, inner.queue);
-        // Calls back from here if the stop was requested already.
+        // Calls back immediately if the stop was already requested.
         callback_.emplace(token_, callback{target_, why_});
     }
     static void suspended(scope&) noexcept {}
     void leaving() noexcept {
-        callback_.reset(); // waits for a callback that runs on another thread
+        callback_.reset(); // waits for a callback that is running on another thread
         if (target_) target_->inner = nullptr;
     }
     auto finish(auto&& resume) {
@@ -83,16 +84,16 @@ private:
 
 inline namespace runtime {
 
-/// Awaits `awaitable`, and stops what it does when a stop is requested through `token`.
+/// Awaits `awaitable`, and stops it when a stop is requested through `token`.
 ///
-/// The request may come from any thread; nothing is resumed inside it. What is stopped is joined.
+/// The request may come from any thread; nothing is resumed inside it. Stopped work is joined.
 ///
-/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: what it
-///         returns; stopped operations fail with operation_canceled. For any other `T`:
-///         `result<T>`, which is operation_canceled if the stop came before the end.
+/// @return For an awaitable of `expected<U, E>` with an `E` made from std::error_code: its own
+///         result; stopped operations fail with operation_canceled. For any other `T`: `result<T>`,
+///         which is operation_canceled if the stop came before the end.
 /// @pre The source's last request from another thread returns before the loop is destroyed.
 /// @par Cost
-/// One allocation for the state that both threads share; if the loop sleeps, one system call for a
+/// One allocation for the state shared by both threads; if the loop sleeps, one system call for a
 /// request from another thread.
 template <detail::awaitable Awaitable>
 [[nodiscard]] auto with_stop(std::stop_token token, Awaitable awaitable) {

@@ -1,5 +1,5 @@
 #pragma once
-// main_signals: SIGINT and SIGTERM, as run() takes them on the main thread. Layer runtime, private.
+// main_signals: how run() handles SIGINT and SIGTERM on the main thread. Layer runtime, private.
 
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/event_loop.hpp>
@@ -16,11 +16,11 @@ namespace simplenet::v0::detail {
 
 /// Stops the main task of a run() at the first of these signals, and lets the second one kill.
 ///
-/// Does nothing for signals that the program has made arrangements for: those with a handler,
-/// ignored ones, blocked ones. Does nothing at all off the main thread.
+/// Leaves alone signals that the program handles, ignores or blocks. Does nothing at all on other
+/// threads than the main one.
 ///
-/// Lives around the loop. Its destructor puts back what was there, and raises a signal that came
-/// when there was no main task to stop any more.
+/// Encloses the loop. Its destructor restores the previous actions, and raises a signal that came
+/// when there was no main task left to stop.
 class main_signals final : private posted {
 public:
     explicit main_signals(bool wanted) noexcept;
@@ -28,7 +28,7 @@ public:
 
     /// From here on a signal stops `main`, which runs on `loop`.
     void begin(event_loop& loop, join_handle<> main) noexcept;
-    /// The loop may go.
+    /// The loop may be destroyed now.
     void end() noexcept;
 
 private:
@@ -39,7 +39,7 @@ private:
     };
 
     static void handle(int number) noexcept;
-    /// In a signal handler. False: it is not the first one.
+    /// In a signal handler. False: not the first signal.
     [[nodiscard]] bool take(int number) noexcept;
 
     void run() noexcept override;
@@ -47,7 +47,7 @@ private:
 
     std::array<installed, 2> signals_{{{SIGINT}, {SIGTERM}}};
     std::atomic<event_loop*> loop_ = nullptr; // while it can be posted to
-    std::atomic<int> first_ = 0;              // the signal that came first
+    std::atomic<int> first_ = 0;              // the first signal
     bool heeded_ = false;                     // it stopped main
     join_handle<> main_;
 };

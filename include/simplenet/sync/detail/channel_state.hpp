@@ -1,5 +1,5 @@
 #pragma once
-// channel_state: what channel and cross_channel have in common. Layer sync, private.
+// channel_state: shared by channel and cross_channel. Layer sync, private.
 
 #include <simplenet/core/detail/ring.hpp>
 #include <simplenet/sync/detail/waiter.hpp>
@@ -12,11 +12,11 @@
 
 namespace simplenet::v0::detail {
 
-/// Waits with a value that somebody is to take. `Waiter` has `end(wait_end)` and list links.
+/// Waits with a value for a receiver. `Waiter` has `end(wait_end)` and list links.
 template <class Waiter, class T>
 class sending : public Waiter {
 public:
-    /// Gives the value away. @pre taken out of its list.
+    /// Returns the value. @pre removed from its list.
     [[nodiscard]] T taken() noexcept {
         T value{std::move(*value_)};
         this->end(wait_end::granted);
@@ -31,7 +31,7 @@ protected:
 template <class Waiter, class T>
 class receiving : public Waiter {
 public:
-    /// @pre taken out of its list.
+    /// @pre removed from its list.
     void give(T&& value) noexcept {
         value_.emplace(std::move(value));
         this->end(wait_end::granted);
@@ -41,17 +41,18 @@ protected:
     std::optional<T> value_;
 };
 
-/// The values of a channel, and who waits at it.
+/// The values of a channel, and its waiters.
 ///
-/// Invariant: receivers wait only where there is no value, senders only where there is no room.
-/// Who comes when nobody waits in front of it is served at once; so order is kept.
+/// Invariant: receivers wait only if there is no value, senders only if there is no room. An
+/// operation with no waiter before it is served at once, so order is kept.
 template <class T, class Waiter>
 class channel_state {
 public:
     explicit channel_state(std::size_t capacity)
         : values_{capacity} {}
 
-    /// To a receiver, or into the queue. False: neither was there, and `value` is untouched.
+    /// Gives the value to a receiver, or to the queue. False: neither was possible, and `value` is
+    /// unchanged.
     [[nodiscard]] bool deliver(T&& value) noexcept {
         if (!receivers.empty()) {
             receivers.pop_front().give(std::move(value));
@@ -61,7 +62,7 @@ public:
         values_.push_back(std::move(value));
         return true;
     }
-    /// From the queue, or from a sender. False: there is nothing.
+    /// Takes a value from the queue, or from a sender. False: there is none.
     [[nodiscard]] bool take(std::optional<T>& into) noexcept {
         if (!values_.empty()) {
             into.emplace(std::move(values_.front()));
@@ -88,7 +89,7 @@ private:
     ring<T> values_;
 
 public:
-    // After the values: nobody waits when they are destroyed.
+    // Declared after the values: no waiter is left when those are destroyed.
     waiter_queue<sending<Waiter, T>> senders;
     waiter_queue<receiving<Waiter, T>> receivers;
 };

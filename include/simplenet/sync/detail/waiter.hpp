@@ -1,7 +1,7 @@
 #pragma once
-// waiter: one coroutine that waits at a mutex, semaphore, event or channel. Layer sync, private.
-// What these have in common: who comes first is served first, nothing is allocated, a stop ends
-// the wait, and what was granted stays granted.
+// waiter: one coroutine that waits for a mutex, semaphore, event or channel. Layer sync, private.
+// They all serve waiters in order, allocate nothing, end the wait on a stop, and never take back
+// what they granted.
 
 #include <simplenet/coro/task.hpp>
 
@@ -19,8 +19,8 @@ enum class wait_end : std::uint8_t {
     granted,
     canceled,
     deadline,
-    closed,  // nobody takes what is sent here any more
-    no_more, // nothing comes any more
+    closed,  // the receiving side is gone
+    no_more, // no value will come any more
 };
 
 [[nodiscard]] inline wait_end end_by(stop_reason reason) noexcept {
@@ -43,23 +43,24 @@ enum class wait_end : std::uint8_t {
     return std::make_error_code(std::errc::operation_canceled);
 }
 
-/// One wait. Lives in the awaiter, so in the coroutine frame, and in the list of what it waits at.
+/// One wait. Lives in the awaiter, so in the coroutine frame, and in a list of the object it waits
+/// for.
 ///
-/// Invariant: linked exactly as long as it waits. Whoever unlinks it decides how the wait ended and
-/// puts it on the ready list; from then on it does not look at what it waited at any more, which
-/// may be gone before it resumes.
+/// Invariant: linked exactly as long as it waits. The code that unlinks it decides how the wait
+/// ended and puts it on the ready list; from then on it does not touch the object it waited for,
+/// which may be gone before it resumes.
 class waiter : public suspension, public list_hook<> {
 public:
     using is_leaf = void; // see with_timeout()
     static bool await_ready() noexcept { return false; }
 
     void on_stop(stop_reason reason) noexcept override {
-        if (!linked()) return; // it ended before, and is on its way
+        if (!linked()) return; // ended before, and on the ready list
         unlink();
         end(end_by(reason));
     }
 
-    /// Ends the wait by way of the ready list. Loop thread only.
+    /// Ends the wait through the ready list. Loop thread only.
     ///
     /// @pre suspended, and not linked.
     void end(wait_end how) noexcept {
@@ -68,23 +69,23 @@ public:
         within_->queue->push(*this);
     }
 
-    /// Its frame is about to be destroyed unresumed, with all others of its loop.
+    /// Its frame will be destroyed without resuming, with all others of its loop.
     [[nodiscard]] bool is_lost() const noexcept { return within_->queue->destroying; }
 
 protected:
     waiter() noexcept = default;
-    waiter(waiter&&) noexcept {} // idle awaitables move
+    waiter(waiter&&) noexcept {} // idle awaitables may be moved
     ~waiter() = default;
 
-    /// A stopped scope starts nothing. True: refused, and on its way.
+    /// A stopped scope starts nothing. True: refused, and on the ready list.
     [[nodiscard]] bool refused(std::coroutine_handle<> caller, scope& within) noexcept {
         if (!within.stopped()) [[likely]]
             return false;
         refuse(caller, within);
         return true;
     }
-    /// The outcome is known at the start. False: the coroutine goes on at once; true: it has used
-    /// up its turns, and goes on when the others had theirs.
+    /// The outcome is known at the start. False: the coroutine continues at once. True: it has used
+    /// up its inline turns, and continues after the others.
     [[nodiscard]] bool ended_at_once(std::coroutine_handle<> caller, scope& within,
                                      wait_end how = wait_end::granted) noexcept {
         end_ = how;
@@ -106,8 +107,8 @@ private:
     void refuse(std::coroutine_handle<> caller, scope& within) noexcept;
 };
 
-/// Who waits, in the order of their coming. Destroying it ends the waits with operation_canceled,
-/// as closing a socket does.
+/// The waiters, in the order of their arrival. Destroying the queue ends the waits with
+/// operation_canceled, like closing a socket.
 template <class Waiter>
 class waiter_queue {
 public:

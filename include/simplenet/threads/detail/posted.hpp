@@ -1,5 +1,5 @@
 #pragma once
-// posted: what other threads hand to a loop. Layer threads, private.
+// posted: work that other threads pass to a loop. Layer threads, private.
 
 #include <type_traits>
 #include <utility>
@@ -10,15 +10,15 @@
 
 namespace simplenet::v0::detail {
 
-/// Something for a loop to do on its thread. Owned by the loop once it was posted.
+/// Work for a loop, on its thread. The loop owns it once it is posted.
 class posted {
 public:
     posted(const posted&) = delete;
     posted& operator=(const posted&) = delete;
 
-    /// On the loop's thread. Disposes of itself.
+    /// Called on the loop's thread. Destroys itself.
     virtual void run() noexcept = 0;
-    /// The loop was destroyed before. Disposes of itself.
+    /// Called instead of run() if the loop is destroyed. Destroys itself.
     virtual void drop() noexcept = 0;
 
 protected:
@@ -38,7 +38,7 @@ public:
         : function_{std::move(function)} {}
 
     void run() noexcept override {
-        function_(); // an exception has nowhere to go: std::terminate
+        function_(); // an exception cannot be received: std::terminate
         delete this;
     }
     void drop() noexcept override { delete this; }
