@@ -1,5 +1,5 @@
 #pragma once
-// blocking::local_datagram: sends and receives Unix domain datagrams, waiting in the system call.
+// blocking::local_datagram: sends and receives Unix domain datagrams, blocking in the system call.
 // Layer blocking.
 
 #include <simplenet/core/error.hpp>
@@ -18,7 +18,7 @@ namespace simplenet::v0::blocking {
 /// datagram, sending for room in the queue of the receiver.
 class local_datagram : public basic_local_datagram<local_datagram> {
 public:
-    /// Makes a nonblocking socket wait.
+    /// Turns a nonblocking socket into a blocking one.
     [[nodiscard]] static result<local_datagram> from(nonblocking::local_datagram&& other) noexcept;
 
 private:

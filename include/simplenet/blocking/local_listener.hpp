@@ -1,5 +1,6 @@
 #pragma once
-// blocking::local_listener: takes Unix domain connections, waiting for each. Layer blocking.
+// blocking::local_listener: accepts Unix domain connections, blocking until one arrives. Layer
+// blocking.
 
 #include <simplenet/blocking/local_stream.hpp>
 #include <simplenet/core/error.hpp>
@@ -17,7 +18,7 @@ namespace simplenet::v0::blocking {
 /// A listening Unix domain socket whose `accept()` waits in the system call.
 class local_listener : public basic_local_listener<local_listener, local_stream> {
 public:
-    /// Makes a nonblocking listener wait.
+    /// Turns a nonblocking listener into a blocking one.
     [[nodiscard]] static result<local_listener> from(nonblocking::local_listener&& other) noexcept;
 
 private:

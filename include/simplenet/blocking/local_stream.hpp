@@ -1,6 +1,6 @@
 #pragma once
-// blocking::local_stream: a Unix domain connection whose operations wait in the system call.
-// Layer blocking.
+// blocking::local_stream: a Unix domain connection whose operations block in the system call. Layer
+// blocking.
 
 #include <simplenet/blocking/whole_transfers.hpp>
 #include <simplenet/core/error.hpp>
@@ -21,26 +21,25 @@
 namespace simplenet::v0::blocking {
 
 /// A Unix domain stream connection, unix(7). Owns its descriptor; destroying it is `close()`. An
-/// operation returns when it is done, so the thread waits meanwhile; signal handlers that run
-/// then are not noticed.
+/// operation blocks the thread until it is done, and continues after signal handlers.
 class local_stream : public local_stream_socket,
                      public whole_transfers<local_stream>,
                      public local_stream_names<local_stream>,
                      public socket_settings<local_stream> {
 public:
-    /// Connects to the listener at `peer`. That waits only while its backlog is full, until
-    /// `timeout` is over; it does not wait for `accept()`.
+    /// Connects to the listener at `peer`. Waits only while its backlog is full, at most for
+    /// `timeout`; does not wait for `accept()`.
     ///
     /// @par Errors
-    /// - `std::errc::no_such_file_or_directory`: nothing is at the path.
-    /// - `std::errc::connection_refused`: nobody listens there; for a path, any more.
-    /// - `errc::deadline_exceeded`: `timeout` was over first.
-    /// - `std::errc::permission_denied`: the path may not be written to.
-    /// - `std::errc::wrong_protocol_type`: what is bound to the path is not of streams.
-    /// - Anything else socket(2) and connect(2) report.
+    /// - `std::errc::no_such_file_or_directory`: the path does not exist.
+    /// - `std::errc::connection_refused`: nobody listens there (for a path: no longer).
+    /// - `errc::deadline_exceeded`: `timeout` passed first.
+    /// - `std::errc::permission_denied`: no write permission for the path.
+    /// - `std::errc::wrong_protocol_type`: the socket bound to the path is not a stream socket.
+    /// - Any other error of socket(2) and connect(2).
     ///
     /// @par Cost
-    /// Two system calls, with a timeout at least four.
+    /// Two system calls; with a timeout at least four.
     [[nodiscard]] static result<local_stream>
     connect(const simplenet::local_endpoint& peer,
             std::optional<std::chrono::nanoseconds> timeout = std::nullopt) noexcept;
@@ -48,15 +47,16 @@ public:
     /// Two streams connected to each other, without names.
     [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair() noexcept;
 
-    /// Takes over a descriptor made elsewhere, makes it CLOEXEC and clears O_NONBLOCK, which it
-    /// shares with its duplicates. On failure it is closed.
+    /// Adopts an existing descriptor, sets CLOEXEC and clears O_NONBLOCK, a flag shared by all its
+    /// duplicates. On failure the descriptor is closed.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: a socket, but not a Unix domain stream, or a listener.
-    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not a socket, or not a
+    ///   descriptor.
     [[nodiscard]] static result<local_stream> adopt(unique_fd fd) noexcept;
 
-    /// Makes a nonblocking stream wait.
+    /// Turns a nonblocking stream into a blocking one.
     [[nodiscard]] static result<local_stream> from(nonblocking::local_stream&& other) noexcept;
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// blocking::tcp_listener: takes TCP connections, waiting for each. Layer blocking.
+// blocking::tcp_listener: accepts TCP connections, blocking until one arrives. Layer blocking.
 
 #include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/core/error.hpp>
@@ -17,7 +17,7 @@ namespace simplenet::v0::blocking {
 /// A listening TCP socket whose `accept()` waits in the system call.
 class tcp_listener : public basic_tcp_listener<tcp_listener, tcp_stream> {
 public:
-    /// Makes a nonblocking listener wait.
+    /// Turns a nonblocking listener into a blocking one.
     [[nodiscard]] static result<tcp_listener> from(nonblocking::tcp_listener&& other) noexcept;
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// blocking::tcp_stream: a TCP connection whose operations wait in the system call. Layer blocking.
+// blocking::tcp_stream: a TCP connection whose operations block in the system call. Layer blocking.
 
 #include <simplenet/blocking/whole_transfers.hpp>
 #include <simplenet/core/error.hpp>
@@ -19,37 +19,39 @@
 
 namespace simplenet::v0::blocking {
 
-/// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation returns when it
-/// is done, so the thread waits meanwhile; signal handlers that run then are not noticed.
+/// A TCP connection. Owns its descriptor; destroying it is `close()`. An operation blocks the
+/// thread until it is done, and continues after signal handlers.
 class tcp_stream : public stream_socket,
                    public whole_transfers<tcp_stream>,
                    public ip_socket_names<tcp_stream>,
                    public tcp_settings<tcp_stream> {
 public:
-    /// Connects to `peer`, waiting until the peer has answered or `timeout` is over. Without a
-    /// timeout the system's own limit applies, about two minutes.
+    /// Connects to `peer`, waiting until the peer answers or `timeout` passes. Without a timeout
+    /// the system's own limit applies, about two minutes.
     ///
     /// @par Errors
     /// - `std::errc::connection_refused`: nobody listens there.
-    /// - `errc::deadline_exceeded`: `timeout` was over first. 0 asks without waiting.
-    /// - `std::errc::timed_out`: the system's limit, or the above.
-    /// - `std::errc::network_unreachable`, `std::errc::host_unreachable`: no way there.
-    /// - `std::errc::permission_denied`: a broadcast address, or a firewall of this machine.
-    /// - `std::errc::address_not_available`: no local port is free, or there is no such address.
-    /// - Anything else socket(2) and connect(2) report.
+    /// - `errc::deadline_exceeded`: `timeout` passed first. With 0 the call does not wait.
+    /// - `std::errc::timed_out`: the system's limit passed; also equal to the error above.
+    /// - `std::errc::network_unreachable`, `std::errc::host_unreachable`: no route to the peer.
+    /// - `std::errc::permission_denied`: a broadcast address, or blocked by this machine's
+    ///   firewall.
+    /// - `std::errc::address_not_available`: no local port is free, or the address does not exist.
+    /// - Any other error of socket(2) and connect(2).
     [[nodiscard]] static result<tcp_stream>
     connect(const endpoint& peer,
             std::optional<std::chrono::nanoseconds> timeout = std::nullopt) noexcept;
 
-    /// Takes over a descriptor made elsewhere, makes it CLOEXEC and clears O_NONBLOCK, which it
-    /// shares with its duplicates. On failure it is closed.
+    /// Adopts an existing descriptor, sets CLOEXEC and clears O_NONBLOCK, a flag shared by all its
+    /// duplicates. On failure the descriptor is closed.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: a socket, but not of TCP, or a listener.
-    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not a socket, or not a
+    ///   descriptor.
     [[nodiscard]] static result<tcp_stream> adopt(unique_fd fd) noexcept;
 
-    /// Makes a nonblocking stream wait.
+    /// Turns a nonblocking stream into a blocking one.
     [[nodiscard]] static result<tcp_stream> from(nonblocking::tcp_stream&& other) noexcept;
 
 private:

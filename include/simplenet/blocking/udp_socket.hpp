@@ -1,5 +1,5 @@
 #pragma once
-// blocking::udp_socket: sends and receives datagrams, waiting in the system call. Layer blocking.
+// blocking::udp_socket: sends and receives datagrams, blocking in the system call. Layer blocking.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -17,7 +17,7 @@ namespace simplenet::v0::blocking {
 /// room in the send buffer.
 class udp_socket : public basic_udp_socket<udp_socket> {
 public:
-    /// Makes a nonblocking socket wait.
+    /// Turns a nonblocking socket into a blocking one.
     [[nodiscard]] static result<udp_socket> from(nonblocking::udp_socket&& other) noexcept;
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// nonblocking::local_datagram: sends and receives Unix domain datagrams and never waits.
-// Layer nonblocking.
+// nonblocking::local_datagram: sends and receives Unix domain datagrams without waiting. Layer
+// nonblocking.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -18,7 +18,7 @@ namespace simplenet::v0::nonblocking {
 /// `std::errc::operation_would_block` and has done nothing.
 class local_datagram : public basic_local_datagram<local_datagram> {
 public:
-    /// Makes a blocking socket not wait.
+    /// Turns a blocking socket into a nonblocking one.
     [[nodiscard]] static result<local_datagram> from(blocking::local_datagram&& other) noexcept;
 
 private:

@@ -1,6 +1,5 @@
 #pragma once
-// nonblocking::local_listener: takes Unix domain connections that are waiting.
-// Layer nonblocking.
+// nonblocking::local_listener: accepts waiting Unix domain connections. Layer nonblocking.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -19,7 +18,7 @@ namespace simplenet::v0::nonblocking {
 /// fails with `std::errc::operation_would_block`.
 class local_listener : public basic_local_listener<local_listener, local_stream> {
 public:
-    /// Makes a blocking listener not wait.
+    /// Turns a blocking listener into a nonblocking one.
     [[nodiscard]] static result<local_listener> from(blocking::local_listener&& other) noexcept;
 
 private:

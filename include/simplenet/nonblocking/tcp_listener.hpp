@@ -1,5 +1,5 @@
 #pragma once
-// nonblocking::tcp_listener: takes TCP connections that are waiting. Layer nonblocking.
+// nonblocking::tcp_listener: accepts waiting TCP connections. Layer nonblocking.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -18,7 +18,7 @@ namespace simplenet::v0::nonblocking {
 /// `std::errc::operation_would_block`.
 class tcp_listener : public basic_tcp_listener<tcp_listener, tcp_stream> {
 public:
-    /// Makes a blocking listener not wait.
+    /// Turns a blocking listener into a nonblocking one.
     [[nodiscard]] static result<tcp_listener> from(blocking::tcp_listener&& other) noexcept;
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// nonblocking::udp_socket: sends and receives datagrams and never waits. Layer nonblocking.
+// nonblocking::udp_socket: sends and receives datagrams without waiting. Layer nonblocking.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -17,7 +17,7 @@ namespace simplenet::v0::nonblocking {
 /// `std::errc::operation_would_block` and has done nothing.
 class udp_socket : public basic_udp_socket<udp_socket> {
 public:
-    /// Makes a blocking socket not wait.
+    /// Turns a blocking socket into a nonblocking one.
     [[nodiscard]] static result<udp_socket> from(blocking::udp_socket&& other) noexcept;
 
 private:
