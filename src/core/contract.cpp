@@ -15,7 +15,7 @@ void contract_violation(const char* file, int line, const char* expression,
     std::fprintf(stderr, "%s:%d: simplenet contract violation: %s", file, line, message);
     if (expression != nullptr) std::fprintf(stderr, " (%s)", expression);
     std::fputs("\n", stderr);
-    if (auto* const tell = tell_more.exchange(nullptr)) tell(); // once, should it fail as well
+    if (auto* const tell = tell_more.exchange(nullptr)) tell(); // once, in case it fails too
     std::fflush(stderr);
     std::abort();
 }

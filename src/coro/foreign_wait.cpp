@@ -13,7 +13,7 @@ foreign_wait::foreign_wait(std::coroutine_handle<> waiting, run_queue& queue) no
     inner.begin(queue.top);
     queue.add(*this);
     if (!queue.dying) return;
-    // The coroutine that the last wait has resumed: all its waits have 1000 chances together.
+    // The coroutine resumed by the last wait: all its waits share 1000 refusals.
     if (const chain* const before = owner_of(*queue.here)) refusals = before->refusals;
 }
 
@@ -32,8 +32,8 @@ void foreign_wait::run() noexcept {
     inner.queue->resume(std::exchange(next_, {}), inner);
 }
 
-/// The wait goes on until the coroutine is suspended again: its await_resume may need the scope,
-/// and what it starts meanwhile belongs here.
+/// The wait lasts until the coroutine is suspended again: its await_resume may need the scope, and
+/// chains that it starts meanwhile belong here.
 void foreign_wait::resume_waiting() noexcept {
     run_queue& queue = *inner.queue;
     scope* const before = std::exchange(queue.here, &inner);

@@ -6,7 +6,7 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-/// The bytes a frame really has: its class's, so that any frame of the class fits.
+/// The actual size of a frame: that of its class, so that it fits any frame of the class.
 constexpr std::size_t rounded(std::size_t bytes) noexcept {
     const std::size_t index = frame_cache::index_of(bytes);
     return index < frame_cache::class_count ? frame_cache::bytes_of(index) : bytes;
@@ -21,7 +21,7 @@ public:
     ~cache_closer() {
         this_thread_frames.current = frame_cache::state::closed;
         for (auto& each : this_thread_frames.classes) {
-            each.room = 0; // whatever is freed from here on goes to the system
+            each.room = 0; // frames freed from here on go to the system
             for (auto* frame = std::exchange(each.first, nullptr); frame != nullptr;)
                 ::operator delete(std::exchange(frame, frame->next));
         }

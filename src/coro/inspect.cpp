@@ -22,7 +22,7 @@ void suspension::describe(std::string& text) {
     const std::unique_ptr<char, decltype(&std::free)> name{
         abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free};
     std::string shown = status == 0 ? name.get() : mangled;
-    // The version of the ABI is in every name, and says nothing here.
+    // The version of the ABI is in every name, and adds no information here.
     constexpr std::string_view version = "simplenet::v0::";
     for (std::size_t at = 0; (at = shown.find(version, at)) != std::string::npos;)
         shown.replace(at, version.size(), "simplenet::");
@@ -49,7 +49,7 @@ void append_site(std::string& text, const char* what, const std::source_location
     text += '\n';
 }
 
-/// What one suspension, or one set of children, shows.
+/// The parts that one suspension, or one set of children, shows.
 class parts final : public inspector {
 public:
     void inside(scope& inner) override { nested = &inner; }
@@ -68,7 +68,7 @@ public:
         , text_{text} {}
 
     void print(chain& each, std::size_t depth) {
-        // From the outside in: nested scopes, and what hangs in each.
+        // From the outside in: nested scopes, and the children in each.
         parts found;
         suspension* innermost = nullptr;
         for (scope* within = &each.inner; within != nullptr;) {
@@ -117,7 +117,7 @@ private:
 
     void print_sites(const suspension& waits, std::size_t depth) {
         if (!waits.caller()) return;
-        // What a scope's own chain waits for was awaited by a coroutine of ours, see scope_of().
+        // One of our coroutines awaits the suspension of a scope's own chain, see scope_of().
         const auto caller =
             std::coroutine_handle<promise_base>::from_address(waits.caller().address());
         sites_.clear();
@@ -138,7 +138,7 @@ private:
 void run_queue::describe_tasks(std::string& text) {
     task_printer printer{*this, text};
     chains_.for_each([&](chain& each) {
-        // The others hang below their parents.
+        // The others are printed below their parents.
         if (!each.over && each.inner.enclosing == &top) printer.print(each, 0);
     });
 }
@@ -147,15 +147,15 @@ void run_queue::describe_tasks(std::string& text) {
 
 namespace {
 
-/// The coroutine whose await is to blame.
+/// The coroutine whose await broke the contract.
 struct blamed {
     std::coroutine_handle<> caller;
     const scope* within = nullptr;
-    bool suspended = false; // its site is noted
+    bool suspended = false; // its location is recorded
 };
 constinit thread_local blamed to_blame{};
 
-/// The promise of the coroutine that awaits in `within`; null if that may be somebody else's.
+/// The promise of the coroutine that awaits in `within`; null if it may be a foreign one.
 const promise_base* promise_of(std::coroutine_handle<> caller, const scope& within) {
     if (!caller || &within == &within.queue->top) return nullptr;
     return &std::coroutine_handle<promise_base>::from_address(caller.address()).promise();
@@ -168,7 +168,7 @@ void append_task(std::string& text, const chain& task) {
     text += '\n';
 }
 
-/// What is known of the coroutine that runs is where the first one of its task waited last.
+/// For the running coroutine only the last await of its task's first coroutine is known.
 void append_running(std::string& text, const scope& within) {
     const chain* const task = owner_of(within);
     if (task == nullptr) return;
@@ -179,7 +179,7 @@ void append_running(std::string& text, const scope& within) {
     }
 }
 
-/// The sites of a coroutine that awaits, of those that await it, and of what these are a part of.
+/// The await locations of a waiting coroutine, of its parents, and of the chains that contain them.
 void append_awaiting(std::string& text, std::coroutine_handle<> caller, const scope* within,
                      bool suspended) {
     std::string sites;
@@ -191,7 +191,7 @@ void append_awaiting(std::string& text, std::coroutine_handle<> caller, const sc
         for (const std::source_location& site : found)
             append_site(sites, std::exchange(what, "    at "), site);
         task = owner_of(*within);
-        // An arm of when_all(), say, has no number of its own.
+        // An arm of a combinator has no number of its own.
         if (task == nullptr || task->number != 0) break;
         within = task->inner.enclosing;
         if (within->current == nullptr) break;
@@ -201,7 +201,7 @@ void append_awaiting(std::string& text, std::coroutine_handle<> caller, const sc
     text += sites;
 }
 
-/// A coroutine that belongs to no task, so that the queue can go on with it.
+/// A coroutine that belongs to no task, so that the queue can continue with it.
 struct complaint {
     struct promise_type {
         complaint get_return_object() noexcept {
@@ -225,7 +225,7 @@ bool misused(std::coroutine_handle<> caller, scope& within, const char* message,
              std::source_location where) noexcept {
     to_blame = {.caller = caller, .within = &within, .suspended = false};
     within.queue->continue_with(complain(message, where).frame);
-    to_blame.suspended = true; // it will be by the time the queue goes on
+    to_blame.suspended = true; // it will be when the queue continues
     return true;
 }
 
@@ -258,7 +258,7 @@ void this_task::set_name(std::string_view name) {
     task->name.reset();
     if (name.empty()) return;
     task->name = std::make_unique<char[]>(name.size() + 1);
-    // For terminals and logs, one line: a name may have come from a peer.
+    // For terminals and logs, on one line: a name may come from a peer.
     std::replace_copy_if(
         name.begin(), name.end(), task->name.get(),
         [](char each) { return static_cast<unsigned char>(each) < ' ' || each == '\x7f'; }, '?');

@@ -3,13 +3,13 @@
 namespace simplenet::v0::detail {
 
 void scope::stop(stop_reason why) noexcept {
-    // Teardown goes downwards even where an earlier stop went: a shield may have held that. Once:
-    // tasks that wait for each other make a circle.
+    // Teardown passes down even where an earlier stop has been: a shield may have held that stop.
+    // Once, because tasks that wait for each other form a cycle.
     if (why == stop_reason::teardown ? torn_down : stopped()) return;
     if (why == stop_reason::teardown) torn_down = true;
     if (reason == stop_reason::none) reason = why;
     children.for_each([why](child_set& set) { set.on_stop(why); });
-    // Last: an optimising compiler makes a jump of it, and nested scopes take no stack.
+    // Last: an optimising compiler turns this into a jump, and nested scopes use no stack.
     if (current != nullptr) current->on_stop(why);
 }
 
@@ -47,8 +47,8 @@ run_queue::activation::~activation() {
     current_ = nullptr;
 }
 
-// Only reached when somebody else's code has resumed a coroutine of ours by its handle: below no
-// resume(), or below one that has a coroutine to continue with already.
+// Reached only if foreign code has resumed one of our coroutines by its handle: outside any
+// resume(), or inside one that already has a coroutine to continue with.
 void run_queue::continue_here(std::coroutine_handle<> coroutine) noexcept {
     if (continues_) return coroutine.resume();
     continues_ = true;
@@ -96,16 +96,16 @@ void run_queue::begin_teardown() noexcept {
 void run_queue::destroy_chains() noexcept {
     destroying = true;
     ready_.clear();
-    // Newest first: a child is younger than the frame in which its group was made.
+    // Newest first: a child is younger than the frame in which its group was created.
     while (!chains_.empty()) {
         chain& newest = chains_.back();
         newest.unlink();
-        // The frame goes, and what it waits for with it: not to be looked at from destructors.
+        // The frame is destroyed, and with it the suspension: destructors must not look at it.
         newest.inner.current = nullptr;
         newest.abandon();
-        ready_.clear(); // what destructors of locals have pushed may be the next to go
+        ready_.clear(); // destructors of locals may have pushed nodes that are destroyed next
     }
-    ready_.clear(); // what destructors of locals have pushed is gone too
+    ready_.clear(); // nodes pushed by destructors of locals are gone too
     top.end();
     destroying = false;
 }

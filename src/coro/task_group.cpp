@@ -8,7 +8,7 @@ group_child_base::group_child_base(group_core& group) noexcept
 
 void group_child_base::run() noexcept {
     if (state_ == state::ended) {
-        delete this; // on its last turn on the ready list: finished() still needed the frame
+        delete this; // in its last turn on the ready list: finished() still needed the frame
         return;
     }
     state_ = state::running;
@@ -31,7 +31,7 @@ void group_child_base::abandon() noexcept {
     delete this;
 }
 
-/// Ends it where it is.
+/// Destroys it where it is suspended.
 void group_child_base::drop() noexcept {
     over = true;
     state_ = state::ended;
@@ -51,7 +51,7 @@ group_core::group_core(scope& within, group_options options) noexcept
 
 group_core::~group_core() {
     if (size_ != 0 && within_->queue->destroying) {
-        // A younger task owned the group: its children are still to be destroyed, and before it.
+        // A younger task owned the group: its children must be destroyed first.
         for (auto* list : {&queued_, &children_}) {
             while (!list->empty()) {
                 group_child_base& child = list->back();
@@ -67,7 +67,7 @@ group_core::~group_core() {
                       "exception may come before the join, use with_group()");
 }
 
-/// The children that have not begun end here, newest first, while what they refer to is there.
+/// Destroys the children that have not begun, newest first, while the objects they refer to exist.
 void group_core::drop_unstarted() noexcept {
     while (!queued_.empty()) {
         group_child_base& child = queued_.back();
@@ -75,7 +75,7 @@ void group_core::drop_unstarted() noexcept {
         delete &child;
     }
     while (!children_.empty() && children_.back().state_ == group_child_base::state::ready)
-        children_.back().drop(); // the ready list, or the end of the loop, frees it
+        children_.back().drop(); // freed by the ready list, or at the end of the loop
 }
 
 void group_core::add(group_child_base& child, bool counted) noexcept {
@@ -147,7 +147,7 @@ void group_core::note_outcome(const group_child_base& child) noexcept {
 
     const bool error = outcome != nullptr && !*outcome;
     if (!exception && !error) return;
-    // An error that repeats the stop of the group is its consequence and no failure.
+    // An error that only repeats the stop of the group is not a failure.
     if (error && reason_ != stop_reason::none && outcome->error() == error_of(reason_)) return;
     if (failed()) return;
     exception_ = std::move(exception);
@@ -196,7 +196,7 @@ bool group_join::start(std::coroutine_handle<> caller, scope& within) noexcept {
 }
 
 void group_join::run() noexcept {
-    // Otherwise somebody has spawned since: the end of that child tells again.
+    // Otherwise another child was spawned since: its end will notify again.
     if (group_->ended()) resume();
 }
 

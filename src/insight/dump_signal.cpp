@@ -14,21 +14,21 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-// What the handler reads takes no lock: it may interrupt whoever holds one.
+// Read by the handler without a lock, because the handler may interrupt the lock's owner.
 struct armed_signal {
     std::atomic<dump_signal*> who = nullptr;
     std::atomic<int> signal = 0;
 };
 constinit std::array<armed_signal, 256> armed_signals{};
-constinit std::atomic<unsigned> handlers = 0; // that are running
+constinit std::atomic<unsigned> handlers = 0; // running now
 static_assert(std::atomic<dump_signal*>::is_always_lock_free);
 
 struct replaced {
     unsigned users = 0;
     struct sigaction before{};
 };
-constinit std::mutex guard_of_slots; // of what follows, and of who writes above
-// Not a map: an exception from here would destroy a loop that is half made inside another one.
+constinit std::mutex guard_of_slots; // guards the variables below, and writes to those above
+// Not a map: an exception here would destroy a partly constructed loop inside another one.
 constinit std::array<replaced, _NSIG> handled{};
 
 } // namespace
@@ -70,7 +70,7 @@ void dump_signal::disarm() noexcept {
         if (--old.users == 0) ::sigaction(signal_, &old.before, nullptr);
     }
     signal_ = 0;
-    // A handler on another thread may have read us before; one on this thread has returned.
+    // A handler on another thread may have read the slot before; one on this thread has returned.
     while (handlers != 0)
         std::this_thread::yield();
 }
@@ -80,14 +80,14 @@ void dump_signal::handle(int signal) noexcept {
     for (armed_signal& each : armed_signals) {
         dump_signal* const who = each.who;
         if (who == nullptr || each.signal != signal) continue;
-        // Posting is an exchange and, if the loop sleeps, a write(2): safe in a handler.
+        // Posting is an exchange and, if the loop sleeps, a write(2): both are safe in a handler.
         if (!who->posted_.exchange(true)) who->loop_.post(*who);
     }
     --handlers;
 }
 
 void dump_signal::run() noexcept {
-    posted_ = false; // a signal that comes from here on prints again
+    posted_ = false; // later signals print again
     try {
         std::string text;
         loop_.describe(text);

@@ -1,5 +1,5 @@
 #pragma once
-// dump_signal: prints the tasks of a loop when a signal comes. Layer insight, private.
+// dump_signal: prints the tasks of a loop on a signal. Layer insight, private.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/threads/detail/posted.hpp>
@@ -10,7 +10,7 @@ namespace simplenet::v0::detail {
 
 class loop;
 
-/// Owned by its loop. The signal may come to any thread; its handler posts this to the loop.
+/// Owned by its loop. Any thread may receive the signal; the handler posts this object to the loop.
 class dump_signal final : private posted {
 public:
     explicit dump_signal(loop& of) noexcept
@@ -18,10 +18,10 @@ public:
     ~dump_signal() { disarm(); }
 
     /// @par Errors
-    /// - `std::errc::invalid_argument`: no signal that can be handled.
-    /// - `std::errc::not_enough_memory`: 256 loops do so already.
+    /// - `std::errc::invalid_argument`: not a signal that can be handled.
+    /// - `std::errc::not_enough_memory`: 256 loops already do so.
     [[nodiscard]] result<> arm(int signal);
-    /// From here on it is not posted any more; it may be in the inbox still.
+    /// After this it is not posted any more; it may still be in the inbox.
     void disarm() noexcept;
 
 private:

@@ -1,6 +1,5 @@
 #pragma once
-// print_to_standard_error: text for people, of whatever size, without a stream. Layer insight,
-// private.
+// print_to_standard_error: text of any size, without a stream. Layer insight, private.
 
 #include <string_view>
 

@@ -46,15 +46,15 @@ namespace {
 using clock = std::chrono::steady_clock;
 using nanoseconds = std::chrono::nanoseconds;
 
-// --- asking the stalled thread -------------------------------------------------------------------
+// --- taking a snapshot of the stalled thread -----------------------------------------------------
 
-/// Filled by the stalled thread itself, in a signal handler: what it reads are its own variables,
-/// and nobody else may. One at a time: only the watching thread asks.
+/// Filled by the stalled thread itself, in a signal handler: it reads its own variables, which no
+/// other thread may read. One at a time: only the watching thread requests snapshots.
 struct snapshot {
     // nothing  a handler that runs now came too late, or is for somebody else
     // wanted   the next handler on the thread of `queue` takes it
-    // taking   it does
-    // taken    the rest is valid
+    // taking   the handler is filling it
+    // taken    the other members are valid
     enum class state : std::uint8_t { nothing, wanted, taking, taken };
 
     std::atomic<state> phase = state::nothing;
@@ -67,8 +67,8 @@ struct snapshot {
 };
 constinit snapshot asked{};
 
-/// Posted once for each snapshot that was taken.
-// Of what one thread can wait for, the one that a signal handler may give: signal-safety(7).
+/// Posted once for each snapshot taken.
+// The only synchronisation object that a signal handler may post: signal-safety(7).
 class semaphore {
 public:
     semaphore() noexcept { reset(); }
@@ -82,7 +82,7 @@ public:
         while (::sem_wait(&counter_) != 0 && errno == EINTR) {
         }
     }
-    /// False: the time was over first.
+    /// False: the time was up first.
     [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) noexcept {
         const auto until = (clock::now() + limit).time_since_epoch();
         const auto seconds = std::chrono::floor<std::chrono::seconds>(until);
@@ -117,7 +117,7 @@ void take_snapshot() noexcept {
     asked.task = 0;
     asked.name[0] = '\0';
     asked.site = {};
-    // The scope of the coroutine that runs, and the chain it belongs to, live as long as it runs.
+    // The scope of the running coroutine, and its chain, exist as long as the coroutine runs.
     if (const chain* const running = owner_of(*queue->here)) {
         asked.task = running->number;
         if (running->name) std::strncpy(asked.name.data(), running->name.get(), 63);
@@ -157,18 +157,18 @@ std::string words_of(void* address) {
 
 // --- the signal ----------------------------------------------------------------------------------
 
-/// What the signal handler knows of a signal: it takes no lock.
+/// The handler's view of a signal; it takes no lock.
 struct signal_in_use {
-    // What the program did about it before we came.
+    // The program's own action, before ours was installed.
     std::atomic<void (*)(int)> handler = SIG_DFL;
-    std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // comes first
+    std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // used first
     std::atomic<int> under_way = 0; // sent by us, and not handled yet
 };
 constexpr int most_signals = _NSIG; // 65 on most machines, 128 on MIPS
 constinit std::array<signal_in_use, most_signals> in_use{};
 static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
 
-/// Calls the handler that the program had.
+/// Calls the program's own handler.
 void pass_on(int signal, siginfo_t* info, void* context) {
     const signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
     if (auto* const with_info = here.handler_with_info.load(std::memory_order_relaxed)) {
@@ -179,7 +179,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
-    // A handler that came after us may call us, and we call it if we came again.
+    // A handler installed after ours may call ours, and ours calls it if installed again.
     static constinit thread_local bool passing_on = false;
     const int kept = errno;
     take_snapshot();
@@ -195,7 +195,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     errno = kept;
 }
 
-/// Sends `signal` to a thread, with a mark by which on_signal() knows it.
+/// Sends `signal` to a thread, with a mark by which on_signal() recognises it.
 bool send(pid_t thread, int signal) noexcept {
     std::atomic<int>& under_way = in_use[static_cast<std::size_t>(signal)].under_way;
     siginfo_t info{};
@@ -205,7 +205,7 @@ bool send(pid_t thread, int signal) noexcept {
     info.si_uid = ::getuid();
     info.si_value.sival_ptr = &asked;
     under_way.fetch_add(1);
-    // pthread_sigqueue(3) is not everywhere.
+    // Not all C libraries have pthread_sigqueue(3).
     if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), thread, signal, &info) == 0) return true;
     under_way.fetch_sub(1);
     return false;
@@ -213,8 +213,8 @@ bool send(pid_t thread, int signal) noexcept {
 
 /// The handlers of stall signals. Guarded by the watchdog's mutex.
 ///
-/// A handler that the program had is called for signals that are not ours, and has its place again
-/// when no loop needs the signal any more.
+/// The program's own handler is called for signals that we did not send, and is restored when no
+/// loop needs the signal any more.
 class stall_handlers {
 public:
     void install(int signal) noexcept {
@@ -222,20 +222,20 @@ public:
         entry& at = entries_[static_cast<std::size_t>(signal)];
         if (at.installed) return;
         std::array<void*, 1> one{};
-        // Loads what it needs now, and not in the handler.
+        // Loads libraries now, so that the handler need not.
         static_cast<void>(stack_of_this_thread(one));
 
         struct sigaction before{};
         if (::sigaction(signal, nullptr, &before) != 0) return;
         at.installed = true;
-        if (is_ours(before)) return; // whoever replaced it has put it back
+        if (is_ours(before)) return; // a program that replaced it has restored it
         const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
         signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
         here.handler_with_info = with_info ? before.sa_sigaction : nullptr;
         here.handler = with_info ? SIG_DFL : before.sa_handler;
         at.before = before;
 
-        // A handler runs as it expects to: on its stack, with its mask.
+        // The handler runs as the program's handler expects: on its stack, with its mask.
         struct sigaction ours = before;
         if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
             ours.sa_flags = SA_RESTART;
@@ -246,16 +246,16 @@ public:
         at.installed = ::sigaction(signal, &ours, nullptr) == 0;
     }
 
-    /// No loop needs it any more.
+    /// Called when no loop needs it any more.
     void remove(int signal) noexcept {
         if (!is_usable(signal)) return;
         entry& at = entries_[static_cast<std::size_t>(signal)];
-        // One of ours that is on its way must not kill: where a thread blocks it, the handler
-        // stays.
+        // One of our signals on its way must not kill: if a thread blocks it, the handler stays
+        // installed.
         if (!at.installed || in_use[static_cast<std::size_t>(signal)].under_way != 0) return;
         struct sigaction now{};
         ::sigaction(signal, nullptr, &now);
-        // Who came after us keeps the place.
+        // A handler installed after ours stays.
         if (is_ours(now)) ::sigaction(signal, &at.before, nullptr);
         at.installed = false;
     }
@@ -279,22 +279,23 @@ private:
     std::array<entry, most_signals> entries_{};
 };
 
-/// Asks `thread`, which runs `queue`, what it does. It may not answer: the signal may be blocked.
+/// Asks `thread`, which runs `queue`, for a snapshot. There may be no answer: the signal may be
+/// blocked.
 void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
     asked.queue.store(&queue, std::memory_order_relaxed);
     asked.phase.store(snapshot::state::wanted);
     if (!send(thread, signal) || !answered.wait_for(std::chrono::milliseconds{200})) {
         auto expected = snapshot::state::wanted;
         if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
-        answered.wait(); // it is at it
+        answered.wait(); // it is filling the snapshot
     }
-    // Acquires what the handler released.
+    // Acquires the writes that the handler released.
     SIMPLENET_EXPECTS(asked.phase.load(std::memory_order_acquire) == snapshot::state::taken,
                       "the stalled thread answered without taking a snapshot");
     into.task = asked.task;
     into.name = asked.name.data();
     into.site = asked.site;
-    // Without the handler and what the kernel put below it.
+    // Skips the frames of the handler and of the kernel's trampoline.
     for (int i = std::min(3, asked.frame_count); i < asked.frame_count; ++i)
         into.stack.push_back(words_of(asked.frames[static_cast<std::size_t>(i)]));
     asked.phase.store(snapshot::state::nothing);
@@ -323,7 +324,7 @@ void print(const stall_report& report) {
 struct watched_loop {
     loop* which;
     pid_t thread;
-    std::uint64_t turn = 0; // the one seen last
+    std::uint64_t turn = 0; // last seen
     clock::time_point since{};
     bool reported = false;
 };
@@ -333,15 +334,15 @@ class watchdog : private one_for_process<watchdog> {
 
 public:
     watchdog() = default;
-    /// What `inherited`, of the process that forked this one, did to the signals holds here too.
+    /// `inherited`, of the parent process, has changed signal actions that still apply here.
     explicit watchdog(const stall_handlers& inherited) noexcept
         : handlers_{inherited} {}
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
 
-    /// That of this process.
-    // Not a static object: std::exit() may be called by a task of a loop that is watched, and would
-    // destroy it under its thread.
+    /// The watchdog of this process.
+    // Not a static object: a task of a watched loop may call std::exit(), which would destroy the
+    // watchdog under its thread.
     [[nodiscard]] static watchdog& of_process() {
         return get(current_watchdog, [] {
             watchdog* const inherited = current_watchdog.load(std::memory_order_acquire);
@@ -352,10 +353,10 @@ public:
 
     void add(loop& watched) {
         const std::lock_guard lock{guard_};
-        // All that can fail comes first: a loop that is not watched is not on the list.
+        // Everything that can fail comes first: a loop that is not watched is not in the list.
         loops_.reserve(loops_.size() + 1);
         if (!thread_.joinable()) {
-            // The thread of the process that forked this one may have been asking.
+            // The parent process's thread may have been requesting a snapshot.
             asked.phase = snapshot::state::nothing;
             answered.reset();
             const signals_blocked inherited;
@@ -385,7 +386,7 @@ public:
             changed_.notify_all();
         }
         if (!ended.joinable()) return;
-        // A hook may destroy the last loop: its thread ends when the hook returns.
+        // A hook may destroy the last loop: the watching thread ends when the hook returns.
         ended.get_id() == std::this_thread::get_id() ? ended.detach() : ended.join();
     }
 
@@ -402,12 +403,12 @@ private:
                 reports.back().second = each.which->options().on_stall;
                 report.blocked = clock::now() - each.since;
                 const int signal = each.which->options().stall_signal;
-                if (handlers_.handles(signal)) { // or it might kill
+                if (handlers_.handles(signal)) { // otherwise the signal might kill
                     ask(each.thread, *each.which, signal, report);
                 }
             }
             if (!reports.empty()) {
-                lock.unlock(); // a hook may make and destroy loops
+                lock.unlock(); // a hook may create and destroy loops
                 for (const auto& [report, hook] : reports)
                     hook == nullptr ? print(report) : hook(report);
                 lock.lock();
@@ -422,7 +423,8 @@ private:
                                      std::chrono::milliseconds{1});
     }
 
-    /// Looks at it once more. True: it has been in the same turn for too long, and that is new.
+    /// Looks at a loop again. True: it has been in the same turn for too long, and was not
+    /// reported.
     static bool stalls(watched_loop& each) noexcept {
         loop_pulse& pulse = each.which->pulse;
         const auto now = clock::now();
@@ -447,7 +449,7 @@ private:
     stall_handlers handlers_;
     std::vector<watched_loop> loops_;
     std::thread thread_;      // runs while there are loops
-    unsigned generation_ = 0; // of the thread: it ends when it is not the latest any more
+    unsigned generation_ = 0; // of the thread: it ends when it is no longer the latest
 };
 
 constinit std::atomic<watchdog*> watchdog::current_watchdog = nullptr;

@@ -1,5 +1,5 @@
 #pragma once
-// watchdog: one thread that notices loops which do not turn. Layer insight, private.
+// watchdog: one thread that detects loops that do not turn. Layer insight, private.
 
 #include <simplenet/core/abi.hpp>
 
@@ -7,9 +7,9 @@ namespace simplenet::v0::detail {
 
 class loop;
 
-/// Has `watched`, which runs on the calling thread, watched until unwatch(); as its options say.
+/// Watches `watched`, which runs on the calling thread, until unwatch(), according to its options.
 void watch(loop& watched);
-/// Waits while a report about it is being made.
+/// Waits while a report about the loop is being made.
 void unwatch(loop& watched) noexcept;
 
 } // namespace simplenet::v0::detail

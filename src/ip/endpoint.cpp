@@ -14,10 +14,10 @@ struct halves {
     std::string_view port;
 };
 
-/// The texts around the colon that separates address and port, brackets removed.
+/// The texts before and after the colon that separates address and port, without brackets.
 std::optional<halves> split(std::string_view text) noexcept {
     if (!text.starts_with('[')) {
-        // The first colon: `::1:80` has no IPv4 address before it, so it is refused.
+        // The first colon: `::1:80` has no IPv4 address before it, so it is rejected.
         const std::size_t colon = text.find(':');
         if (colon == text.npos) return std::nullopt;
         return halves{text.substr(0, colon), text.substr(colon + 1)};

@@ -47,7 +47,7 @@ bool parse_group(std::string_view text, std::span<std::byte, 2> into) noexcept {
 
 enum class dotted_tail { refused, allowed };
 
-/// Reads groups that no `::` interrupts, none of them being fine. How many bytes they are.
+/// Parses groups without a `::`; there may be none. Returns the number of bytes.
 std::optional<std::size_t> parse_groups(std::string_view text, std::span<std::byte, 16> into,
                                         dotted_tail tail) noexcept {
     std::size_t used = 0;
@@ -73,7 +73,7 @@ bool parse_v6(std::string_view text, std::span<std::byte, 16> into) noexcept {
     const std::size_t gap = text.find("::");
     if (gap == text.npos) return parse_groups(text, into, dotted_tail::allowed) == into.size();
 
-    // A second `::` leaves an empty group in the tail, which parse_groups refuses.
+    // A second `::` leaves an empty group in the tail, which parse_groups rejects.
     std::array<std::byte, 16> after{};
     const auto head_size = parse_groups(text.substr(0, gap), into, dotted_tail::refused);
     const auto tail_size = parse_groups(text.substr(gap + 2), after, dotted_tail::allowed);
@@ -118,7 +118,7 @@ std::string ip_address::to_string() const {
 std::size_t
 std::hash<simplenet::ip_address>::operator()(const simplenet::ip_address& address) const noexcept {
     const std::span bytes = address.bytes();
-    // The length tells IPv4 from IPv6.
+    // The length distinguishes IPv4 from IPv6.
     const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     return simplenet::detail::combine_hashes(std::hash<std::string_view>{}(text),
                                              address.scope_id());

@@ -1,5 +1,5 @@
 #pragma once
-// How the layer makes a local_endpoint of the bytes in a sun_path. Layer ip, private.
+// Creates local_endpoints from the bytes of a sun_path. Layer ip, private.
 
 #include <simplenet/ip/local_endpoint.hpp>
 
@@ -23,7 +23,7 @@ struct local_endpoint_access {
         made.size_ = static_cast<std::uint8_t>(name.size() + 1);
         return made;
     }
-    /// The bytes that go to sun_path, without the NUL that ends a path.
+    /// The bytes for sun_path, without the final NUL of a path.
     static std::string_view bytes(const local_endpoint& endpoint) noexcept {
         return {endpoint.name_.data(), endpoint.size_};
     }

@@ -20,7 +20,7 @@ constexpr std::size_t path_offset = offsetof(sockaddr_un, sun_path);
 constexpr std::size_t path_capacity = sizeof(sockaddr_un::sun_path);
 static_assert(path_capacity == local_endpoint::max_name_size + 1);
 
-/// AF_UNSPEC when there is not even room for a family.
+/// AF_UNSPEC if there is not even room for a family.
 sa_family_t family_of(const sockaddr* address, socklen_t size) noexcept {
     sa_family_t family = AF_UNSPEC;
     static_assert(offsetof(sockaddr, sa_family) == 0);
@@ -28,8 +28,8 @@ sa_family_t family_of(const sockaddr* address, socklen_t size) noexcept {
     return family;
 }
 
-// memcpy throughout: it is how to look at the same bytes as another type, and a sockaddr is
-// aligned for its family only.
+// memcpy throughout: it is the way to look at the same bytes as another type, and a sockaddr is
+// aligned only for its family.
 
 template <class Native>
 native_address pack(const Native& from) noexcept {
@@ -76,7 +76,7 @@ native_address to_native(const local_endpoint& endpoint) noexcept {
     packed.size = static_cast<socklen_t>(path_offset + bytes.size());
 
     // Every byte of an abstract name counts, so a NUL would be part of it. A path that fills
-    // sun_path goes without its NUL, which unix(7) allows.
+    // sun_path has no NUL, which unix(7) allows.
     const bool terminated = !endpoint.path().empty() && bytes.size() < path_capacity;
     if (terminated) {
         path[bytes.size()] = '\0';
@@ -105,8 +105,8 @@ result<local_endpoint> local_endpoint_from_native(const sockaddr* address,
                                                   socklen_t size) noexcept {
     if (size == 0) return local_endpoint{};
 
-    // unix(7), BUGS: for a path of 108 bytes the kernel reports one more than sockaddr_un has,
-    // to count the NUL.
+    // unix(7), BUGS: for a path of 108 bytes the kernel reports one byte more than sockaddr_un has,
+    // which counts the NUL.
     if (family_of(address, size) != AF_UNIX || size > sizeof(sockaddr_un) + 1) {
         return fail(std::errc::address_family_not_supported);
     }

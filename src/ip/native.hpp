@@ -1,5 +1,5 @@
 #pragma once
-// Addresses as the kernel has them. Layer ip, private: for the layers that make system calls.
+// Addresses in the kernel's form. Layer ip, private: for the layers that make system calls.
 
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
@@ -8,10 +8,10 @@
 
 namespace simplenet::v0::detail {
 
-/// Room for any address, and how much of it is used. Behind `size` nothing is initialised: a
-/// connect or a send should not pay for clearing 128 bytes of which it uses 16.
+/// Room for any address, and the number of bytes used. Bytes after `size` are not initialised: a
+/// connect or a send should not pay for clearing 128 bytes when it uses 16.
 ///
-/// To receive one from the kernel, set `size` to `sizeof storage` and pass both.
+/// To receive an address from the kernel, set `size` to `sizeof storage` and pass both.
 struct native_address {
     sockaddr_storage storage;
     socklen_t size; // bytes
@@ -23,26 +23,26 @@ struct native_address {
 };
 
 [[nodiscard]] native_address to_native(const endpoint& endpoint) noexcept;
-/// An unnamed endpoint is only a family: bind(2) then picks an abstract name, and connect(2)
-/// refuses with EINVAL.
+/// An unnamed endpoint has only a family: bind(2) then chooses an abstract name, and connect(2)
+/// fails with EINVAL.
 [[nodiscard]] native_address to_native(const local_endpoint& endpoint) noexcept;
 
-/// The IPv6 flow label is dropped.
+/// Drops the IPv6 flow label.
 ///
 /// @pre `address` points to `size` readable bytes, aligned as a sockaddr is.
 ///
 /// @par Errors
-/// - `std::errc::address_family_not_supported`: not AF_INET or AF_INET6, or too short to be one.
+/// - `std::errc::address_family_not_supported`: not AF_INET or AF_INET6, or too short for one.
 [[nodiscard]] result<endpoint> endpoint_from_native(const sockaddr* address,
                                                     socklen_t size) noexcept;
 
-/// Takes whatever the kernel reports: unnamed, abstract, a path with or without its NUL.
+/// Accepts everything the kernel reports: unnamed, abstract, a path with or without its NUL.
 ///
-/// @pre `address` points to `size` readable bytes, aligned as a sockaddr is. With a `size` of 0,
-/// which is what recvfrom(2) reports for an unnamed sender, it is not read.
+/// @pre `address` points to `size` readable bytes, aligned as a sockaddr is. If `size` is 0, as
+/// recvfrom(2) reports for an unnamed sender, it is not read.
 ///
 /// @par Errors
-/// - `std::errc::address_family_not_supported`: not AF_UNIX, or longer than one can be.
+/// - `std::errc::address_family_not_supported`: not AF_UNIX, or longer than possible.
 [[nodiscard]] result<local_endpoint> local_endpoint_from_native(const sockaddr* address,
                                                                 socklen_t size) noexcept;
 

@@ -16,7 +16,7 @@ struct run {
     [[nodiscard]] std::size_t end() const noexcept { return begin + size; }
 };
 
-/// What `::` stands for: the longest run of zero groups, the first of equals, and never a
+/// The groups that `::` replaces: the longest run of zeros, the first of equal runs, and never a
 /// single group (RFC 5952 section 4.2).
 run longest_zero_run(std::span<const std::uint16_t> words) noexcept {
     run longest{.begin = words.size()};

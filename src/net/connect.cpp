@@ -20,7 +20,7 @@ namespace detail {
 
 namespace {
 
-/// A TCP socket on its way to be a tcp_stream.
+/// A TCP socket that is becoming a tcp_stream.
 class connecting_object final : public async_socket {
 public:
     explicit connecting_object(unique_fd socket)

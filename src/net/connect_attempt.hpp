@@ -1,6 +1,6 @@
 #pragma once
-// One attempt at a TCP connection, as async_connect(endpoint) makes it once and async_connect(host)
-// several at a time. Layer net, private.
+// One attempt at a TCP connection. async_connect(endpoint) makes one, async_connect(host) several
+// at a time. Layer net, private.
 
 #include <simplenet/net/connect.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
@@ -11,7 +11,7 @@
 
 namespace simplenet::v0::detail {
 
-/// When a call was made, by the clock of the loop of this thread.
+/// The time of a call, by the clock of this thread's loop.
 class call_time {
 public:
     /// Now. @pre a loop runs on this thread.
@@ -29,7 +29,7 @@ private:
     std::chrono::steady_clock::time_point start_;
 };
 
-/// The place of an attempt in a report, if there is one. Its end is the attempt's.
+/// The entry of an attempt in a report, if there is one. Completed when the attempt ends.
 class attempt_entry {
 public:
     attempt_entry(connect_report* report, const endpoint& to, const call_time& since);
@@ -45,14 +45,14 @@ private:
     std::size_t index_ = 0;
 };
 
-/// Tries, and reports for the call that it belongs to.
+/// Tries to connect, and reports to the call that it belongs to.
 [[nodiscard]] task<result<tcp_stream>> attempt_connect(endpoint to, connect_options options,
                                                        call_time since);
 
-/// The same for a call that makes no other attempt. @pre the options have a report.
+/// The same for a call that makes only this attempt. @pre the options have a report.
 [[nodiscard]] task<result<tcp_stream>> connect_and_report(endpoint to, connect_options options);
 
-/// `connecting` within the timeout of the options.
+/// `connecting` with the timeout of the options.
 [[nodiscard]] task<result<tcp_stream>> limited_by(connect_options options,
                                                   task<result<tcp_stream>> connecting);
 

@@ -25,7 +25,7 @@ void connect_plan::failed() noexcept {
 std::optional<connect_plan::time_point> connect_plan::not_before() noexcept {
     const side& v6 = sides_[0];
     if (started_ == 0) {
-        // RFC 8305, section 3: IPv4 has answered first, and IPv6 gets a moment longer.
+        // RFC 8305, section 3: IPv4 has answered first, and IPv6 gets a little more time.
         if (v6.left.empty() && v6.asked) return *sides_[1].answered + delays_.resolution;
         return std::nullopt;
     }
@@ -33,7 +33,7 @@ std::optional<connect_plan::time_point> connect_plan::not_before() noexcept {
     return last_start_ + delays_.attempt;
 }
 
-/// Alternates, beginning with IPv6 (RFC 8305, section 4). @pre there is an address left.
+/// Alternates, beginning with IPv6 (RFC 8305, section 4). @pre an address is left.
 connect_plan::side& connect_plan::next_side() noexcept {
     auto& [v6, v4] = sides_;
     side& preferred = started_ == 0 || last_was_v4_ ? v6 : v4;

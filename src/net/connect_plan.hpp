@@ -1,6 +1,6 @@
 #pragma once
-// connect_plan: which address of a name to try next, and when. Layer net, private.
-// The decisions of RFC 8305 and nothing else: no socket, no clock, no coroutine.
+// connect_plan: decides which address of a name to try next, and when. Layer net, private. Only the
+// decisions of RFC 8305: no socket, no clock, no coroutine.
 
 #include <simplenet/ip/address_family.hpp>
 #include <simplenet/ip/ip_address.hpp>
@@ -14,38 +14,38 @@
 
 namespace simplenet::v0::detail {
 
-/// Told what happens, says what to do. Loop thread only.
+/// Is told what happens and says what to do. Loop thread only.
 class connect_plan {
 public:
     using time_point = std::chrono::steady_clock::time_point;
     using nanoseconds = std::chrono::nanoseconds;
 
-    /// RFC 8305, section 5 and section 8: no shorter, or a name with many addresses floods the
-    /// network; no longer, or nobody waits for it.
+    /// RFC 8305, sections 5 and 8: with shorter delays a name with many addresses floods the
+    /// network; nobody waits for longer ones.
     static constexpr std::chrono::milliseconds shortest_attempt_delay{10};
     static constexpr std::chrono::seconds longest_attempt_delay{2};
-    /// Attempts for one connection: a name server can make up thousands of addresses, and each that
-    /// does not answer holds a descriptor until the kernel gives up.
+    /// The limit of attempts for one connection: a name server can invent thousands of addresses,
+    /// and each that does not answer holds a descriptor until the kernel gives up.
     static constexpr std::size_t most_attempts = 32;
 
     struct delays {
-        nanoseconds attempt;    // cut to the limits above
-        nanoseconds resolution; // for IPv6's answer after IPv4's; cut to 0 ... 2 s
+        nanoseconds attempt;    // clamped to the limits above
+        nanoseconds resolution; // for IPv6's answer after IPv4's; clamped to 0 ... 2 s
     };
     explicit connect_plan(delays delays);
 
-    /// A lookup of this family is under way.
+    /// A lookup of this family is in progress.
     void ask(address_family family) noexcept { of(family).asked = true; }
-    /// It is over, with these addresses, best first; none if it failed.
+    /// The lookup is over, with these addresses, best first; none if it failed.
     void answered(address_family family, std::span<const ip_address> addresses, time_point now);
-    /// An attempt that next() wanted has failed.
+    /// An attempt requested by next() has failed.
     void failed() noexcept;
 
     struct step {
         enum class kind {
-            attempt, // `address`, and ask again
+            attempt, // to `address`, then ask again
             wait,    // for news, until `until` at the latest
-            give_up  // there is nothing left to try and nothing to wait for
+            give_up  // nothing is left to try or to wait for
         };
         kind what;
         ip_address address;
@@ -63,7 +63,7 @@ private:
     [[nodiscard]] side& of(address_family family) noexcept {
         return sides_[family == address_family::v4];
     }
-    /// When the next attempt may start; none: at once.
+    /// When the next attempt may start; empty: at once.
     [[nodiscard]] std::optional<time_point> not_before() noexcept;
     [[nodiscard]] side& next_side() noexcept;
 

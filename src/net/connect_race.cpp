@@ -1,5 +1,5 @@
-// async_connect() to a name: lookups and attempts run beside each other, in a group, and tell the
-// one coroutine that asks the plan what to do.
+// async_connect() to a name: lookups and attempts run at the same time, in a group, and report to
+// the one coroutine that follows the plan.
 
 #include "net/connect_attempt.hpp"
 #include "net/connect_plan.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Wakes the one coroutine that waits for news. News that nobody waits for are kept.
+/// Wakes the one coroutine that waits for news. News without a waiter is kept.
 class news {
 public:
     /// Awaitable of wait().
@@ -61,7 +61,7 @@ public:
         }
 
         void on_stop(stop_reason reason) noexcept override {
-            if (news_->waiting_ != this) return; // woken already
+            if (news_->waiting_ != this) return; // already woken
             stopped_ = reason;
             wake();
         }
@@ -80,7 +80,7 @@ public:
         stop_reason stopped_ = stop_reason::none;
     };
 
-    /// The error of a stop that came first.
+    /// Returns the error of a stop that came first.
     [[nodiscard]] wait_operation wait(std::optional<clock::time_point> until) noexcept {
         return {*this, until};
     }
@@ -94,10 +94,10 @@ public:
 
 private:
     bool fresh_ = false;
-    wait_operation* waiting_ = nullptr; // a part of the coroutine's frame
+    wait_operation* waiting_ = nullptr; // part of the coroutine's frame
 };
 
-/// What the coroutines of one connection share. A part of the frame of race(), which outlives the
+/// Shared by the coroutines of one connection. Part of the frame of race(), which outlives the
 /// others.
 struct contest {
     contest(std::string to, std::uint16_t at, const connect_options& how)
@@ -118,7 +118,7 @@ struct contest {
     std::error_code lookup_v4;
 };
 
-/// Told at the end of a coroutine of the contest, in whatever way it ends: nobody waits for one
+/// Reports the end of a coroutine of the contest, for whatever reason: nobody would wait for one
 /// that threw.
 class teller {
 public:
@@ -132,7 +132,7 @@ private:
     contest& contest_;
 };
 
-/// This machine knows no way there, which says less than what the other side said.
+/// This machine has no route there: less informative than an answer from another machine.
 bool is_local(std::error_code error) noexcept {
     return error == std::errc::network_unreachable ||
            error == std::errc::address_family_not_supported ||
@@ -177,7 +177,7 @@ std::error_code error_of(const contest& in) noexcept {
     return merge_errors(in.lookup_v6, in.lookup_v4);
 }
 
-/// Starts what the plan says, until it is decided. Why it was stopped, if it was.
+/// Carries out the plan until the connection is decided. Returns the error of a stop, if any.
 task<std::error_code> contend(contest& in, task_group& group) {
     for (const address_family family : {address_family::v6, address_family::v4}) {
         if (in.options.family != address_family::any && in.options.family != family) continue;
@@ -200,7 +200,7 @@ task<std::error_code> contend(contest& in, task_group& group) {
 task<result<tcp_stream>> race(std::string host, std::uint16_t port, connect_options options) {
     contest in{std::move(host), port, options};
     std::error_code stopped;
-    std::exception_ptr thrown; // there was no memory for a child; those that run are joined first
+    std::exception_ptr thrown; // no memory for a child; running children are joined first
     task_group group;
     try {
         stopped = co_await contend(in, group);
@@ -243,7 +243,7 @@ task<result<tcp_stream>> connect_to_host(std::string host, std::uint16_t port,
 
 inline namespace runtime {
 
-// Not a coroutine: what the view shows is copied before this returns.
+// Not a coroutine: the text of the view is copied before this returns.
 task<result<tcp_stream>> async_connect(std::string_view host, std::uint16_t port,
                                        connect_options options) {
     return detail::limited_by(options, detail::connect_to_host(std::string{host}, port, options));

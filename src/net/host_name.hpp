@@ -1,5 +1,5 @@
 #pragma once
-// What the text of a host or a service can be, before anybody is asked. Layer net, private.
+// Checks the text of a host or a service before a lookup. Layer net, private.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/ip_address.hpp>
@@ -11,7 +11,7 @@
 
 namespace simplenet::v0::detail {
 
-/// An address, or a name that can be looked up.
+/// An address, or a name to look up.
 struct host_name {
     std::optional<ip_address> address;
     std::string name; // as given; used if there is no address
@@ -20,7 +20,7 @@ struct host_name {
 /// The errors are those of async_resolve(). Asks the kernel for the index of a named interface.
 [[nodiscard]] result<host_name> read_host(std::string_view text);
 
-/// A port, or none: then `text` is a name that can be looked up.
+/// A port; empty if `text` is a name to look up.
 [[nodiscard]] result<std::optional<std::uint16_t>> read_service(std::string_view text) noexcept;
 
 } // namespace simplenet::v0::detail

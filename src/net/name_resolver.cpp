@@ -49,10 +49,10 @@ bool name_resolver::ask(sys::name_question question, lookup_operation& waiter) {
     if (is_new) {
         try {
             place->second = std::make_shared<lookup>();
-            // Idle threads may have work already that they have not taken yet.
+            // Idle threads may already have work that they have not taken yet.
             if (queued_ + 1 > idle_ && threads_ < limits_.most_threads) start_thread();
         } catch (const std::system_error&) {
-            // One fewer than there could be does no harm.
+            // One thread fewer than possible does no harm.
             if (threads_ == 0) {
                 waiter.lookup_ = std::move(place->second);
                 waiter.lookup_->answer.error = {EAGAIN, std::system_category()};
@@ -115,14 +115,14 @@ void name_resolver::work() noexcept {
             ++idle_;
             work_.wait_for(lock, limits_.idle, [this] { return !queue_.empty() || ending_; });
             --idle_;
-            if (queue_.empty()) break; // for so long that there may never be more
+            if (queue_.empty()) break; // idle for so long that there may be no more work
         }
         lookup& asked = queue_.pop_front();
         --queued_;
         asked.now = lookup::state::running;
         lock.unlock();
         try {
-            // Nobody else touches the answer, or removes the question, while it is running.
+            // No other thread touches the answer, or removes the question, while it is running.
             asked.answer = look_up_(*asked.question);
         } catch (const std::bad_alloc&) {
             asked.answer.error = {ENOMEM, std::system_category()};
@@ -139,7 +139,8 @@ void name_resolver::finish(lookup& answered) noexcept {
     answered.now = lookup::state::answered;
     while (!answered.waiters.empty()) {
         lookup_operation& waiter = answered.waiters.pop_front();
-        // Under the mutex: forget() keeps the waiter's loop alive until we are through with it.
+        // Under the mutex: forget() keeps the waiter's loop alive until this thread is done with
+        // it.
         waiter.home_->post(waiter);
     }
     table_.erase(table_.find(*answered.question));
@@ -187,7 +188,7 @@ void lookup_operation::run() noexcept {
 }
 
 void lookup_operation::on_stop(stop_reason reason) noexcept {
-    if (!waiting_ || !resolver_->forget(*this)) return; // it has its answer
+    if (!waiting_ || !resolver_->forget(*this)) return; // it already has its answer
     waiting_ = false;
     home_->lookup_ended();
     stopped_ = reason;

@@ -52,7 +52,7 @@ task<result<std::vector<endpoint>>> look_up_families(sys::name_question question
     co_return merge(std::get<0>(answers), std::get<1>(answers));
 }
 
-/// A port of none stands for `service`, which is to be looked up.
+/// Without a port, `service` is looked up.
 task<result<std::vector<endpoint>>> resolve(std::string host, std::string service,
                                             std::optional<std::uint16_t> port,
                                             resolve_options options) {
@@ -70,7 +70,7 @@ task<result<std::vector<endpoint>>> resolve(std::string host, std::string servic
     if (given->address) {
         if (!is_of(*given->address, options.family)) co_return fail(errc::name_not_found);
         if (port) {
-            // Nothing is waited for, but who was stopped is refused here as everywhere.
+            // Nothing has to wait, but a stopped task is refused here too.
             if (auto refused = co_await refusal{}; !refused) co_return fail(refused);
             co_return std::vector{endpoint{*given->address, *port}};
         }
@@ -100,7 +100,7 @@ const std::error_category& resolver_category() noexcept {
     return detail::sys::resolver_category();
 }
 
-// Not coroutines: what the views show is copied before these return.
+// Not coroutines: the texts of the views are copied before these return.
 
 task<result<std::vector<endpoint>>> async_resolve(std::string_view host, std::uint16_t port,
                                                   resolve_options options) {

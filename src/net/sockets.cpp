@@ -1,4 +1,4 @@
-// The sockets of the runtime, as far as they are more than their bases. Layer net.
+// The sockets of the runtime, as far as their base classes do not suffice. Layer net.
 
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
@@ -31,12 +31,12 @@ unique_fd accept_base::take() noexcept {
 void become_listener(socket_record& socket) {
     socket.listening = true;
     socket.accepting = std::make_unique<accept_state>(socket);
-    socket.readable = true; // somebody may wait already
+    socket.readable = true; // connections may be waiting already
 }
 
 namespace {
 
-/// A socket that is released: keeps the record.
+/// A socket that is being released; it keeps the record.
 class leaving_socket final : public async_socket {
 public:
     explicit leaving_socket(async_socket&& socket) noexcept
@@ -47,12 +47,11 @@ public:
 /// What leaves a loop when a socket is released from it.
 struct released_socket {
     unique_fd fd;
-    std::vector<std::byte> unread; // received already, and not read
-    int read_error;                // received behind that, and not told; 0, or an errno
+    std::vector<std::byte> unread; // received but not read
+    int read_error;                // the error that follows them, not yet reported; 0, or an errno
 };
 
-/// Takes all out of a record once the kernel has let go.
-///
+/// Takes everything out of a record once the kernel has finished with it.
 task<result<released_socket>> release_socket(async_socket socket) {
     const leaving_socket leaving{std::move(socket)};
     socket_record* const record = leaving.record();
@@ -68,14 +67,14 @@ task<result<released_socket>> release_socket(async_socket socket) {
         record->home->close(*record);
         const auto closed = co_await shield(closed_operation{record});
         if (!closed) {
-            // Not even a shield holds against the end of the loop. What the kernel still receives
-            // would be lost: it is closed, which resets the connection then.
+            // Not even a shield survives the end of the loop. Bytes that the kernel still receives
+            // would be lost, so the socket is closed, which then resets the connection.
             record->keep_descriptor = false;
             record->home->driver().retire(*record);
             co_return fail(closed);
         }
         record->home->driver().take_ahead(*record, unread);
-        // The end of the stream the kernel tells again.
+        // The kernel reports the end of the stream again.
         if (record->end > 0) error = record->end;
     }
     co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
@@ -89,7 +88,7 @@ inline namespace runtime {
 
 namespace {
 
-/// `Socket` around a descriptor that is of its kind.
+/// A `Socket` around a descriptor of the matching kind.
 template <class Released, class Socket>
 task<result<Released>> released_as(async_stream stream) {
     auto left = co_await detail::release_socket(std::move(stream));
@@ -99,7 +98,7 @@ task<result<Released>> released_as(async_stream stream) {
     co_return std::move(all);
 }
 
-/// The same for sockets that nothing is received ahead for.
+/// The same for sockets that do not receive ahead.
 template <class Socket>
 task<result<Socket>> plain_released(async_socket socket) {
     auto left = co_await detail::release_socket(std::move(socket));
@@ -107,7 +106,7 @@ task<result<Socket>> plain_released(async_socket socket) {
     co_return detail::socket_access::make<Socket>(std::move(left->fd));
 }
 
-/// `Awaited` around a socket of the layer below.
+/// An `Awaited` around a socket of the layer below.
 template <class Awaited, class Socket>
 result<Awaited> awaited(result<Socket>&& made) {
     if (!made) return fail(made);

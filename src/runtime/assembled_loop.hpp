@@ -1,6 +1,5 @@
 #pragma once
-// assembled_loop: a loop with its backend, and with what looks at it from outside. Layer runtime,
-// private.
+// assembled_loop: a loop with its backend and its observers. Layer runtime, private.
 
 #include "insight/dump_signal.hpp"
 #include "insight/watchdog.hpp"
@@ -11,7 +10,7 @@
 
 namespace simplenet::v0::detail {
 
-/// What an event_loop owns.
+/// The loop inside an event_loop.
 class assembled_loop final : public loop {
 public:
     [[nodiscard]] static result<std::unique_ptr<assembled_loop>>
@@ -29,7 +28,7 @@ public:
         }
     }
 
-    /// See loop::tear_down(). `owner` is whole meanwhile.
+    /// See loop::tear_down(). `owner` must be complete meanwhile.
     void tear_down() noexcept {
         dump_signal_.disarm();
         loop::tear_down();

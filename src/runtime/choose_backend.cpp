@@ -16,7 +16,7 @@ namespace detail {
 
 namespace {
 
-/// Why a loop cannot have the backend that was asked for. Its values are errnos, and these.
+/// The category of the reasons why a requested backend is unavailable: errnos, and these values.
 class backend_errors final : public std::error_category {
 public:
     static constexpr int not_in_this_build = -1;
@@ -44,7 +44,7 @@ std::error_code backend_error(int value) noexcept {
     return {value, category};
 }
 
-/// What SIMPLENET_BACKEND says, read once per process.
+/// The value of SIMPLENET_BACKEND, read once per process.
 result<backend> chosen_by_environment() noexcept {
     static const result<backend> choice = []() -> result<backend> {
         const char* const text = std::getenv("SIMPLENET_BACKEND");
@@ -57,13 +57,13 @@ result<backend> chosen_by_environment() noexcept {
     return choice;
 }
 
-/// Which epoll would suffer from as well: no reason to do without io_uring from now on.
+/// epoll would suffer from it too, so it is no reason to avoid io_uring for ever.
 [[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
     return error == std::errc::too_many_files_open ||
            error == std::errc::too_many_files_open_in_system;
 }
 
-/// The backend to use, and whether epoll will do instead.
+/// The backend to use, and whether epoll may replace it.
 struct decision {
     backend which;
     bool may_fall_back;
@@ -98,7 +98,8 @@ result<std::unique_ptr<backend_driver>> make_backend(io_queue& owner, const loop
     }
     auto made = make_uring_backend(owner, options);
     if (made || is_shortage_of_descriptors(made.error())) return made;
-    // It works in general, and not once more: locked memory, most likely (RLIMIT_MEMLOCK).
+    // It works in general, but not once more: most likely the limit of locked memory
+    // (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);
     return fail(backend_error(made.error().value()));
 #else

@@ -1,5 +1,5 @@
 #pragma once
-// make_backend: the one place that knows both backends. Layer runtime, private.
+// make_backend: the only place that knows both backends. Layer runtime, private.
 
 #include <simplenet/core/error.hpp>
 

@@ -47,7 +47,7 @@ event_loop& event_loop::operator=(event_loop&& other) noexcept {
 event_loop::~event_loop() {
     if (!inner_) return;
     if (inner_->is_inherited()) {
-        // To end it would end the parent's: it is only forgotten, with all that is in it.
+        // Ending it would end the parent's loop: so it is only forgotten, with its contents.
         static_cast<void>(inner_.release());
         return;
     }

@@ -11,9 +11,9 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-// One run() at a time is on the main thread.
+// Only one run() at a time is on the main thread.
 constinit std::atomic<main_signals*> handling = nullptr;
-// Signal handlers at work, on whatever thread: who takes something away from them waits for 0.
+// The number of running signal handlers, on all threads: code that removes their data waits for 0.
 constinit std::atomic<unsigned> inside = 0;
 static_assert(std::atomic<main_signals*>::is_always_lock_free &&
               std::atomic<unsigned>::is_always_lock_free);
@@ -33,7 +33,7 @@ main_signals::main_signals(bool wanted) noexcept {
     ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
     struct sigaction ours{};
     ours.sa_handler = &main_signals::handle;
-    ours.sa_flags = SA_RESTART; // for calls of the program that know nothing of this
+    ours.sa_flags = SA_RESTART; // for calls in the program that do not expect EINTR
     for (const installed& each : signals_)
         ::sigaddset(&ours.sa_mask, each.number);
     for (installed& each : signals_) {
@@ -49,7 +49,7 @@ main_signals::~main_signals() {
     if (handling.load(std::memory_order_relaxed) != this) return;
     for (const installed& each : signals_) {
         if (!each.active) continue;
-        // What the program has put in its place meanwhile stays.
+        // An action that the program has installed meanwhile stays.
         struct sigaction current{};
         ::sigaction(each.number, nullptr, &current);
         const bool ours =
@@ -66,7 +66,7 @@ main_signals::~main_signals() {
 void main_signals::begin(event_loop& loop, join_handle<> main) noexcept {
     main_ = std::move(main);
     loop_.store(&loop, std::memory_order_seq_cst);
-    // One that came before there was a loop; or has just been posted, which changes nothing.
+    // A signal that came before there was a loop; or one just posted, for which this has no effect.
     if (first_.load(std::memory_order_seq_cst) != 0) run();
 }
 
@@ -75,13 +75,13 @@ void main_signals::end() noexcept {
     wait_for_handlers();
 }
 
-// On any thread, in the middle of anything: atomics and system calls only. A post is both.
+// On any thread, at any point: only atomics and system calls. A post consists of both.
 void main_signals::handle(int number) noexcept {
     const int saved = errno;
     inside.fetch_add(1, std::memory_order_seq_cst);
     main_signals* const target = handling.load(std::memory_order_seq_cst);
     if (target == nullptr) {
-        ::raise(number); // run() has just ended, and put back what was there
+        ::raise(number); // run() has just ended and restored the previous action
     } else if (!target->take(number)) {
         struct sigaction defaults{};
         defaults.sa_handler = SIG_DFL;

@@ -14,10 +14,11 @@
 namespace simplenet::v0 {
 namespace {
 
-/// What the sets of one thread have blocked. Sets overlap, and go in any order.
+/// The signals that the sets of one thread have blocked. Sets overlap, and are destroyed in any
+/// order.
 struct thread_mask {
-    std::array<unsigned, _NSIG> sets{}; // that want a signal blocked
-    std::array<bool, _NSIG> ours{};     // it was not blocked before the first of them
+    std::array<unsigned, _NSIG> sets{}; // the number of sets that want a signal blocked
+    std::array<bool, _NSIG> ours{};     // whether it was unblocked before the first of them
 };
 
 thread_local thread_mask mask;
@@ -74,7 +75,7 @@ int descriptor_of(const ::sigset_t& numbers) {
 inline namespace runtime {
 
 signal_set::signal_set(std::initializer_list<int> numbers)
-    : numbers_{set_of(numbers)} // Before the mask: if it fails, nothing has happened.
+    : numbers_{set_of(numbers)} // Before the mask: if this fails, nothing has changed.
     , descriptor_{descriptor_of(numbers_)}
     , thread_{std::this_thread::get_id()} {
     block(numbers_);
@@ -115,7 +116,7 @@ task<result<int>> signal_set::next() {
         }
         const int number = detail::sys::read_signal(descriptor_.get());
         if (number > 0) co_return number;
-        // EAGAIN: somebody else was faster: another set, another coroutine.
+        // EAGAIN: another set or another coroutine was faster.
         if (number != -EAGAIN) co_return fail(detail::sys::error_from(number));
     }
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t first_capacity = 4096;
 // Reading less than this at once costs more in system calls than moving bytes does.
 constexpr std::size_t least_room = 512;
-// More than this is not kept for the next message: one long line must not cost a connection its
+// Larger buffers are not kept for the next message: one long line must not cost a connection its
 // megabyte for ever.
 constexpr std::size_t most_kept_empty = std::size_t{64} * 1024;
 

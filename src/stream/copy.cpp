@@ -9,10 +9,11 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-// One a thread: copies wait for their streams without it, so that a few are in use at a time.
+// One per thread: copies do not hold it while they wait for their streams, so only a few are in use
+// at a time.
 constinit thread_local std::unique_ptr<std::byte[]> spare_block;
 
-constinit std::atomic<int> pipes = 0; // of the process, spare ones included
+constinit std::atomic<int> pipes = 0; // of the process, including spare ones
 
 struct pipe_to_spare {
     pipe_to_spare() = default;

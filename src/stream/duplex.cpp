@@ -11,20 +11,20 @@ namespace detail {
 
 namespace {
 
-// The same codes as of a socket.
+// The same codes as those of a socket.
 std::error_code code_of(int error) noexcept {
     return {error, std::system_category()};
 }
 
 } // namespace
 
-/// One direction: a ring of bytes between the end that writes and the end that reads.
+/// One direction: a ring of bytes between the writing end and the reading end.
 struct duplex_pipe {
     explicit duplex_pipe(std::size_t bytes)
         : ring{std::make_unique_for_overwrite<std::byte[]>(bytes)}
         , capacity{bytes} {}
 
-    /// Appends what there is room for.
+    /// Appends as many bytes as there is room for.
     std::size_t put(const_buffer from) noexcept {
         std::size_t done = 0;
         while (done < from.size() && size < capacity) {
@@ -37,7 +37,7 @@ struct duplex_pipe {
         }
         return done;
     }
-    /// Takes the oldest bytes out.
+    /// Removes the oldest bytes.
     std::size_t take(mutable_buffer into) noexcept {
         std::size_t done = 0;
         while (done < into.size() && size != 0) {
@@ -47,13 +47,13 @@ struct duplex_pipe {
             size -= count;
             done += count;
         }
-        if (size == 0) begin = 0; // a quiet pipe stays in the same few pages
+        if (size == 0) begin = 0; // an idle pipe keeps using the same few pages
         return done;
     }
 
-    /// Something changed for the one who waits in `slot`: it is attempted in its turn.
-    // Not attempted here: nobody resumes inside another one's start, and a reader that is woken
-    // finds all that came meanwhile.
+    /// Something changed for the operation waiting in `slot`: it is attempted in its turn.
+    // Not attempted here: no operation resumes inside the start of another, and a reader that is
+    // woken finds everything that arrived meanwhile.
     static void wake(duplex_operation* slot) noexcept {
         if (slot == nullptr || slot->phase_ != duplex_operation::state::waiting) return;
         slot->within_->queue->debug_check_thread();
@@ -77,15 +77,15 @@ struct duplex_pipe {
     duplex_operation* writer = nullptr;
     bool reader_closed = false;
     bool writer_closed = false;
-    bool write_ended = false; // by shutdown_write() or close(): after these bytes, the end
+    bool write_ended = false; // by shutdown_write() or close(): after these bytes the stream ends
 };
 
-/// What the two ends share; the last one frees it. Owns the two directions.
+/// Shared by the two ends; the last one frees it. Owns the two directions.
 struct duplex_link {
     explicit duplex_link(std::size_t capacity)
         : pipes{duplex_pipe{capacity}, duplex_pipe{capacity}} {}
 
-    std::array<duplex_pipe, 2> pipes; // pipes[side] is what that side reads
+    std::array<duplex_pipe, 2> pipes; // pipes[side] is read by that side
     unsigned handles = 2;
 };
 
@@ -124,7 +124,7 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
 
 void duplex_operation::enter(state phase, scope& within) noexcept {
     (is_read(kind_) ? pipe_->reader : pipe_->writer) = this;
-    within.current = this; // one store: this is how a stop finds us
+    within.current = this; // one store, through which a stop finds this operation
     within.tell_observer();
     phase_ = phase;
 }
@@ -139,14 +139,14 @@ void duplex_operation::finish(std::error_code error) noexcept {
     phase_ = state::finished;
 }
 
-/// Moves what can be moved. True: it is over.
+/// Moves as many bytes as possible. True: the operation is over.
 bool duplex_operation::attempt() noexcept {
     return is_read(kind_) ? attempt_read() : attempt_write();
 }
 
 bool duplex_operation::attempt_read() noexcept {
     duplex_pipe& pipe = *pipe_;
-    if (moved_ == size_) return true; // only of an exact read: of nothing, or done
+    if (moved_ == size_) return true; // only an exact read: of nothing, or complete
     const std::size_t count = pipe.take({data_ + moved_, size_ - moved_});
     if (count != 0) duplex_pipe::wake(pipe.writer);
     moved_ += count;
@@ -176,7 +176,7 @@ bool duplex_operation::attempt_write() noexcept {
     return (kind_ == request::write_some && count != 0) || next_bytes().empty();
 }
 
-/// What is next to write; nothing is left if it is empty.
+/// The next bytes to write; empty if none are left.
 const_buffer duplex_operation::next_bytes() noexcept {
     if (!vectored_) return {data_ + moved_, size_ - moved_};
     while (size_ != 0 && skip_ == buffers_->size()) {
@@ -209,7 +209,7 @@ void duplex_operation::on_stop(stop_reason reason) noexcept {
     switch (phase_) {
     case state::idle:
     case state::finished:
-        return; // success beats stop; the next operation sees it
+        return; // success beats a stop; the next operation sees it
     case state::queued:
         if (stopped_ == stop_reason::none) stopped_ = reason; // the attempt decides
         return;
@@ -252,7 +252,7 @@ detail::duplex_pipe* duplex_stream::outgoing() const noexcept {
     return link_ == nullptr ? nullptr : &link_->pipes[1 - side_];
 }
 
-// The bytes of a write are only read, so taking their const away is safe below.
+// The bytes of a write are only read, so removing const is safe below.
 
 detail::duplex_some duplex_stream::read_some(mutable_buffer into) noexcept {
     SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");

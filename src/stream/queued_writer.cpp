@@ -2,8 +2,7 @@
 
 namespace simplenet::v0::detail {
 
-// --- the waits
-// ------------------------------------------------------------------------------------
+// --- the waits ---------------------------------------------------------------------------------
 
 writer_wait::writer_wait(writer_core& of, goal what) noexcept
     : writer_{&of}
@@ -22,7 +21,7 @@ bool writer_wait::start(std::coroutine_handle<> caller, scope& within) {
     if (writer.reached(*this) && within.queue->take_inline_turn()) return false;
     suspend(caller, within);
     if (writer.reached(*this)) {
-        within.queue->push(*this); // it had its share of this turn
+        within.queue->push(*this); // it has used its share of this turn
     } else if (const std::error_code error = writer.no_longer(*this)) {
         end(error);
     } else {
@@ -38,7 +37,7 @@ void writer_wait::end(std::error_code error) noexcept {
 }
 
 void writer_wait::on_stop(stop_reason reason) noexcept {
-    if (linked()) end(error_of(reason)); // else it is on the ready list
+    if (linked()) end(error_of(reason)); // otherwise it is on the ready list
 }
 
 bool writer_core::reached(const writer_wait& waiter) const noexcept {
@@ -53,7 +52,7 @@ bool writer_core::reached(const writer_wait& waiter) const noexcept {
     return false;
 }
 
-/// Why `waiter`, which has not reached its goal, never will; none if it may.
+/// Why `waiter` can no longer reach its goal; no error if it still can.
 std::error_code writer_core::no_longer(const writer_wait& waiter) const noexcept {
     if (phase_ == phase::broken) return error_;
     return waiter.goal_ == writer_wait::goal::writable ? refusal() : std::error_code{};
@@ -69,8 +68,7 @@ void writer_core::tell_waiters() noexcept {
     });
 }
 
-// --- the queue
-// ------------------------------------------------------------------------------------
+// --- the queue ---------------------------------------------------------------------------------
 
 writer_core::writer_core(watermarks marks) noexcept
     : marks_{marks} {
@@ -112,7 +110,7 @@ result<backpressure> writer_core::enqueue_any(Bytes& bytes) {
     if (const std::error_code refused = refusal()) return fail(refused);
     if (bytes.size() > marks_.limit - queue_.size()) return fail(errc::queue_full);
     const std::size_t size = bytes.size();
-    if (size != 0) wake_sender(); // first: if that throws, nothing was taken
+    if (size != 0) wake_sender(); // first: if this throws, nothing was taken
     take(queue_, bytes);
     enqueued_ += size;
     if (queue_.size() >= marks_.high) high_ = true;
@@ -138,11 +136,10 @@ result<backpressure> writer_core::enqueue(std::vector<std::byte>& bytes) {
     return enqueue_any(bytes);
 }
 
-// --- the sender
-// ------------------------------------------------------------------------------------
+// --- the sender --------------------------------------------------------------------------------
 
-// Not at once but in the next turn: what is enqueued until then goes out with it, in one call
-// (docs/development/decisions). Nor could it be resumed here, inside a coroutine that runs.
+// Not at once but in the next turn: everything enqueued until then is sent with it, in one call
+// (docs/development/decisions). It could not be resumed here anyway, inside a running coroutine.
 void writer_core::wake_sender() {
     run_queue& queue = run_queue::require_current();
     SIMPLENET_EXPECTS(inner.queue == nullptr || inner.queue == &queue,
@@ -183,7 +180,7 @@ void writer_core::run() noexcept {
             frame_->start(*this);
         }
         return;
-    case sender::ended: // freed here and not in finished(), where the frame is in use
+    case sender::ended: // not in finished(), where the frame is in use
         sender_ = sender::done;
         unlink();
         frame_.reset();
@@ -258,7 +255,7 @@ void writer_core::drop() noexcept {
         queue_.clear();
         return;
     case sender::sending:
-        // The kernel may read what is queued until the write has ended.
+        // The kernel may read the queued bytes until the write has ended.
         close_stream();
         inner.stop(stop_reason::canceled);
         return;

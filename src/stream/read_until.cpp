@@ -11,7 +11,7 @@ search_verdict exceeded() noexcept {
     return {.over = true, .error = make_error_code(errc::limit_exceeded)};
 }
 
-// What is asked for at once when less is known to be left.
+// The least number of bytes to ask for if less is known to be left.
 constexpr std::size_t least_read = 512;
 constexpr std::size_t most_read = std::size_t{64} * 1024;
 
@@ -19,7 +19,7 @@ constexpr std::size_t most_read = std::size_t{64} * 1024;
 
 search_verdict delimiter_sought::look(std::string_view bytes) noexcept {
     const std::string_view allowed = bytes.substr(0, limit_);
-    // The end of what was seen may be the beginning of a delimiter.
+    // The end of the bytes already seen may be the beginning of a delimiter.
     const std::size_t from = seen_ - std::min(seen_, delimiter_.size() - 1);
     const std::size_t at = allowed.find(delimiter_, from);
     if (at != std::string_view::npos) {

@@ -18,7 +18,7 @@ struct write_queue::piece {
         : is{which} {}
 
     piece* next = nullptr;
-    const std::byte* data = nullptr; // the first byte that was not consumed
+    const std::byte* data = nullptr; // the first byte that is not consumed
     std::size_t size = 0;            // bytes from there
     kind is;
 };
@@ -43,7 +43,7 @@ struct write_queue::chunk : piece {
         room -= from.size();
     }
 
-    std::size_t total_bytes; // this header included
+    std::size_t total_bytes; // including this header
     std::size_t room;        // bytes at its end
 };
 
@@ -62,11 +62,12 @@ struct write_queue::adopted : piece, recycled {
 namespace {
 
 constexpr std::size_t smallest_chunk = 128;
-constexpr std::size_t largest_shared_chunk = 4096; // as much as the frame allocator recycles
-/// A chunk is freed when its last byte is gone: this is the memory that may wait for that.
+constexpr std::size_t largest_shared_chunk =
+    4096; // the largest size that the frame allocator recycles
+/// A chunk is freed when its last byte is gone; this limits the memory that waits for that.
 constexpr std::size_t largest_chunk = std::size_t{32} * 1024;
 
-/// Below it a node, an allocation and an entry of the gather list cost more than the copy.
+/// Below this size a node, an allocation and an entry of the gather list cost more than the copy.
 constexpr std::size_t smallest_adopted = 512;
 
 } // namespace
@@ -75,7 +76,7 @@ void write_queue::append(const_buffer from) {
     if (from.empty()) return;
     chunk* const open = open_chunk();
     const std::size_t fits = open == nullptr ? 0 : std::min(open->room, from.size());
-    write_queue added; // frees what it has if there is no memory for the rest
+    write_queue added; // frees its contents if there is no memory for the rest
     for (const_buffer rest = from.subspan(fits); !rest.empty();) {
         const std::size_t size = std::min(rest.size(), largest_chunk - sizeof(chunk));
         chunk& next = chunk::make(next_chunk_bytes(size));
@@ -102,7 +103,7 @@ void write_queue::adopt(std::vector<std::byte>& bytes) {
 template <class Container>
 void write_queue::adopt_any(Container& bytes) {
     const std::size_t count = bytes.size();
-    // What it holds beyond its bytes is counted by no limit: an eighth of them at most.
+    // No limit counts its capacity beyond the bytes, so that may be at most an eighth of them.
     if (count < smallest_adopted || bytes.capacity() - count > count / 8) {
         append(bytes);
         bytes = Container{};
@@ -114,13 +115,13 @@ void write_queue::adopt_any(Container& bytes) {
     size_ += count;
 }
 
-/// The chunk at the end, if there is one.
+/// The chunk at the end, if any.
 write_queue::chunk* write_queue::open_chunk() const noexcept {
     if (first_ == nullptr || last_->is != piece::kind::chunk) return nullptr;
     return static_cast<chunk*>(last_);
 }
 
-/// Twice as much as the one before, or what `needed` takes if that is more.
+/// Twice the size of the previous chunk, or the size for `needed` bytes if that is more.
 std::size_t write_queue::next_chunk_bytes(std::size_t needed) const noexcept {
     const chunk* const before = open_chunk();
     const std::size_t grown = before == nullptr

@@ -21,7 +21,7 @@ void condition_waiter::wait() noexcept {
     phase_ = phase::waiting;
     notified_ = false;
     condition_->waiting_.push_back(*this);
-    // A frame may be destroyed while it waits: then its guard has nothing to unlock.
+    // A frame may be destroyed while it waits: then its guard must not unlock.
     guard_->mutex_ = nullptr;
     mutex_->unlock();
 }
@@ -67,7 +67,7 @@ void condition_waiter::run() noexcept {
     phase_ = phase::over;
     end_ = held ? wait_end::granted : stopped_;
     list_hook<in_condition>::unlink();
-    // It was woken for something, and leaves without having taken it.
+    // It was woken by a notification that it leaves unused.
     if (!held && notified_ && condition_ != nullptr) condition_->notify_one();
     resume();
 }

@@ -5,7 +5,7 @@ inline namespace runtime {
 
 async_mutex::~async_mutex() {
     if (!locked_) return;
-    // At the end of a loop frames go in an order that nobody chose: then the guard is the older.
+    // At the end of a loop frames are destroyed in an arbitrary order: the guard may be older.
     const auto* const queue = detail::run_queue::current();
     SIMPLENET_EXPECTS(queue != nullptr && queue->destroying,
                       "an async_mutex was destroyed while it was locked");

@@ -25,7 +25,7 @@ namespace simplenet::v0::detail::sys {
 
 namespace {
 
-/// For calls that no signal interrupts, or that must not be made twice.
+/// For calls that no signal interrupts, or that must not be repeated.
 template <class Call>
 auto once(Call call) noexcept -> decltype(call()) {
     const auto outcome = call();
@@ -43,7 +43,7 @@ constexpr int flags_of(mode waiting) noexcept {
 timespec time_left(std::chrono::steady_clock::time_point deadline) noexcept {
     using namespace std::chrono;
     const auto now = steady_clock::now();
-    // Compared, not subtracted: the distance to time_point::min() does not fit.
+    // Compared, not subtracted: the distance to time_point::min() is out of range.
     if (deadline <= now) return {};
     const auto left = deadline - now;
     const auto whole = duration_cast<seconds>(left);
@@ -69,16 +69,17 @@ void take_sigpipe(const sigset_t& pipe) noexcept {
     const timespec no_wait{};
     siginfo_t taken{};
     if (uninterrupted([&] { return ::sigtimedwait(&pipe, &taken, &no_wait); }) < 0) return;
-    // The kernel sends it in the name of this process. What another process sent meanwhile is not
-    // ours to take: it goes back, and is delivered once the thread no longer blocks it.
+    // The kernel sends it in the name of this process. If another process sent one meanwhile, it is
+    // put back and delivered when the thread no longer blocks it.
     const bool from_outside = taken.si_code <= 0 && taken.si_pid != ::getpid();
     if (from_outside) ::syscall(SYS_rt_sigqueueinfo, ::gettid(), SIGPIPE, &taken);
 }
 
-/// For sending calls that have no flag against SIGPIPE. The kernel directs it to this thread.
-// Such a call is a row of sends. The one that raises the signal moves nothing and ends the call:
-// with EPIPE, or with the short count of those before it. So a full count needs no look, and costs
-// three system calls; all other outcomes cost four.
+/// For sending calls that have no flag against SIGPIPE. The kernel directs the signal to this
+/// thread.
+// Such a call is a series of sends. The send that raises the signal moves nothing and ends the
+// call, with EPIPE or with the short count of the sends before it. So a full count needs no check
+// and costs three system calls; all other outcomes cost four.
 template <class Call>
 ssize_t without_sigpipe(std::size_t size, Call call) noexcept {
     sigset_t pipe;
@@ -89,7 +90,7 @@ ssize_t without_sigpipe(std::size_t size, Call call) noexcept {
     sigemptyset(&before);
     ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
     const bool blocked = sigismember(&before, SIGPIPE) == 1;
-    // One that is pending already is somebody's, and ours would make no second one.
+    // A pending SIGPIPE is somebody else's, and ours would not add a second one.
     const bool somebodys = blocked && ::sigpending(&pending) == 0 && //
                            sigismember(&pending, SIGPIPE) == 1;
     const ssize_t count = uninterrupted(call);
@@ -150,7 +151,7 @@ int socketpair(int type, mode waiting, int (&fds)[2]) noexcept {
     });
 }
 
-// EADDRINUSE: the port or path is taken. For a path that includes a file that a dead server left.
+// EADDRINUSE: the port or path is in use. For a path, even by a file that a dead server left.
 // EADDRNOTAVAIL: no interface of this machine has the address.
 // EACCES: a port below 1024 without the privilege, or no write permission for the directory.
 // EINTR: AF_UNIX takes a lock that a signal interrupts; nothing is bound yet.
@@ -162,16 +163,15 @@ int listen(int fd, int backlog) noexcept {
     return once([&] { return made<call::listen>(::listen, fd, backlog); });
 }
 
-// EMFILE, ENFILE, ENOBUFS, ENOMEM: no room for the new socket. The connection stays in the queue.
-// EINTR: nothing was taken off the queue.
+// EMFILE, ENFILE, ENOBUFS, ENOMEM: no resources for the new socket. The connection stays queued.
+// EINTR: nothing was taken from the queue.
 int accept(int fd, mode waiting) noexcept {
     return uninterrupted(
         [&] { return made<call::accept>(::accept4, fd, nullptr, nullptr, flags_of(waiting)); });
 }
 
-// accept(2), NOTES: Linux passes pending network errors on the new socket as errors of accept().
-// EOPNOTSUPP is on the manual's list and not on this one: it is also what a socket that cannot
-// listen says, every time.
+// accept(2), NOTES: Linux reports pending network errors of the new socket as errors of accept().
+// The manual lists EOPNOTSUPP too, but a socket that cannot listen also returns it, every time.
 bool is_error_of_the_connection(int accept_outcome) noexcept {
     switch (-accept_outcome) {
     case ECONNABORTED:
@@ -241,12 +241,12 @@ int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept {
     return once([&] { return made<call::getpeername>(::getpeername, fd, name, &size); });
 }
 
-// ENOPROTOOPT, EOPNOTSUPP: not an option of this kind of socket. EDOM: out of its range.
+// ENOPROTOOPT, EOPNOTSUPP: not an option of this kind of socket. EDOM: value out of range.
 int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
     return once([&] { return made<call::setsockopt>(::setsockopt, fd, level, name, value, size); });
 }
 
-// ENOTSOCK: an open descriptor of something else.
+// ENOTSOCK: the descriptor is not a socket.
 int getsockopt(int fd, int level, int name, void* value, socklen_t& size) noexcept {
     return once(
         [&] { return made<call::getsockopt>(::getsockopt, fd, level, name, value, &size); });
@@ -278,7 +278,7 @@ int unlink_socket(const char* path) noexcept {
 
 int poll(int fd, short events,
          std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
-    // poll(2) skips negative descriptors, and would wait for one until the deadline.
+    // poll(2) ignores negative descriptors, and would wait until the deadline.
     if (fd < 0) return -EBADF;
     for (;;) {
         pollfd waited{.fd = fd, .events = events, .revents = 0};
@@ -290,7 +290,7 @@ int poll(int fd, short events,
                                     nullptr);
         });
         if (outcome > 0) return (waited.revents & POLLNVAL) != 0 ? -EBADF : waited.revents;
-        // EINTR: a signal handler ran. What is left of the time is computed anew.
+        // EINTR: a signal handler ran. The remaining time is computed again.
         if (outcome < 0 && outcome != -EINTR) return outcome;
         if (outcome == 0 && std::chrono::steady_clock::now() >= *deadline) return 0;
     }
@@ -350,7 +350,7 @@ void unmap_memory(void* memory, std::size_t bytes) noexcept {
 
 namespace simplenet::v0::detail {
 
-// Of core, and here because here is who talks to the kernel.
+// Declared in core, defined here, because only this layer makes system calls.
 void close_descriptor(int fd) noexcept {
     sys::close(fd);
 }

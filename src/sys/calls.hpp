@@ -1,9 +1,10 @@
 #pragma once
-// The system calls of sockets and loops, as thin as they can be. Layer sys, private: everything
-// above that talks to the kernel about a descriptor does it here, and nothing above reads errno.
+// The system calls of sockets and loops, wrapped as thinly as possible. Layer sys, private: all
+// higher layers make their calls on descriptors through these functions, and never read errno.
 //
-// Every function returns what the call returned, or the negated errno: the form io_uring puts
-// into its completions, so that both backends speak one language. EINTR is retried where nothing
+// Every function returns the result of the call, or the negated errno: the form that io_uring uses
+// for its completions, so both backends share it. EINTR is retried if nothing has happened yet;
+// close() and connect() document why they differ.
 // has happened yet; close() and connect() say why they are different.
 
 #include "sys/seam.hpp"
@@ -25,12 +26,12 @@
 
 namespace simplenet::v0::detail::sys {
 
-/// The error that a negative outcome stands for, in `std::system_category()`.
+/// The error of a negative outcome, in `std::system_category()`.
 ///
 /// @pre `negative_errno < 0`.
 [[nodiscard]] std::error_code error_from(ssize_t negative_errno) noexcept;
 
-/// The outcome of a call that has no value to tell.
+/// The outcome of a call without a value.
 [[nodiscard]] inline result<> to_result(int outcome) noexcept {
     if (outcome < 0) return fail(error_from(outcome));
     return {};
@@ -42,7 +43,7 @@ namespace simplenet::v0::detail::sys {
     return static_cast<std::size_t>(outcome);
 }
 
-/// Calls until the call is not interrupted by a signal handler. For calls to which EINTR means:
+/// Repeats the call while a signal handler interrupts it. For calls for which EINTR means that
 /// nothing has happened.
 template <class Call>
 [[nodiscard]] auto uninterrupted(Call call) noexcept -> decltype(call()) {
@@ -53,19 +54,19 @@ template <class Call>
     }
 }
 
-// Transfers. Inline: one of them is the whole system-call cost of a round trip, and a call through
-// the library boundary buys nothing.
+// Transfers. Inline: a round trip has hardly any other system calls, and a call across the library
+// boundary gains nothing.
 
-/// recv(2). 0 is the peer's end of stream, on a datagram socket an empty datagram.
-// EAGAIN: the socket is O_NONBLOCK (or has SO_RCVTIMEO) and has nothing to give.
-// ECONNRESET: the peer aborted. Reported once; after that the socket says end of stream.
+/// recv(2). 0 is the peer's end of stream; on a datagram socket an empty datagram.
+// EAGAIN: the socket is O_NONBLOCK (or has SO_RCVTIMEO) and has no data.
+// ECONNRESET: the peer aborted. Reported once; after that recv() reports the end of the stream.
 [[nodiscard]] inline ssize_t recv(int fd, void* data, std::size_t size, int flags = 0) noexcept {
     return uninterrupted([&] { return made<call::recv>(::recv, fd, data, size, flags); });
 }
 
 /// send(2). Never raises SIGPIPE.
-// EAGAIN: the send buffer is full, or the TCP connection is still being made.
-// EPIPE: our side was shut down, or the peer's abort was reported already.
+// EAGAIN: the send buffer is full, or the TCP connection is still being established.
+// EPIPE: our side was shut down, or the peer's abort was already reported.
 // ENOBUFS, ENOMEM: the kernel is short of memory; the bytes were not taken.
 [[nodiscard]] inline ssize_t send(int fd, const void* data, std::size_t size,
                                   int flags = 0) noexcept {
@@ -76,11 +77,11 @@ template <class Call>
 /// The outcome of a call that has just returned -1.
 [[gnu::cold]] ssize_t failure() noexcept;
 
-/// recv() and send(), once and as they are: of -1, failure() is what the others return, EINTR
-/// included.
+/// recv() and send(), once: if they return -1, failure() gives the outcome that the others return,
+/// including EINTR.
 // For the hottest places: a loop around the call keeps its arguments in registers that have to be
-// saved, a fifth of what starting a write costs; and one comparison finds both failures and
-// counts that need more work.
+// saved, a fifth of the cost of starting a write; and one comparison finds both failures and counts
+// that need more work.
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
     return made<call::recv>(::recv, fd, data, size, 0);
 }
@@ -88,7 +89,7 @@ template <class Call>
     return made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
 }
 
-/// recvmsg(2). Descriptors that arrive are CLOEXEC.
+/// recvmsg(2). Received descriptors are CLOEXEC.
 [[nodiscard]] inline ssize_t recvmsg(int fd, msghdr& message, int flags = 0) noexcept {
     return uninterrupted(
         [&] { return made<call::recvmsg>(::recvmsg, fd, &message, flags | MSG_CMSG_CLOEXEC); });
@@ -100,7 +101,7 @@ template <class Call>
         [&] { return made<call::sendmsg>(::sendmsg, fd, &message, flags | MSG_NOSIGNAL); });
 }
 
-/// sendmsg(2) of `buffers` one after the other, at most IOV_MAX of them.
+/// sendmsg(2) of `buffers` in order, at most IOV_MAX of them.
 [[nodiscard]] inline ssize_t sendv(int fd, std::span<iovec> buffers, int flags = 0) noexcept {
     msghdr message{};
     message.msg_iov = buffers.data();
@@ -108,9 +109,10 @@ template <class Call>
     return sendmsg(fd, message, flags);
 }
 
-/// recvfrom(2). With MSG_TRUNC in `flags` the length of the datagram, whatever fitted.
-// ECONNREFUSED on a connected UDP socket: an ICMP error for an earlier datagram. The socket works
-// on; nothing was received.
+/// recvfrom(2). With MSG_TRUNC in `flags` returns the length of the datagram, even if not all of it
+/// fitted.
+// ECONNREFUSED on a connected UDP socket: an ICMP error for an earlier datagram. The socket stays
+// usable; nothing was received.
 [[nodiscard]] inline ssize_t recvfrom(int fd, void* data, std::size_t size, int flags,
                                       sockaddr* from, socklen_t& from_size) noexcept {
     return uninterrupted(
@@ -125,8 +127,8 @@ template <class Call>
     });
 }
 
-/// recvmmsg(2): how many messages came. With MSG_WAITFORONE in `flags` a blocking socket waits for
-/// the first only. An error behind a message is kept for the next call.
+/// recvmmsg(2): the number of messages received. With MSG_WAITFORONE in `flags` a blocking socket
+/// waits only for the first. An error after a message is kept for the next call.
 [[nodiscard]] inline int recvmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
         return made<call::recvmmsg>(::recvmmsg, fd, messages.data(),
@@ -135,8 +137,8 @@ template <class Call>
     });
 }
 
-/// sendmmsg(2): how many messages went. Never raises SIGPIPE. The error that ended it after some is
-/// lost: sending the next one tells, if it lasts.
+/// sendmmsg(2): the number of messages sent. Never raises SIGPIPE. If an error ended it after some
+/// messages, the error is lost: if it persists, sending the next message reports it.
 [[nodiscard]] inline int sendmmsg(int fd, std::span<mmsghdr> messages, int flags = 0) noexcept {
     return uninterrupted([&] {
         return made<call::sendmmsg>(::sendmmsg, fd, messages.data(),
@@ -144,36 +146,40 @@ template <class Call>
     });
 }
 
-/// sendfile(2) from `offset` of `from`, both of which stay where they are. 0: the file ends there.
-/// Never raises SIGPIPE, which has no flag here: three system calls in all for a full count, four
+/// sendfile(2) from `offset` of `from`; the file's own offset does not move. 0: the file ends
+/// there. Never raises SIGPIPE, for which it has no flag: three system calls in all for a full
+/// count, four for every other outcome.
 /// for every other outcome.
 // EAGAIN: the send buffer is full. EINVAL, ENOSYS: `from` cannot be sent that way. ESPIPE: it has
-// no offsets, a pipe say.
+// no offsets, like a pipe.
 [[nodiscard]] ssize_t sendfile(int to, int from, off_t offset, std::size_t size) noexcept;
 
 /// splice(2) from a socket into an empty pipe, without waiting. 0: the end of the stream.
-// EAGAIN: the socket has nothing (a full pipe says so too). EINVAL: not of this kind of socket.
+// EAGAIN: the socket has no data (a full pipe reports this too). EINVAL: not supported for this
+// kind of socket.
 [[nodiscard]] ssize_t splice_into_pipe(int from, int pipe, std::size_t size) noexcept;
 /// splice(2) from a pipe that holds `size` bytes into a socket, without waiting. Never raises
-/// SIGPIPE, as sendfile().
+/// SIGPIPE, like sendfile().
 [[nodiscard]] ssize_t splice_from_pipe(int pipe, int to, std::size_t size) noexcept;
 
-/// pipe2(2), CLOEXEC and O_NONBLOCK, with room for `bytes`. If only that failed both ends are set.
-// EPERM: this user's pipes take fs.pipe-user-pages-soft already (pipe(7)).
+/// pipe2(2), CLOEXEC and O_NONBLOCK, with room for `bytes`. If only resizing failed, both ends are
+/// set.
+// EPERM: this user's pipes already use fs.pipe-user-pages-soft (pipe(7)).
 [[nodiscard]] int pipe(int (&ends)[2], std::size_t bytes) noexcept;
 
-/// read(2) from a pipe that holds something.
+/// read(2) from a nonempty pipe.
 [[nodiscard]] ssize_t read_pipe(int pipe, void* data, std::size_t size) noexcept;
 
-/// Whether sendfile(2) or splice(2) failed because a sandbox, the kernel or the file refuses it,
-/// rather than for what became of the socket. Nothing has moved: reading and writing may do.
-// ENOSYS, EPERM, EACCES: seccomp(2). EINVAL, EOPNOTSUPP: not of this kind of file or socket.
+/// Whether sendfile(2) or splice(2) failed because a sandbox, the kernel or the file does not
+/// support it, rather than because of the socket. Nothing has moved: read and write instead.
+// ENOSYS, EPERM, EACCES: seccomp(2). EINVAL, EOPNOTSUPP: not supported for this kind of file or
+// socket.
 [[nodiscard]] bool is_refusal(ssize_t outcome) noexcept;
 
 /// pread(2).
 [[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;
 
-// Making sockets.
+// Creating sockets.
 
 enum class mode { blocking, nonblocking };
 
@@ -186,84 +192,86 @@ enum class mode { blocking, nonblocking };
 /// bind(2).
 [[nodiscard]] int bind(int fd, const sockaddr* to, socklen_t size) noexcept;
 
-/// listen(2). The kernel cuts `backlog` down to net.core.somaxconn without saying so.
+/// listen(2). The kernel silently reduces `backlog` to net.core.somaxconn.
 [[nodiscard]] int listen(int fd, int backlog) noexcept;
 
-/// accept4(2), CLOEXEC. The peer's address is not asked for: getpeername() has it for those who
-/// want it, and a connection that is reset already is then accepted instead of ECONNABORTED.
+/// accept4(2), CLOEXEC. Does not ask for the peer's address: getpeername() provides it on demand,
+/// and this way a connection that was already reset is accepted instead of giving ECONNABORTED.
 [[nodiscard]] int accept(int fd, mode waiting) noexcept;
 
-/// Whether accept() failed because of the connection it took off the queue, and not because of
-/// the listener: call it again. Such an error uses up a connection, so that cannot go on forever.
+/// Whether accept() failed because of the connection it took from the queue, not because of the
+/// listener: then call it again. Each such error uses up a connection, so that cannot go on for
+/// ever.
 [[nodiscard]] bool is_error_of_the_connection(int accept_outcome) noexcept;
 
-/// connect(2), once. EINTR is not retried here, because its meaning depends on the family:
-/// TCP goes on connecting (a second call would say EALREADY): wait until the socket is writable,
-/// then ask pending_error(). AF_UNIX has done nothing: call again.
-// EINPROGRESS: as EINTR for TCP, on an O_NONBLOCK socket.
-// EAGAIN: AF_UNIX: the listener's backlog is full; nothing has begun and nothing can be waited for.
+/// connect(2), once. EINTR is not retried here, because its meaning depends on the family. TCP
+/// continues connecting (a second call would return EALREADY): wait until the socket is writable,
+/// then call pending_error(). AF_UNIX has done nothing: call again.
+// EINPROGRESS: like EINTR for TCP, on an O_NONBLOCK socket.
+// EAGAIN: AF_UNIX: the listener's backlog is full; nothing has begun, and nothing can be waited
+// for.
 //         TCP: no free local port.
 [[nodiscard]] int connect(int fd, const sockaddr* to, socklen_t size) noexcept;
 
-/// Ends a TCP connection with a reset, at once, whoever still uses the descriptor (connect(2),
+/// Ends a TCP connection with a reset, at once, even if others use the descriptor (connect(2),
 /// AF_UNSPEC; RFC 9293, 3.10.5). Operations that wait on it end.
 int disconnect(int fd) noexcept;
 
 /// SO_ERROR as a negated errno, 0 if there is none. Reading it clears it.
 [[nodiscard]] int pending_error(int fd) noexcept;
 
-/// Bytes that a stream has received and nobody has read (SIOCINQ, tcp(7)); where there is urgent
-/// data, those before it.
+/// Bytes that a stream has received and nobody has read (SIOCINQ, tcp(7)); with urgent data, those
+/// before it.
 [[nodiscard]] int unread_bytes(int fd) noexcept;
 /// Bytes written to a stream that the peer has not acknowledged (SIOCOUTQ, tcp(7)), or not read
 /// (unix(7)).
 [[nodiscard]] int unsent_bytes(int fd) noexcept;
 
-/// shutdown(2). ENOTCONN: never connected, or the peer's reset was seen already.
+/// shutdown(2). ENOTCONN: never connected, or the peer's reset was already seen.
 [[nodiscard]] int shutdown(int fd, int how) noexcept;
 
-/// close(2), once. Never retried: Linux has released the number whatever it answers, EINTR
-/// included, and by now it may be another thread's descriptor (close(2), NOTES).
+/// close(2), once. Never retried: Linux releases the number whatever it returns, even EINTR, and by
+/// now it may be another thread's descriptor (close(2), NOTES).
 int close(int fd) noexcept;
 
-// Asking and telling.
+// Options and names.
 
 /// getsockname(2).
 [[nodiscard]] int getsockname(int fd, sockaddr* name, socklen_t& size) noexcept;
 
-/// getpeername(2). ENOTCONN: no connection, or none any more.
+/// getpeername(2). ENOTCONN: not connected, or no longer.
 [[nodiscard]] int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept;
 
 /// setsockopt(2).
 [[nodiscard]] int setsockopt(int fd, int level, int name, const void* value,
                              socklen_t size) noexcept;
 
-/// getsockopt(2). `size` comes back as what the kernel wrote.
+/// getsockopt(2). `size` returns the number of bytes that the kernel wrote.
 [[nodiscard]] int getsockopt(int fd, int level, int name, void* value, socklen_t& size) noexcept;
 
-/// setsockopt(2) of a value of its natural type.
+/// setsockopt(2) with a value of the option's own type.
 template <class T>
 [[nodiscard]] int set_option(int fd, int level, int name, const T& value) noexcept {
     return sys::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/// getsockopt(2) of a value of its natural type; `value` is unchanged on failure.
+/// getsockopt(2) with a value of the option's own type; `value` is unchanged on failure.
 template <class T>
 [[nodiscard]] int get_option(int fd, int level, int name, T& value) noexcept {
     socklen_t size = sizeof value;
     return sys::getsockopt(fd, level, name, &value, size);
 }
 
-/// Sets or clears O_NONBLOCK. It belongs to the open file description, so to every duplicate.
+/// Sets or clears O_NONBLOCK. The flag belongs to the open file description, so to every duplicate.
 [[nodiscard]] int set_mode(int fd, mode waiting) noexcept;
 
 /// Sets FD_CLOEXEC.
 [[nodiscard]] int set_close_on_exec(int fd) noexcept;
 
-/// Removes the socket at `path`; ENOTSOCK if something else is there, a symbolic link included.
+/// Removes the socket at `path`; ENOTSOCK if it is something else, such as a symbolic link.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;
 
-/// CLOCK_MONOTONIC, which is what std::chrono::steady_clock reads.
+/// CLOCK_MONOTONIC, the clock of std::chrono::steady_clock.
 [[nodiscard]] inline std::chrono::steady_clock::time_point monotonic_now() noexcept {
     timespec now; // clock_gettime(2) cannot fail here
     static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
@@ -274,12 +282,12 @@ template <class T>
 /// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it.
 [[nodiscard]] int descriptor_limit() noexcept;
 
-/// fcntl(2), F_GETFD: whether there is such a descriptor.
+/// fcntl(2), F_GETFD: whether the descriptor exists.
 [[nodiscard]] int get_descriptor_flags(int fd) noexcept;
 
-/// Waits until `fd` has one of `events` (poll(2)) or `deadline` has passed; without a deadline
-/// for as long as it takes. What happened, 0 if nothing did by then. A deadline in the past asks
-/// without waiting. Interruptions are invisible, and the deadline does not move with them.
+/// Waits until `fd` has one of `events` (poll(2)) or `deadline` has passed; without a deadline for
+/// ever. Returns the events, or 0 if there were none by then. A deadline in the past checks without
+/// waiting. Interruptions are invisible and do not move the deadline.
 [[nodiscard]] int poll(int fd, short events,
                        std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
@@ -287,18 +295,18 @@ template <class T>
 
 /// eventfd(2), CLOEXEC and O_NONBLOCK.
 [[nodiscard]] int eventfd(unsigned count) noexcept;
-/// Makes an eventfd readable. Signal handlers may, too (signal-safety(7)).
+/// Makes an eventfd readable. Safe in signal handlers (signal-safety(7)).
 void signal_eventfd(int fd) noexcept;
 /// Makes it unreadable again.
 void drain_eventfd(int fd) noexcept;
 
-/// signalfd(2) of its own, CLOEXEC and O_NONBLOCK.
+/// signalfd(2) with a new descriptor, CLOEXEC and O_NONBLOCK.
 [[nodiscard]] int signalfd(const sigset_t& signals) noexcept;
-/// The number of the next signal of a signalfd.
+/// Reads the number of the next signal of a signalfd.
 // EAGAIN: none is pending.
 [[nodiscard]] int read_signal(int fd) noexcept;
 
-/// mmap(2) of fresh private memory, or null and `error` is an errno.
+/// mmap(2) of fresh private memory; on failure null, and `error` is the errno.
 [[nodiscard]] void* map_memory(std::size_t bytes, int flags, int& error) noexcept;
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
 

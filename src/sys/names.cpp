@@ -44,13 +44,13 @@ private:
     }
 };
 
-/// Whether the kernel has a way to `to`: connecting a UDP socket asks for a route and sends
-/// nothing. This is the first rule of RFC 6724, section 6, and how getaddrinfo(3) applies it.
+/// Whether the kernel has a route to `to`: connecting a UDP socket looks up a route and sends
+/// nothing. This is the first rule of RFC 6724, section 6, as getaddrinfo(3) applies it.
 bool has_route(const endpoint& to) noexcept {
-    // Port 0 is nobody's, and some kernels refuse it.
+    // Port 0 is invalid for a peer, and some kernels refuse it.
     const native_address address = to_native(endpoint{to.address(), 9});
     const int made = sys::socket(address.data()->sa_family, SOCK_DGRAM, 0, mode::blocking);
-    if (made < 0) return made != -EAFNOSUPPORT; // no descriptor: not known
+    if (made < 0) return made != -EAFNOSUPPORT; // no descriptor: unknown
     const unique_fd socket{made};
     return sys::connect(made, address.data(), address.size) == 0;
 }
@@ -85,7 +85,7 @@ const std::error_category& resolver_category() noexcept {
 
 std::error_code resolver_error(int outcome, int error_number) noexcept {
     if (outcome == EAI_MEMORY) return {ENOMEM, std::system_category()};
-    // EAI_SYSTEM without an errno has been seen, and an error that is none would be a success.
+    // EAI_SYSTEM without an errno has been seen; an error code of 0 would count as success.
     if (outcome == EAI_SYSTEM && error_number != 0) return {error_number, std::system_category()};
     return {outcome, resolver_category()};
 }
@@ -97,7 +97,7 @@ name_answer look_up(const name_question& question) {
     addrinfo* found = nullptr;
     const char* const service = question.service.empty() ? nullptr : question.service.c_str();
     errno = 0;
-    // As a system call: -1 with an errno, or the negated EAI_.
+    // In the form of a system call: -1 with an errno, or the negated EAI_.
     constexpr auto ask = [](const char* host, const char* port, const addrinfo* wanted,
                             addrinfo** into) noexcept {
         const int outcome = ::getaddrinfo(host, port, wanted, into);

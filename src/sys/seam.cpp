@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<unsigned> inside = 0; // threads in an interceptor
 
-/// Whoever is asked stays installed until it has answered.
+/// An interceptor stays installed until it has answered.
 class asking {
 public:
     asking() noexcept { inside.fetch_add(1); }
@@ -56,7 +56,7 @@ intercepting::~intercepting() {
 long pending_call::make() noexcept {
     interceptor* const asked = next_;
     if (asked == nullptr) {
-        // It may sleep there, and nobody is to wait for that.
+        // The call may sleep in the kernel, and nobody should wait for that.
         inside.fetch_sub(1);
         const long outcome = make_(function_, arguments_);
         inside.fetch_add(1);

@@ -1,9 +1,10 @@
 #pragma once
-// The seam: where tests get between the library and the kernel. Layer sys, private; every system
-// call of the library passes made(), and every entry and completion of io_uring is shown here.
+// The seam: where tests intercept calls between the library and the kernel. Layer sys, private.
+// Every system call of the library passes through made(), and every entry and completion of
+// io_uring is shown here.
 //
-// Only with SIMPLENET_SEAMS, which is for builds with tests (docs/development/testing.md); without
-// it made() is the call and nothing else of this file exists.
+// Only with SIMPLENET_SEAMS, for builds with tests (docs/development/testing.md); without it made()
+// is just the call, and nothing else of this file exists.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace simplenet::v0::detail::sys {
 
-/// What can fail. Named for the system call, or for what the C library calls it.
+/// The calls that can fail. Named after the system call, or after the C library's function for it.
 enum class call : std::uint8_t {
     accept,
     bind,
@@ -82,7 +83,7 @@ class interceptor;
 /// A system call on its way to the kernel.
 class pending_call {
 public:
-    /// Arguments are passed as they are to the kernel: a word each.
+    /// Arguments are passed as the kernel gets them: one word each.
     using word = std::uintptr_t;
     using maker = long (*)(const void* function, std::span<const word> arguments);
 
@@ -106,8 +107,8 @@ public:
     /// The first argument, of calls on a descriptor.
     [[nodiscard]] int descriptor() const noexcept { return argument<int>(0); }
 
-    /// Hands the call on, with its arguments as they are now: to the next interceptor, in the end
-    /// to the kernel. The outcome as everywhere in this layer: negative is a negated errno.
+    /// Passes the call on, with its current arguments: to the next interceptor, finally to the
+    /// kernel. The outcome has this layer's form: negative is a negated errno.
     long make() noexcept;
 
     template <class T>
@@ -138,27 +139,27 @@ private:
     std::span<word> arguments_;
     const void* function_;
     maker make_;
-    interceptor* next_ = nullptr; // who is asked by make()
+    interceptor* next_ = nullptr; // asked by make()
 };
 
-/// An entry of io_uring that is about to be submitted.
+/// An entry of io_uring before its submission.
 struct pending_entry {
     std::uint8_t opcode;
     bool multishot;
     int fd;
     std::uint64_t about;   // its user_data
-    std::uint32_t& length; // of what it transfers; may be made smaller
+    std::uint32_t& length; // of the transfer; may be reduced
 };
 
-/// What becomes of a completion.
+/// What happens to a completion.
 struct verdict {
-    /// Others come first: it is delivered so many polls later. Completions of the same entry wait
+    /// Others come first: it is delivered that many polls later. Completions of the same entry wait
     /// with it.
     unsigned polls = 0;
-    /// Of a multishot: it is over, in the kernel too. What it still had comes first.
+    /// For a multishot: it ends, in the kernel too, after its other completions.
     bool ends = false;
-    /// With `ends`: a negated errno that its last completion has; 0: the last one of the kernel
-    /// comes without IORING_CQE_F_MORE.
+    /// With `ends`: the negated errno of its last completion. 0: the kernel's last completion
+    /// arrives without IORING_CQE_F_MORE.
     int error = 0;
 };
 
@@ -169,8 +170,8 @@ struct reaped_completion {
     unsigned flags;
 };
 
-/// Stands between the library and the kernel. Any thread that is in the library; the last one
-/// installed is asked first.
+/// Stands between the library and the kernel. Called on any thread that is in the library; the
+/// interceptor installed last is asked first.
 class interceptor {
 public:
     interceptor() = default;
@@ -178,17 +179,17 @@ public:
     interceptor& operator=(const interceptor&) = delete;
     virtual ~interceptor() = default;
 
-    /// Answers for the kernel, or makes the call; a negative answer is a negated errno. Of
-    /// getaddrinfo a positive one is a negated EAI_.
+    /// Answers for the kernel, or makes the call; a negative answer is a negated errno. For
+    /// getaddrinfo a positive answer is an EAI_ with its sign changed.
     virtual long on_call(pending_call& call) noexcept { return call.make(); }
 
-    /// 0: submit it. A negated errno: the kernel does not see it, and that is its outcome.
+    /// 0: submit it. A negated errno: the kernel does not see it, and this is its outcome.
     virtual int on_entry(pending_entry&) noexcept { return 0; }
     virtual verdict on_completion(reaped_completion&) noexcept { return {}; }
-    /// False: the kernel does not learn yet of receive buffers that are free again.
+    /// False: the kernel does not yet learn of free receive buffers.
     virtual bool on_buffers() noexcept { return true; }
 
-    /// Whoever is next to be asked, or null: the kernel.
+    /// The interceptor to ask next, or null: the kernel.
     [[nodiscard]] interceptor* next() const noexcept { return next_; }
 
 private:
@@ -196,9 +197,8 @@ private:
     interceptor* next_ = nullptr;
 };
 
-/// Has an interceptor installed, for the whole process, as long as it lives. They end in the
-/// reverse order; the end waits for threads that are in an interceptor, not for those that are in
-/// the kernel.
+/// Installs an interceptor for the whole process during its lifetime. Installations end in reverse
+/// order; the end waits for threads in an interceptor, not for those in the kernel.
 class intercepting {
 public:
     explicit intercepting(interceptor& with) noexcept;
@@ -217,7 +217,7 @@ inline constinit std::atomic<interceptor*> first_interceptor = nullptr;
 [[nodiscard]] verdict intercept(reaped_completion& completion) noexcept;
 [[nodiscard]] bool intercept_buffers() noexcept;
 
-/// Makes a call that returns -1 with an errno when it fails, and so does this.
+/// Makes a call that returns -1 with an errno on failure; so does this.
 template <call Which, class Function, class... Arguments>
 auto made(Function function, Arguments... arguments) noexcept -> decltype(function(arguments...)) {
     using outcome_type = decltype(function(arguments...));

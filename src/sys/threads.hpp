@@ -1,5 +1,5 @@
 #pragma once
-// Starting a thread, which can fail like any other call. Layer sys, private.
+// Starts a thread, which can fail like any other call. Layer sys, private.
 
 #include "sys/seam.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace simplenet::v0::detail::sys {
 
-/// std::thread of `body`. Throws what that throws: std::system_error when there are too many
+/// A std::thread of `body`. Throws the same exceptions: std::system_error if there are too many
 /// (pthread_create(3), EAGAIN), std::bad_alloc.
 template <class Body>
 [[nodiscard]] std::thread start_thread(Body body) {

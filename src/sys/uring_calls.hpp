@@ -1,5 +1,5 @@
 #pragma once
-// The system calls of io_uring(7) that liburing does not make for us, or not as we need them. Layer
+// The system calls of io_uring(7) that liburing does not provide, or not in the form we need. Layer
 // sys, private: for the io_uring backend. Outcomes as in calls.hpp.
 
 #include "sys/seam.hpp"
@@ -24,8 +24,9 @@ namespace simplenet::v0::detail::sys {
     return outcome < 0 ? -errno : static_cast<int>(outcome);
 }
 
-/// io_uring_register(2), IORING_REGISTER_ENABLE_RINGS: the calling thread is the one that submits.
-// Not by liburing, which declares it in 2.3 and does not export it.
+/// io_uring_register(2), IORING_REGISTER_ENABLE_RINGS: the calling thread becomes the one that
+/// submits.
+// Not through liburing, which declares it in 2.3 but does not export it.
 [[nodiscard]] int uring_enable(int ring) noexcept;
 
 /// io_uring_register(2).

@@ -41,7 +41,7 @@ fault_script& fault_script::before_call(std::size_t number, std::function<void()
 fault_script::verdict fault_script::next_call() {
     const std::size_t number = ++calls_;
     if (const auto hook = hooks_.find(number); hook != hooks_.end()) {
-        // Moved out: it may change the script.
+        // Moved out, because the function may change the script.
         const std::function<void()> call = std::move(hook->second);
         hooks_.erase(hook);
         if (call) call();
@@ -53,7 +53,7 @@ fault_script::verdict fault_script::next_call() {
         if (bytes_ >= break_->first && !now.error) now.error = break_->second;
         now.most = std::min(now.most, break_->first - std::min(bytes_, break_->first));
     }
-    if (now.error) { // nothing moves, so the sizes are left to the next call
+    if (now.error) { // nothing moves, so the next call uses the sizes
         now.most = std::numeric_limits<std::size_t>::max();
         return now;
     }

@@ -14,16 +14,16 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-// Numbers only grow from parent to child, so none comes again among a process's ancestors. A
-// process id does: the first process of each pid namespace is 1.
+// Numbers only grow from parent to child, so none repeats among a process's ancestors. A process id
+// can: the first process of each pid namespace is 1.
 constinit std::atomic<unsigned> latest = 0;
 constinit std::atomic<unsigned> kept_by_children = 0;
 
 void in_child() noexcept;
 
 /// The number of this process, in a page that the kernel wipes in a child (MADV_WIPEONFORK, Linux
-/// 4.14). Sandboxes make children with clone(2) or _Fork(3), which run no handler of
-/// pthread_atfork(3); the handler alone has to do where there is no such page.
+/// 4.14). Sandboxes create children with clone(2) or _Fork(3), which run no handler of
+/// pthread_atfork(3); without such a page the handler has to do.
 std::atomic<unsigned>& make_place() noexcept {
     ::pthread_atfork(nullptr, nullptr, in_child);
     const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -53,7 +53,7 @@ unsigned fork_generation() noexcept {
     std::atomic<unsigned>& here = place();
     unsigned number = here.load(std::memory_order_relaxed);
     if (number == 0) [[unlikely]] {
-        // The first call, or the first in a child: of several threads one says.
+        // The first call, or the first in a child: one of several threads sets the number.
         const unsigned next = ++latest;
         if (here.compare_exchange_strong(number, next)) number = next;
     }

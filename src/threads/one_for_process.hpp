@@ -1,5 +1,5 @@
 #pragma once
-// one_for_process: objects with threads of their own that serve the whole process. Layer threads,
+// one_for_process: objects with their own threads that serve the whole process. Layer threads,
 // private.
 
 #include "threads/forks.hpp"
@@ -9,21 +9,21 @@
 
 namespace simplenet::v0::detail {
 
-/// What such an object knows of its process: a base of `Object`.
+/// Ties such an object to its process: a base of `Object`.
 ///
-/// Never destroyed: its threads may be at work when the process ends. A child made by fork(2) has
-/// one of its own: the threads are gone there, and one of them may have held a mutex. What is left
-/// of them is never looked at again.
+/// Never destroyed, because its threads may be running when the process ends. A child of fork(2)
+/// gets its own object: the threads do not exist there, and one of them may have held a mutex. The
+/// remains of the parent's object are never used.
 template <class Object>
 class one_for_process {
 public:
-    /// That of this process, by way of `current`; if need be made by `make()`, as a
-    /// std::unique_ptr.
+    /// The object of this process, stored in `current`; created by `make()`, as a std::unique_ptr,
+    /// if necessary.
     template <class Make>
     [[nodiscard]] static Object& get(std::atomic<Object*>& current, Make make) {
         Object* known = current.load(std::memory_order_acquire);
         while (known == nullptr || known->made_in_ != fork_generation()) {
-            // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `current` has it.
+            // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `current` owns it.
             std::unique_ptr<Object> made = make();
             made->inherited_ = known;
             if (current.compare_exchange_strong(known, made.get())) return *made.release();
@@ -32,13 +32,13 @@ public:
     }
 
 private:
-    friend Object; // so that it is the base of no other class
+    friend Object; // so that no other class can use it as a base
 
     one_for_process() noexcept = default;
     ~one_for_process() = default;
 
     const unsigned made_in_ = fork_generation();
-    Object* inherited_ = nullptr; // of the process that forked us; kept for leak checkers
+    Object* inherited_ = nullptr; // the parent process's; kept for leak checkers
 };
 
 } // namespace simplenet::v0::detail

@@ -1,5 +1,5 @@
 #pragma once
-// posting_queue: a timed_queue that other threads reach. Layer threads, private.
+// posting_queue: a timed_queue that other threads can reach. Layer threads, private.
 
 #include "threads/inbox.hpp"
 
@@ -11,10 +11,10 @@
 
 namespace simplenet::v0::detail {
 
-/// What ends the sleep of a loop.
+/// Ends the sleep of a loop.
 class waker {
 public:
-    /// Any thread. Ends the sleep in progress, or the next one.
+    /// Any thread. Ends the current sleep, or the next one.
     virtual void wake() noexcept = 0;
 
 protected:
@@ -32,8 +32,8 @@ public:
     void post(posted& item) noexcept {
         if (post_asleep(item)) wake_for_post();
     }
-    /// post() in two parts. True: wake_for_post() is to follow; the loop does not end before it.
-    /// Any thread.
+    /// post() in two parts. True: call wake_for_post() next; the loop does not end before that. Any
+    /// thread.
     [[nodiscard]] bool post_asleep(posted& item) noexcept {
         callers_.fetch_add(1, std::memory_order_relaxed);
         if (inbox_.push(item)) return true;
@@ -46,21 +46,21 @@ public:
         waker_->wake();
         callers_.fetch_sub(1, std::memory_order_release);
     }
-    /// It sleeps, or is about to; or it was woken and has not noticed. Any thread.
+    /// Whether it sleeps, is about to, or was woken and has not noticed. Any thread.
     [[nodiscard]] bool is_parked() const noexcept { return inbox_.is_parked(); }
 
-    /// This is a child process, in the middle of a turn: the loop aborts before its next poll.
+    /// Called in a forked child in the middle of a turn: the loop aborts before its next poll.
     void forked() noexcept {
         forked_ = true;
-        timers.look_now(); // a turn that has no due timer pays for no check
+        timers.look_now(); // a turn without a due timer pays for no check
     }
 
-    /// A task waits for another thread's answer to a question, or does no more.
+    /// A task waits for a question to another thread, or has stopped waiting.
     void lookup_began() noexcept { ++live_lookups_; }
     void lookup_ended() noexcept { --live_lookups_; }
 
 protected:
-    /// Another thread is in here: the end of the loop waits for it.
+    /// A thread inside stop() or post(): the end of the loop waits for it.
     class caller {
     public:
         explicit caller(std::atomic<unsigned>& count) noexcept

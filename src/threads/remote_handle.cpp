@@ -7,7 +7,8 @@ namespace simplenet::v0::detail {
 void remote_state_base::complete() noexcept {
     const std::lock_guard lock{guard_};
     done_ = true;
-    // Under the lock: forget_waiter() keeps the waiting loop alive until we are through with it.
+    // Under the lock: forget_waiter() keeps the waiting loop alive until this thread is done with
+    // it.
     if (waiter_ != nullptr) {
         posting_queue::of(*waiting_).post(*std::exchange(waiter_, nullptr));
     }
@@ -34,7 +35,7 @@ bool remote_state_base::forget_waiter() noexcept {
 }
 
 void remote_state_base::request_stop(stop_reason why) noexcept {
-    // The end of the loop that asks is not the end of the other one.
+    // The end of the requesting loop is not the end of the other one.
     if (why == stop_reason::teardown) why = stop_reason::canceled;
     stop_reason none = stop_reason::none;
     why_.compare_exchange_strong(none, why);

@@ -1,5 +1,5 @@
 #pragma once
-// signals_blocked: for the threads that the library starts on its own. Layer threads, private.
+// signals_blocked: for threads that the library starts. Layer threads, private.
 
 #include <csignal>
 
@@ -9,11 +9,12 @@
 
 namespace simplenet::v0::detail {
 
-/// Blocks signals on the calling thread while it lives: a thread that is started meanwhile inherits
-/// that, and keeps it.
+/// Blocks signals on the calling thread while it lives: threads started meanwhile inherit the mask
+/// and keep it.
 ///
-/// Signals are for the threads of the program: its handlers do not expect this one. Not those of a
-/// fault, whose handlers (of a sanitizer, or one that writes a report) run where it happens.
+/// Signals belong to the program's threads; its handlers do not expect to run on this one. Not the
+/// signals of faults: their handlers (of a sanitizer, or one that writes a report) run where the
+/// fault happens.
 class signals_blocked {
 public:
     signals_blocked() noexcept {

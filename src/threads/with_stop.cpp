@@ -26,7 +26,7 @@ void stop_target::drop() noexcept {
 }
 
 void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept {
-    // On the loop's thread at once, so that the operation after the request is refused already.
+    // On the loop's thread it acts at once, so that the next operation is already refused.
     if (run_queue::current() == target->queue) return stop_now(*target, why);
     target->why = why;
     target->self = target;

@@ -16,7 +16,7 @@ bool sleep_base::begin(std::coroutine_handle<> caller, scope& within) noexcept {
 }
 
 void sleep_base::on_stop(stop_reason reason) noexcept {
-    if (!armed()) return; // it ended already, and is on the ready list
+    if (!armed()) return; // already ended, and on the ready list
     cancel();
     stopped_ = reason;
     within_->queue->push(*this);
@@ -53,7 +53,7 @@ interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
 
 std::chrono::steady_clock::time_point
 interval::upcoming(std::chrono::steady_clock::time_point now) noexcept {
-    // One that is late by less than a period is still delivered, at once.
+    // A tick that is late by less than a period is still delivered, at once.
     if (now - tick_ >= period_) tick_ += (now - tick_) / period_ * period_;
     return tick_;
 }

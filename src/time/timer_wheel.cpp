@@ -7,7 +7,7 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-/// The clock does not run below zero, so an earlier deadline is as past as zero.
+/// The clock is never negative, so a negative deadline is as past as zero.
 constexpr std::uint64_t from_epoch(std::int64_t ns) noexcept {
     return static_cast<std::uint64_t>(std::max(ns, std::int64_t{0}));
 }
@@ -25,17 +25,17 @@ timer_wheel::timer_wheel(time_point origin) noexcept
         batches_[at].next = &batches_[(at + 1) % batches_.size()];
 }
 
-/// A delay in the batch that was settled just now makes something due sooner.
+/// A delay in the batch settled just now is due earlier than all others.
 void timer_wheel::note_delay(std::int64_t shortest_ns) noexcept {
     note(shortest_ns > never - latest_ns_ ? never : rounded_up_ns(latest_ns_ + shortest_ns));
-    // Due at once, although its tick has begun already.
+    // Due at once, although its tick has already begun.
     if (shortest_ns == 0) note(latest_ns_);
 }
 
 void timer_wheel::pour(batch& from) const noexcept {
     while (!from.delays.empty()) {
         timer_node& node = from.delays.pop_front();
-        // since_ns is not negative, so only the upper end can be passed.
+        // since_ns is not negative, so only the upper bound can be exceeded.
         const std::int64_t delay = std::max(node.when_ns_, std::int64_t{0});
         node.when_ns_ = delay > never - from.since_ns ? never : from.since_ns + delay;
         arm(node);
@@ -45,7 +45,7 @@ void timer_wheel::pour(batch& from) const noexcept {
 }
 
 void timer_wheel::pour_settled() const noexcept {
-    // Oldest first; the open one is not settled.
+    // Oldest first; the open batch is not settled.
     for (batch* at = open_->next; at != open_; at = at->next)
         pour(*at);
 }
@@ -55,20 +55,20 @@ std::optional<timer_wheel::time_point> timer_wheel::next() const noexcept {
     pour_settled();
     const auto first = first_ns();
     if (!first) return std::nullopt;
-    // Not at the start of a slot that is before soonest(): fire() does nothing until then, so
-    // whoever came would come again and again. On the lowest level it is the tick of what is due.
+    // Not at the start of a slot that is before soonest(): fire() does nothing until then, so the
+    // driver would come again and again. On the lowest level it is the tick of the due timer.
     const bool exact = first_occupied().level == 0;
     return time_point{clock::duration{exact ? *first : std::max(*first, soonest_ns_)}};
 }
 
-/// When the first slot that is not empty is to be looked at.
+/// When to look at the first nonempty slot.
 std::optional<std::int64_t> timer_wheel::first_ns() const noexcept {
     const position first = first_occupied();
     if (first.level == level_count) return std::nullopt;
 
     std::uint64_t tick = start_of(first);
     if (first.level != 0) {
-        // A lone timer, as of a loop that only sleeps, is not worth waking up early for.
+        // A lone timer, as in a loop that only sleeps, is not worth an early wake-up.
         timer_list& slot = slot_at(first);
         if (&slot.front() == &slot.back()) tick = rounded_up(slot.front().when_ns_);
     }
@@ -80,7 +80,7 @@ std::optional<std::int64_t> timer_wheel::first_ns() const noexcept {
 void timer_wheel::expire(time_point now, timer_list& due) noexcept {
     pour_settled();
     see(now);
-    // At the end of time even the tick that starts after it is reached.
+    // At the end of time even a tick that starts after it counts as reached.
     const std::uint64_t reached =
         latest_ns_ == never ? rounded_up(latest_ns_) : from_epoch(latest_ns_) >> tick_bits;
 
@@ -140,7 +140,7 @@ std::uint64_t timer_wheel::rounded_up(std::int64_t when_ns) noexcept {
     return (from_epoch(when_ns) + most_of_a_tick) >> tick_bits; // 63 bits: no overflow
 }
 
-/// Links `node` at the slot for `tick`.
+/// Links `node` into the slot for `tick`.
 ///
 /// @pre `tick >= elapsed_`.
 void timer_wheel::place(timer_node& node, std::uint64_t tick) const noexcept {
@@ -153,8 +153,8 @@ void timer_wheel::place(timer_node& node, std::uint64_t tick) const noexcept {
 }
 
 void timer_wheel::arm(timer_node& node) const noexcept {
-    // A past deadline needs no rounding: it goes where the next expire() begins. Rounded up it
-    // could lie in a tick that this expire() does not reach.
+    // A past deadline is not rounded: it goes where the next expire() begins. Rounded up, it could
+    // be in a tick that this expire() does not reach.
     const bool past = node.when_ns_ <= latest_ns_;
     place(node, past ? elapsed_ : rounded_up(node.when_ns_));
 }
