@@ -56,7 +56,7 @@ void release(const ::sigset_t& numbers) noexcept {
     for (const int number : numbers) {
         const bool blockable = number != SIGKILL && number != SIGSTOP;
         SIMPLENET_EXPECTS(blockable && ::sigaddset(&set, number) == 0,
-                          "a signal_set is made of signals that can be blocked");
+                          "a signal_set can only have signals that can be blocked");
     }
     return set;
 }
@@ -102,8 +102,9 @@ signal_set::~signal_set() {
 
 void signal_set::unblock() noexcept {
     if (!descriptor_) return;
-    SIMPLENET_EXPECTS(thread_ == std::this_thread::get_id(),
-                      "a signal_set goes in the thread that made it, whose mask it has changed");
+    SIMPLENET_EXPECTS(
+        thread_ == std::this_thread::get_id(),
+        "a signal_set is destroyed on the thread that created it, to restore its mask");
     descriptor_.reset();
     release(numbers_);
 }

@@ -202,7 +202,7 @@ void writer_core::park(std::coroutine_handle<> sender) noexcept {
 }
 
 void writer_core::wrote(std::size_t count) noexcept {
-    SIMPLENET_EXPECTS(count != 0, "write_some() of a stream wrote 0 bytes of more");
+    SIMPLENET_EXPECTS(count != 0, "write_some() of a stream wrote nothing");
     queue_.consume(count);
     sent_ += count;
     if (queue_.size() < marks_.low) high_ = false;

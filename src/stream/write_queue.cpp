@@ -140,7 +140,7 @@ std::size_t write_queue::gather(std::span<const_buffer> into) const noexcept {
 }
 
 void write_queue::consume(std::size_t count) noexcept {
-    SIMPLENET_EXPECTS(count <= size_, "more bytes were written than there were");
+    SIMPLENET_EXPECTS(count <= size_, "more bytes were written than were queued");
     size_ -= count;
     while (count != 0) {
         if (count < first_->size) {

@@ -3,21 +3,24 @@
 namespace simplenet::v0::testing {
 
 fault_script& fault_script::at_most(std::size_t bytes) {
-    SIMPLENET_EXPECTS(bytes != 0, "a call that may move nothing can only fail: say how");
+    SIMPLENET_EXPECTS(bytes != 0,
+                      "a call must be allowed to move a byte: use fail_call() for failures");
     most_ = bytes;
     return *this;
 }
 
 fault_script& fault_script::pieces(std::vector<std::size_t> bytes) {
     for (const std::size_t each : bytes)
-        SIMPLENET_EXPECTS(each != 0, "a call that may move nothing can only fail: say how");
+        SIMPLENET_EXPECTS(each != 0,
+                          "a call must be allowed to move a byte: use fail_call() for failures");
     std::reverse(bytes.begin(), bytes.end());
     pieces_ = std::move(bytes);
     return *this;
 }
 
 fault_script& fault_script::random_pieces(std::uint32_t seed, std::size_t most) {
-    SIMPLENET_EXPECTS(most != 0, "a call that may move nothing can only fail: say how");
+    SIMPLENET_EXPECTS(most != 0,
+                      "a call must be allowed to move a byte: use fail_call() for failures");
     dice_.seed(seed);
     random_most_ = most;
     return *this;

@@ -44,7 +44,7 @@ inline namespace runtime {
 interval::interval(std::chrono::nanoseconds period, std::nullptr_t)
     : period_{period} {
     SIMPLENET_EXPECTS(period > std::chrono::nanoseconds::zero(),
-                      "an interval's period is positive");
+                      "an interval's period must be positive");
     const auto now = detail::timed_queue::present();
     tick_ = period < std::chrono::steady_clock::time_point::max() - now
                 ? now + period

@@ -317,8 +317,8 @@ TEST_P(sleep_test, an_interval_may_have_any_period_that_is_positive) {
 }
 
 TEST_P(sleep_test, an_interval_whose_period_is_not_positive_stops_the_program) {
-    EXPECT_DEATH(interval{0s}, "an interval's period is positive");
-    EXPECT_DEATH(interval{-1s}, "an interval's period is positive");
+    EXPECT_DEATH(interval{0s}, "an interval's period must be positive");
+    EXPECT_DEATH(interval{-1s}, "an interval's period must be positive");
 }
 
 // --- the clock

@@ -349,8 +349,8 @@ consteval bool checked_task_function() {
                             "an argument that is a reference needs std::ref");
     if constexpr (callable) {
         static_assert(is_task<task_of_call<Function, Args...>>,
-                      "spawn() takes a task, or a callable that returns a task: what this callable "
-                      "returns is none");
+                      "spawn() takes a task, or a callable that returns a task: this callable "
+                      "returns something else");
     }
     return task_function<Function, Args...>;
 }

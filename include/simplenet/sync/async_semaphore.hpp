@@ -57,7 +57,7 @@ public:
         for (; count != 0 && !waiters_.empty() && !waiters_.front().is_lost(); --count)
             waiters_.pop_front().end(detail::wait_end::granted);
         SIMPLENET_EXPECTS(count <= std::numeric_limits<std::size_t>::max() - available_,
-                          "an async_semaphore has no room for so many permits");
+                          "too many permits for an async_semaphore");
         available_ += count;
     }
 

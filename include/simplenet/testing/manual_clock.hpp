@@ -51,7 +51,7 @@ public:
     template <class Rep, class Period>
     void advance(std::chrono::duration<Rep, Period> time) {
         const auto step = detail::saturated(time);
-        SIMPLENET_EXPECTS(step >= step.zero(), "time does not run backwards");
+        SIMPLENET_EXPECTS(step >= step.zero(), "a clock cannot run backwards");
         // Timers armed in this turn count from before the advance.
         auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
         if (queue != nullptr && queue->goes_by(*this)) queue->timers.settle(now_);

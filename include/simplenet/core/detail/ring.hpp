@@ -39,7 +39,7 @@ public:
 
     /// @pre not full.
     void push_back(T&& value) noexcept {
-        SIMPLENET_DEBUG_EXPECTS(!full(), "a full ring takes nothing");
+        SIMPLENET_DEBUG_EXPECTS(!full(), "push into a full ring");
         // Not a remainder: a division costs more than the rest of the function.
         std::size_t at = first_ + size_;
         if (at >= capacity_) at -= capacity_;
@@ -60,7 +60,7 @@ public:
 
     /// Makes room for `capacity` elements in total.
     void grow(std::size_t capacity) {
-        SIMPLENET_DEBUG_EXPECTS(capacity >= size_, "a ring keeps what is in it");
+        SIMPLENET_DEBUG_EXPECTS(capacity >= size_, "a ring cannot shrink below its contents");
         ring larger{capacity};
         for (; !empty(); drop_front())
             larger.push_back(std::move(front()));

@@ -272,7 +272,7 @@ public:
     /// before it runs, the one that created it.
     // The address of a thread-local variable identifies the thread.
     void debug_check_thread() const noexcept {
-        SIMPLENET_DEBUG_EXPECTS(thread_ == &current_, "what belongs to an event loop can only be "
+        SIMPLENET_DEBUG_EXPECTS(thread_ == &current_, "objects of an event loop can only be "
                                                       "used on the loop's thread");
     }
 
