@@ -21,8 +21,10 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Reading and writing of streams. At most one reader and one writer at a time: a second of either
-/// kind stops the program.
+/// A stream whose operations are awaited: what tcp_stream and local_stream are.
+///
+/// At most one read and one write may be in flight: a second of either kind stops the program. Loop
+/// thread only.
 class async_stream : public async_socket {
 public:
     /// Reads at least one byte and at most `into.size()`.
@@ -31,7 +33,7 @@ public:
     ///
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
-    /// @return The number of bytes read, at least 1.
+    /// @return Awaited, a `result<std::size_t>`: the number of bytes read, at least 1.
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the peer will send no more.
@@ -46,9 +48,9 @@ public:
     /// stream is intact, no byte is lost, and it may be read again.
     ///
     /// @par Cost
-    /// Mostly one system call. On io_uring none of its own while pieces are small: there the
-    /// kernel receives into a buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB
-    /// or more are read where they belong.
+    /// Mostly one system call. On io_uring none of its own while pieces are small: the kernel
+    /// receives into a buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB or more
+    /// are read into `into` directly.
     ///
     /// @par Example
     /// @snippet errors.cpp read all
@@ -60,11 +62,11 @@ public:
     /// io_uring nothing is copied.
     ///
     /// @pre No other read is in flight on this stream.
-    /// @return A lease on at least one byte.
+    /// @return Awaited, a `result<received>`: a lease on at least one byte.
     ///
     /// @par Errors
-    /// As of read_some(), and `std::errc::not_enough_memory`: the pool was used up and the heap had
-    /// nothing either; what came is still there.
+    /// As of read_some(), and `std::errc::not_enough_memory`: neither the pool nor the heap had a
+    /// buffer; what came is still there.
     /// @par Cancellation
     /// As of read_some().
     /// @par Example
@@ -73,12 +75,13 @@ public:
         return detail::receive_operation{record()};
     }
 
-    /// Writes at least one byte of `from`, and as many as the kernel takes at once; 0 of an empty
-    /// one. To write all, use async_write_all().
+    /// Writes at least one byte of `from`, and as many as the kernel takes at once; nothing if
+    /// `from` is empty. To write all, use async_write_all().
     ///
     /// @pre No other write is in flight on this stream.
     /// @param from  Borrowed until the await returns.
-    /// @return The number of bytes that the kernel took; the peer has them perhaps not yet.
+    /// @return Awaited, a `result<std::size_t>`: the number of bytes that the kernel took. The peer
+    ///         may not have them yet.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is
@@ -113,12 +116,12 @@ public:
     /// - `std::errc::bad_file_descriptor`: closed before.
     [[nodiscard]] detail::ready_result shutdown_write() noexcept;
 
-    /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited so long
-    /// and nothing moved in either direction meanwhile. Zero or less: no limit. Part of a long
-    /// read or write is movement too, and so is what the peer acknowledges of what a waiting
-    /// write has given to the kernel: a slow reader is not idle. Of TCP a peer that reads less
-    /// than its own kernel waits for before it tells us, some segments, is taken for one that
-    /// does not read.
+    /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited for `limit`
+    /// and nothing moved in either direction meanwhile. Zero or less: no limit.
+    ///
+    /// Part of a long read or write is movement too. So is what the peer acknowledges while a write
+    /// waits: a slow reader is not idle. A TCP peer that reads less than the few segments that its
+    /// kernel waits for before it acknowledges counts as one that does not read.
     ///
     /// @par Errors
     /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.

@@ -54,9 +54,7 @@ inline namespace runtime {
 
 /// A listening socket whose connections are awaited: what tcp_listener and local_listener are.
 ///
-/// `Stream` is what it accepts, made of a `Socket`. Connections may be accepted ahead of accept(),
-/// at most 64 and what comes in the same turn, but not while descriptors are few (RLIMIT_NOFILE);
-/// they are handed out in order, and closed by close(). Loop thread only.
+/// `Stream` is what it accepts, made of a `Socket`. Loop thread only.
 template <class Stream, class Socket>
 class async_listener : public async_socket {
 public:
@@ -69,6 +67,7 @@ public:
     /// Connections that failed while they were queued are passed over.
     ///
     /// @pre No other accept is in flight on this listener.
+    /// @return Awaited, a `result` of a stream.
     ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline

@@ -20,9 +20,18 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A Unix domain datagram socket: a handle like udp_socket, with the same rules. Datagrams arrive
-/// in order and none is lost: a sender waits while the queue of the receiver is full. Loop thread
-/// only.
+/// A Unix domain datagram socket. Datagrams arrive in order and none is lost: a sender waits while
+/// the queue of the receiver is full.
+///
+/// A handle to a record that its loop owns, with the rules of udp_socket: it may be moved at any
+/// time, destroying it is close(), and at most one receive and one send may be in flight. A
+/// datagram goes whole or not at all, and may be empty. Loop thread only.
+///
+/// @par Cancellation
+/// A stop, close() or a deadline that comes first ends an operation with
+/// `std::errc::operation_canceled` or `errc::deadline_exceeded`. Nothing is lost: datagrams stay in
+/// the kernel until an operation returns them. Operations on a socket that was closed before fail
+/// with `std::errc::bad_file_descriptor`.
 class local_datagram : public async_socket,
                        public datagram_peer<local_datagram, simplenet::local_endpoint>,
                        public local_path_names<local_datagram>,
@@ -53,19 +62,37 @@ public:
     /// - Anything else socket(2) and connect(2) report.
     [[nodiscard]] static result<local_datagram> connect(const simplenet::local_endpoint& peer);
 
-    /// As of nonblocking::local_datagram.
+    /// A socket without a name or a peer.
     [[nodiscard]] static result<local_datagram> open();
+
+    /// Two sockets connected to each other.
     [[nodiscard]] static result<std::pair<local_datagram, local_datagram>> pair();
-    /// Takes over a socket made elsewhere, and makes it nonblocking.
+
+    /// Takes over a descriptor made elsewhere. Makes it CLOEXEC and sets O_NONBLOCK, which it
+    /// shares with its duplicates. On failure it is closed.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: a socket, but not of Unix domain datagrams.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
     [[nodiscard]] static result<local_datagram> adopt(unique_fd fd);
 
-    /// As of udp_socket.
+    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    /// The socket is empty afterwards.
+    ///
+    /// @pre No operation is in flight.
+    ///
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// @par Cancellation
+    /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<nonblocking::local_datagram>> release() &&;
 
     /// Receives one datagram; if the socket is connected, only from its peer.
     ///
     /// @pre `into` is not empty, and no other receive is in flight.
     /// @param into  Borrowed until the await returns.
+    /// @return Awaited, a `result<local_message>`.
     ///
     /// @par Errors
     /// - `std::errc::connection_reset`: the peer closed with datagrams of ours unread.
@@ -73,11 +100,20 @@ public:
     [[nodiscard]] receive_operation receive_from(mutable_buffer into) noexcept {
         return {record(), into};
     }
-    /// The same.
+    /// The same: for sockets that are connected, where `from` goes without saying.
     [[nodiscard]] receive_operation receive(mutable_buffer into) noexcept {
         return {record(), into};
     }
-    /// As of udp_socket.
+
+    /// Receives the datagrams that are there, at least one, at most `into.size()` and 64.
+    ///
+    /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
+    /// @param into  Borrowed until the await returns, as are the buffers.
+    /// @return Awaited, a `result<std::size_t>`: how many places were filled, from the first on.
+    ///
+    /// @par Errors
+    /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
+    /// the next receive.
     [[nodiscard]] receive_batch_operation receive_batch(std::span<incoming_message> into) noexcept {
         return {record(), into};
     }
@@ -89,7 +125,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return `from.size()`.
+    /// @return Awaited, a `result<std::size_t>`: `from.size()`.
     ///
     /// @par Errors
     /// - `std::errc::connection_refused`, `std::errc::no_such_file_or_directory`: nobody is there.
@@ -100,7 +136,10 @@ public:
     send_to(const_buffer from, const simplenet::local_endpoint& to) noexcept {
         return {record(), from, to};
     }
+
     /// Sends one datagram to the peer that the socket is connected to.
+    ///
+    /// @return As of send_to().
     ///
     /// @par Errors
     /// As of send_to(), and
@@ -109,7 +148,19 @@ public:
     [[nodiscard]] detail::send_message_operation send(const_buffer from) noexcept {
         return {record(), from, std::nullopt};
     }
-    /// As of udp_socket.
+
+    /// Sends every datagram of `from`, in order, waiting for room as often as that takes.
+    ///
+    /// @pre No other send is in flight.
+    /// @param from  Borrowed until the await returns, as is what it points to.
+    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of
+    ///         datagrams that went before it. The datagram at that index failed, and the rest was
+    ///         not tried.
+    ///
+    /// @par Errors
+    /// As of send_to().
+    /// @par Cost
+    /// One system call for 64 datagrams.
     [[nodiscard]] send_batch_operation send_batch(std::span<const outgoing_message> from) noexcept {
         return {record(), from};
     }

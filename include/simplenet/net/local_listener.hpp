@@ -14,8 +14,11 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A listening Unix domain socket: a handle like tcp_listener, with the same accept(). Loop thread
-/// only.
+/// A listening Unix domain socket.
+///
+/// A handle to a record that its loop owns, with the rules of tcp_listener: it may be moved at any
+/// time, and destroying it is close(), which leaves the path in the file system: see unlink_path().
+/// Loop thread only.
 class local_listener : public async_listener<local_stream, nonblocking::local_stream>,
                        public local_path_names<local_listener>,
                        public socket_settings<local_listener> {

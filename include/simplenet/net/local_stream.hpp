@@ -23,7 +23,14 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A Unix domain connection: a handle like tcp_stream, with the same operations. Loop thread only.
+/// A Unix domain connection, which open descriptors travel over as well.
+///
+/// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
+/// time, destroying it is close(), and at most one read and one write may be in flight. Loop thread
+/// only.
+///
+/// @par Example
+/// @snippet descriptor_passing.cpp send
 class local_stream : public async_stream,
                      public local_stream_names<local_stream>,
                      public socket_settings<local_stream> {
@@ -43,7 +50,17 @@ public:
     /// - `std::errc::too_many_files_open` and what else socketpair(2) reports.
     [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair();
 
-    /// As tcp_stream::release().
+    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    /// The stream is empty afterwards.
+    ///
+    /// @pre No operation is in flight.
+    /// @return The socket, and the bytes that were received and not read.
+    ///
+    /// @par Errors
+    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// @par Cancellation
+    /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<released>> release() &&;
 
     /// Writes all of `bytes`, and sends duplicates of `descriptors` with the first of them.
@@ -51,7 +68,7 @@ public:
     /// @pre `bytes` is not empty, and no other write is in flight on this stream.
     /// @param bytes        Borrowed until the await returns, as is the array of descriptors.
     /// @param descriptors  They may be closed when the await has returned.
-    /// @return `bytes.size()`.
+    /// @return Awaited, a `transfer_result`: `bytes.size()`.
     ///
     /// @par Errors
     /// As of async_write_all(). The descriptors have gone if `transferred` is not 0, and not
@@ -84,11 +101,12 @@ public:
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
     /// @param most  A peer that sends more at once is refused.
-    /// @return The number of bytes, at least 1, and the descriptors, which may be none. Those that
-    ///         are left in there are closed with it.
+    /// @return Awaited, a `std::expected<received_descriptors, transfer_error>`: the number of
+    ///         bytes, at least 1, and the descriptors, which may be none. Destroying it closes the
+    ///         descriptors that nobody took out.
     ///
     /// @par Errors
-    /// With the number of bytes that came nevertheless. All descriptors that came are then closed.
+    /// `transferred` says how many bytes came nevertheless. All descriptors that came are closed.
     /// - `errc::limit_exceeded`: more than `most` descriptors.
     /// - `std::errc::too_many_files_open`: the process has no room for them (MSG_CTRUNC).
     /// - As of read_some() otherwise, with 0 bytes.

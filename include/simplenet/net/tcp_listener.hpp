@@ -16,10 +16,10 @@ inline namespace runtime {
 
 /// A listening TCP socket.
 ///
-/// A handle like tcp_stream. Connections may be accepted ahead of accept(), at most 64 and what
-/// comes in the same turn, but not while descriptors are few (RLIMIT_NOFILE); they are handed out
-/// in order, and closed by close(). Options and addresses are documented with its bases. Loop
-/// thread only.
+/// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
+/// time, and destroying it is close(). The loop may accept connections ahead of accept(): at most
+/// 64 and what comes in the same turn, but none while descriptors are few (RLIMIT_NOFILE). accept()
+/// returns them in order; close() closes them. Loop thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept

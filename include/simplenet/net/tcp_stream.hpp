@@ -21,10 +21,10 @@ inline namespace runtime {
 
 /// A TCP connection.
 ///
-/// A handle to a record that its loop owns: the loop of the first awaited operation. Moving is
-/// always allowed, with operations in flight too; destroying it is close(). One that outlives its
-/// loop has been closed by it. Options and addresses are documented with its bases. Loop thread
-/// only.
+/// A handle to a record that its loop owns: the loop of the first awaited operation. It may be
+/// moved at any time, also while operations are in flight. Destroying it is close(). A loop closes
+/// its streams when it ends; operations on them then fail with `std::errc::bad_file_descriptor`.
+/// At most one read and one write may be in flight. Loop thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp serve
@@ -42,20 +42,23 @@ public:
     explicit tcp_stream(nonblocking::tcp_stream socket)
         : async_stream{std::move(socket)} {}
     /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    /// The stream is empty afterwards.
     ///
-    /// An error that was received ahead of a read, such as a reset, is told by the first read of
-    /// `socket`, or of a stream of the runtime that is made of it.
+    /// If the loop received an error ahead of a read, such as a reset, the first read of `socket`
+    /// fails with it, or the first read of a stream that is made of `socket`.
     ///
-    /// @pre No operation is in flight. The stream is empty afterwards.
+    /// @pre No operation is in flight.
+    /// @return The socket, and the bytes that were received and not read.
+    ///
     /// @par Errors
     /// - `std::errc::bad_file_descriptor`: closed before.
     /// - `std::errc::operation_canceled`: the loop ends, which closes it.
     /// @par Cancellation
-    /// None but the end of the loop: it takes a turn or two.
+    /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<released>> release() &&;
 
-    /// Decides about close(): zero seconds abort the connection, the peer sees a reset and what was
-    /// not sent is lost; none is the normal close in the background.
+    /// What close() does with data that the peer has not acknowledged. None: the kernel goes on
+    /// sending in the background. Zero seconds: the data is dropped and the peer sees a reset.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).

@@ -23,22 +23,21 @@ inline namespace runtime {
 
 /// A UDP socket.
 ///
-/// A handle like tcp_stream: to a record that the loop of the first awaited operation owns. One
-/// receive and one send may be in flight at the same time, a second of either kind is a contract
-/// violation. A datagram goes whole or not at all, and may be empty; a receive of 0 bytes is one
-/// of those, and no end. Options, addresses and connect_to() are documented with the bases. Loop
-/// thread only.
+/// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
+/// time, and destroying it is close(). At most one receive and one send may be in flight; a second
+/// of either kind stops the program. A datagram goes whole or not at all, and may be empty: a
+/// receive of 0 bytes is a datagram, not the end. Loop thread only.
 ///
 /// @par Cancellation
-/// Of every operation: a stop, close() or a deadline that comes first ends it with
-/// `std::errc::operation_canceled` or `errc::deadline_exceeded`, and nothing is lost: datagrams
-/// stay in the kernel until an operation takes them as its success. An operation on a socket that
-/// was closed before fails with `std::errc::bad_file_descriptor`.
+/// A stop, close() or a deadline that comes first ends an operation with
+/// `std::errc::operation_canceled` or `errc::deadline_exceeded`. Nothing is lost: datagrams stay in
+/// the kernel until an operation returns them. Operations on a socket that was closed before fail
+/// with `std::errc::bad_file_descriptor`.
 ///
 /// @par Cost
-/// One system call an operation, and one that says that nothing is there for each receive that
-/// has to wait. A batch is one call for 64 datagrams; neighbours of one size to one destination are
-/// given to the kernel as one to cut, as by send_segmented(), which costs a fraction.
+/// One system call for each operation, and a further one for each receive that has to wait. A batch
+/// is one call for 64 datagrams. Neighbours of one size to one destination cost a fraction: the
+/// kernel gets them as one buffer, which it splits, as by send_segmented().
 ///
 /// @par Example
 /// @snippet udp_echo.cpp serve
@@ -74,26 +73,36 @@ public:
     /// - Anything else socket(2), setsockopt(2) and connect(2) report.
     [[nodiscard]] static result<udp_socket> connect(const endpoint& peer);
 
-    /// As of nonblocking::udp_socket.
+    /// An IPv4 socket without an address: it gets one when it sends or is connected.
     [[nodiscard]] static result<udp_socket> open_v4();
+    /// The same for IPv6. It also speaks to IPv4 peers by their v4-mapped addresses.
     [[nodiscard]] static result<udp_socket> open_v6();
-    /// Takes over a socket made elsewhere, and makes it nonblocking.
+
+    /// Takes over a descriptor made elsewhere. Makes it CLOEXEC and sets O_NONBLOCK, which it
+    /// shares with its duplicates. On failure it is closed.
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: a socket, but not of UDP.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
     [[nodiscard]] static result<udp_socket> adopt(unique_fd fd);
 
-    /// Leaves the loop, for another one or for other uses.
+    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
+    /// The socket is empty afterwards.
     ///
-    /// @pre No operation is in flight. The socket is empty afterwards.
+    /// @pre No operation is in flight.
+    ///
     /// @par Errors
     /// - `std::errc::bad_file_descriptor`: closed before.
     /// - `std::errc::operation_canceled`: the loop ends, which closes it.
     /// @par Cancellation
-    /// None but the end of the loop: it takes a turn or two.
+    /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<nonblocking::udp_socket>> release() &&;
 
     /// Receives one datagram; if the socket is connected, only from its peer.
     ///
     /// @pre `into` is not empty, and no other receive is in flight.
     /// @param into  Borrowed until the await returns.
+    /// @return Awaited, a `result<udp_datagram>`.
     ///
     /// @par Errors
     /// - `std::errc::connection_refused`: on a connected socket: nobody received what was sent
@@ -111,7 +120,7 @@ public:
     ///
     /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
     /// @param into  Borrowed until the await returns, as are the buffers.
-    /// @return How many places were filled, from the first on.
+    /// @return Awaited, a `result<std::size_t>`: how many places were filled, from the first on.
     ///
     /// @par Errors
     /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
@@ -128,7 +137,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return `from.size()`.
+    /// @return Awaited, a `result<std::size_t>`: `from.size()`.
     ///
     /// @par Errors
     /// - `std::errc::message_size`: more than UDP or the route can carry at once.
@@ -142,6 +151,8 @@ public:
         return {record(), from, to, options};
     }
     /// Sends one datagram to the peer that the socket is connected to.
+    ///
+    /// @return As of send_to().
     ///
     /// @par Errors
     /// As of send_to(), and
@@ -158,8 +169,9 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns, as is what it points to.
-    /// @return `from.size()`, or the error with the number of datagrams that went before it: the
-    ///         one at that index is the one that failed, and the rest was not tried.
+    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of
+    ///         datagrams that went before it. The datagram at that index failed, and the rest was
+    ///         not tried.
     ///
     /// @par Errors
     /// As of send_to(). Which error an ICMP message caused on a connected socket in the middle of
@@ -180,8 +192,8 @@ public:
     ///
     /// @pre `segment_size` is not 0, and no other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return `from.size()`, or the error with the number of bytes that went before it. Of an
-    ///         empty `from` 0, and nothing is sent.
+    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of bytes
+    ///         that went before it. Of an empty `from` 0, and nothing is sent.
     ///
     /// @par Errors
     /// As of send_to(). `std::errc::message_size`: a segment is too long for a datagram.

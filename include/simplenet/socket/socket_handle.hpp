@@ -21,8 +21,10 @@ public:
     /// nobody read, TCP resets the connection and the peer may lose it (RFC 9293, 3.6.1).
     void close() noexcept { fd_.reset(); }
 
-    /// Gives the descriptor to the caller, in the mode it is in.
-    [[nodiscard]] unique_fd release() noexcept { return std::move(fd_); }
+    /// Gives the descriptor to the caller, in the mode it is in: `std::move(socket).release()`.
+    [[nodiscard]] unique_fd release() && noexcept { return std::move(fd_); }
+    /// The same for a socket that is named, without the move.
+    [[nodiscard]] unique_fd release() & noexcept { return std::move(fd_); }
 
     /// The descriptor, still owned by this object; -1 if there is none.
     [[nodiscard]] int native_handle() const noexcept { return fd_.get(); }
