@@ -131,6 +131,11 @@ task<result<nonblocking::local_datagram>> local_datagram::release() && {
     return plain_released<nonblocking::local_datagram>(std::move(*this));
 }
 
+result<> tcp_listener::set_linger(std::optional<std::chrono::seconds> limit) noexcept {
+    if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
+    return tcp_settings::set_linger(limit);
+}
+
 result<> tcp_stream::set_linger(std::optional<std::chrono::seconds> limit) noexcept {
     if (limit && limit->count() != 0) return fail(std::errc::invalid_argument);
     const auto set = tcp_settings::set_linger(limit);

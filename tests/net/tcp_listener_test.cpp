@@ -506,6 +506,16 @@ TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_there_are_few_descripto
     });
 }
 
+// Connections inherit it: the loop would have waited in close(2) of each.
+TEST_P(tcp_listener_test, set_linger_accepts_only_zero_and_none) {
+    auto listener = listen();
+    EXPECT_TRUE(listener.set_linger(0s));
+    EXPECT_EQ(or_throw(listener.linger()), 0s);
+    EXPECT_TRUE(listener.set_linger(std::nullopt));
+    EXPECT_EQ(error_of(listener.set_linger(1s)), std::errc::invalid_argument);
+    EXPECT_EQ(or_throw(listener.linger()), std::nullopt);
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, tcp_listener_test, all_backends, backend_name);
 
 } // namespace

@@ -7,6 +7,8 @@
 #include <simplenet/socket/socket_names.hpp>
 #include <simplenet/socket/socket_settings.hpp>
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #pragma GCC visibility push(default)
@@ -42,6 +44,13 @@ public:
     /// - Anything else socket(2), setsockopt(2), bind(2) and listen(2) report.
     [[nodiscard]] static result<tcp_listener> bind(const endpoint& at,
                                                    const listen_options& options = {});
+
+    /// What closing does with data that the peer has not acknowledged, of the connections accepted
+    /// from here on; see tcp_stream::set_linger().
+    ///
+    /// @par Errors
+    /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
+    [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept;
 };
 
 } // namespace runtime
