@@ -56,16 +56,15 @@ public:
     [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
 
 protected:
-    /// @private Takes a nonblocking socket; throws std::bad_alloc, having closed it.
+    /// Takes a nonblocking socket; throws std::bad_alloc, having closed it.
     explicit async_socket(unique_fd socket);
-    /// @private Takes over what another handle gave away.
+    /// Takes over what another handle gave away.
     explicit async_socket(detail::socket_record& given) noexcept
         : record_{&given} {}
-    /// @private
     [[nodiscard]] detail::socket_record& give_away() noexcept {
         return *std::exchange(record_, nullptr);
     }
-    /// @private Null after a move.
+    /// Null after a move.
     [[nodiscard]] detail::socket_record* record() const noexcept { return record_; }
 
 private:

@@ -134,10 +134,10 @@ public:
     }
 
 protected:
-    /// @private Takes a connected socket, and the error that its first read is to report; throws
+    /// Takes a connected socket, and the error that its first read is to report; throws
     /// std::bad_alloc.
     explicit async_stream(stream_socket&& socket);
-    /// @private Takes over what another handle gave away.
+    /// Takes over what another handle gave away.
     explicit async_stream(detail::socket_record& socket) noexcept
         : async_socket{socket} {}
 

@@ -81,7 +81,7 @@ public:
     [[nodiscard]] accept_operation accept() noexcept { return accept_operation{this->record()}; }
 
 protected:
-    /// @private Takes a listening socket; throws std::bad_alloc.
+    /// Takes a listening socket; throws std::bad_alloc.
     explicit async_listener(unique_fd socket)
         : async_socket{std::move(socket)} {
         detail::become_listener(*record());

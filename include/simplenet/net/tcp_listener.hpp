@@ -45,12 +45,16 @@ public:
     [[nodiscard]] static result<tcp_listener> bind(const endpoint& at,
                                                    const listen_options& options = {});
 
+    /// @name Closing
+    /// @{
+
     /// What closing does with data that the peer has not acknowledged, of the connections accepted
     /// from here on; see tcp_stream::set_linger().
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept;
+    /// @}
 };
 
 } // namespace runtime

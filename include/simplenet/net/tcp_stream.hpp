@@ -57,12 +57,16 @@ public:
     /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<released>> release() &&;
 
+    /// @name Closing
+    /// @{
+
     /// What close() does with data that the peer has not acknowledged. None: the kernel goes on
     /// sending in the background. Zero seconds: the data is dropped and the peer sees a reset.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept;
+    /// @}
 
 private:
     friend detail::stream_access;
