@@ -78,8 +78,9 @@ closed_operation::~closed_operation() {
 void socket_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
-    receiving = readable = reads_to_the_end = never_ahead = registered = closing = keep_descriptor =
-        finished = listening = connectionless = aborts = false;
+    kind = record_kind::stream;
+    receiving = readable = reads_to_the_end = registered = closing = keep_descriptor = finished =
+        aborts = false;
     writable = held = true;
     reads = reading::by_driver;
     armed = disarming = polls_in_error = watches_edges = edges_canceled = false;

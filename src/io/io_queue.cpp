@@ -148,7 +148,7 @@ void io_queue::close(socket_record& record) noexcept {
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
     // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
     // every process that shares it.
-    if (in_flight && !record.keep_descriptor && !record.listening && !record.connectionless) {
+    if (in_flight && !record.keep_descriptor && record.is_stream()) {
         static_cast<void>(record.aborts || loses_bytes(record)
                               ? sys::disconnect(record.fd)
                               : sys::shutdown(record.fd, SHUT_RDWR));
@@ -157,7 +157,7 @@ void io_queue::close(socket_record& record) noexcept {
     for (operation* op : {record.reader, record.writer}) {
         if (op != nullptr) op->on_stop(stop_reason::canceled);
     }
-    if (record.listening && record.fd >= 0) { // an accept is in flight
+    if (record.kind == record_kind::listener && record.fd >= 0) { // an accept is in flight
         // Nobody is to connect any more once close() has returned, and the address is free.
         driver_->let_go(record);
         close_number(record);

@@ -54,6 +54,14 @@ struct idle_state final : timer_node, list_hook<touched_tag> {
     }
 };
 
+/// What a socket is.
+enum class record_kind : std::uint8_t {
+    stream,
+    local_stream, // what nobody asked for stays in the kernel: descriptors may be attached
+    listener,
+    datagrams,
+};
+
 /// How a socket is read.
 enum class reading : std::uint8_t {
     by_driver, // as the backend does it: io_uring receives ahead, epoll has an error to tell first
@@ -77,6 +85,7 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     io_queue* open_on = nullptr;      // home, until close(): one comparison says that all is well
     backend_driver* driver = nullptr; // of home
     int fd;                           // -1 once closed
+    record_kind kind = record_kind::stream;
     operation* reader = nullptr;
     operation* writer = nullptr;
 
@@ -88,16 +97,13 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     // is no next edge, or io_uring would not; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
-    bool never_ahead = false;     // what nobody asked for stays in the kernel
     std::uint32_t watch = 0;      // epoll: its slot while registered
     bool registered = false;      // with epoll
     bool held = true;             // a handle exists
     bool closing = false;         // close() was called
     bool keep_descriptor = false; // release(): closing ends without close(2)
     bool finished = false;        // closing is over: the kernel knows nothing of it any more
-    bool listening = false;
-    bool connectionless = false; // of datagrams: nobody is told of its end
-    bool aborts = false;         // close() resets: set_linger(0), or bytes were dropped
+    bool aborts = false;          // close() resets: set_linger(0), or bytes were dropped
 
     // io_uring.
     bool armed = false;          // a multishot receive or accept is in the kernel
@@ -117,6 +123,7 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
 
+    [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
     [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
 
     /// As if constructed again, for a record that was finished and is held by nobody.

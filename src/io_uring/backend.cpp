@@ -40,7 +40,7 @@ result<> uring_backend::open(const loop_options& options) {
 }
 
 bool uring_backend::attempt_read(operation& op) noexcept {
-    if (op.record->never_ahead) return attempt_direct(op);
+    if (op.record->kind == record_kind::local_stream) return attempt_direct(op);
     if (op.record->reads_directly()) [[unlikely]]
         return attempt_directly(op);
     if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {

@@ -198,7 +198,6 @@ private:
     /// next read that waits for one sees to. Nothing is asked of the kernel yet: a receive() may
     /// come first.
     static void note_large(socket_record& record) noexcept {
-        if (record.never_ahead) return;
         record.reads = reading::large;
         record.receiving = false; // so that it is submitted
     }

@@ -198,7 +198,7 @@ void uring_backend::operation_completed(operation& op, uring::completion seen) n
     op.outcome = seen.res;
     if (!is_read(op.kind)) {
         record.writable = true;
-    } else if (record.never_ahead) {
+    } else if (record.kind == record_kind::local_stream) {
         record.readable = (seen.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
     }
     if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {

@@ -35,7 +35,8 @@ void uring_backend::want_receive(socket_record& record) noexcept {
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
                        (kind == request::read_some || kind == request::read_exact);
-    const bool directly = large || (!record.armed && !record.never_ahead && !kernel_has_buffers());
+    const bool directly = large || (!record.armed && record.kind != record_kind::local_stream &&
+                                    !kernel_has_buffers());
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
         stop_reading_directly(record);
     if (record.armed) {
@@ -92,7 +93,7 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
 }
 
 void uring_backend::arm_receive(socket_record& record) noexcept {
-    if (record.never_ahead) return submit_receive(*record.reader);
+    if (record.kind == record_kind::local_stream) return submit_receive(*record.reader);
     io_uring_sqe& entry = next_entry();
     io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
     entry.flags |= IOSQE_BUFFER_SELECT;
@@ -105,7 +106,8 @@ void uring_backend::arm_receive(socket_record& record) noexcept {
 void uring_backend::disarm(socket_record& record) noexcept {
     if (record.armed && !record.disarming) {
         record.disarming = true;
-        submit_record_cancel(record, record.listening ? subject::accept : subject::receive);
+        submit_record_cancel(record, record.kind == record_kind::listener ? subject::accept
+                                                                          : subject::receive);
     }
     if (record.watches_edges && (record.closing || queue_.dying) && !record.edges_canceled) {
         record.edges_canceled = true;
@@ -202,14 +204,13 @@ bool uring_backend::attempt_last(operation& op) noexcept {
 }
 
 void uring_backend::drop_ahead(socket_record& record) noexcept {
-    if (record.listening) return drop_connections(record);
+    if (record.kind == record_kind::listener) return drop_connections(record);
     if (record.keep_descriptor || record.ahead_buffers == 0) return; // release() takes it along
     give_back_ahead(record);
     tell_of_loss(record);
 }
 
 void uring_backend::tell_of_loss(socket_record& record) noexcept {
-    if (record.connectionless) return;
     if (record.closing) {
         static_cast<void>(sys::disconnect(record.fd));
     } else { // a loop that ends: close(2) resets, whoever calls it
@@ -227,7 +228,7 @@ bool uring_backend::at_end(operation& op) noexcept {
     socket_record& record = *op.record;
     // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
     // they are still in the socket.
-    const bool in_the_socket = record.readable && !record.listening;
+    const bool in_the_socket = record.readable && record.kind != record_kind::listener;
     record.readable = false;
     if (record.end == 0) {
         return (in_the_socket || op.stopped == stop_reason::deadline) && attempt_last(op);

@@ -29,7 +29,7 @@ unique_fd accept_base::take() noexcept {
 }
 
 void become_listener(socket_record& socket) {
-    socket.listening = true;
+    socket.kind = detail::record_kind::listener;
     socket.accepting = std::make_unique<accept_state>(socket);
     socket.readable = true; // connections may be waiting already
 }
@@ -147,7 +147,8 @@ local_stream::local_stream(nonblocking::local_stream socket)
     : async_stream{std::move(socket)} {
     // Descriptors may be attached to what is received: a read ends where they are, with more behind
     // them (unix(7)), and must not take more than was asked for.
-    record()->reads_to_the_end = record()->never_ahead = true;
+    record()->kind = detail::record_kind::local_stream;
+    record()->reads_to_the_end = true;
 }
 
 result<std::pair<local_stream, local_stream>> local_stream::pair() {
@@ -171,12 +172,12 @@ result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
 
 udp_socket::udp_socket(nonblocking::udp_socket socket)
     : async_socket{std::move(socket).release()} {
-    record()->connectionless = true;
+    record()->kind = detail::record_kind::datagrams;
 }
 
 local_datagram::local_datagram(nonblocking::local_datagram socket)
     : async_socket{std::move(socket).release()} {
-    record()->connectionless = true;
+    record()->kind = detail::record_kind::datagrams;
 }
 
 result<udp_socket> udp_socket::bind(const endpoint& at, const udp_options& options) {
