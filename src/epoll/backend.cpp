@@ -117,7 +117,7 @@ public:
         ++slot.generation;
         free_slots_.push_back(record.watch);
         // close(2) takes the registration along; a descriptor that stays open has to leave.
-        if (record.keep_descriptor) {
+        if (record.is_kept()) {
             static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
         }
     }
@@ -334,7 +334,7 @@ private:
         socket_record& record = *op.record;
         if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
-        if (!record.closing) record.reads = reading::directly;
+        if (record.is_open()) record.reads = reading::directly;
         return true;
     }
 

@@ -15,12 +15,12 @@ void async_socket::close() noexcept {
     if (record_ == nullptr) return;
     if (record_->home != nullptr) return record_->home->close(*record_);
     // Bound to no loop, or to one that is gone and has closed it.
-    record_->closing = true;
+    record_->state = detail::record_state::closed;
     if (record_->fd >= 0) detail::close_descriptor(std::exchange(record_->fd, -1));
 }
 
 int async_socket::native_handle() const noexcept {
-    return record_ == nullptr || record_->closing ? -1 : record_->fd;
+    return record_ == nullptr || !record_->is_open() ? -1 : record_->fd;
 }
 
 void async_socket::drop() noexcept {
@@ -44,7 +44,7 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->refuse(*this, within);
         return true;
     }
-    if (record_->finished || record_->fd < 0) {
+    if (record_->is_over() || record_->fd < 0) {
         // Behind the operations that the close ended, which are on the ready list.
         suspend(caller, within);
         within.queue->push(*this);
@@ -79,8 +79,8 @@ void socket_record::reset(int descriptor) noexcept {
     home = open_on = nullptr;
     fd = descriptor;
     kind = record_kind::stream;
-    receiving = readable = reads_to_the_end = registered = closing = keep_descriptor = finished =
-        aborts = false;
+    state = record_state::open;
+    receiving = readable = reads_to_the_end = registered = aborts = false;
     writable = held = true;
     reads = reading::by_driver;
     armed = disarming = polls_in_error = watches_edges = edges_canceled = false;

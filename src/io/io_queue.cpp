@@ -42,7 +42,7 @@ void io_queue::complete(operation& op, int error) noexcept {
         error = error_number(op.stopped);
     }
     // Whatever ends an operation on a socket that we close, it is our close.
-    if (error != 0 && of.closing) error = ECANCELED;
+    if (error != 0 && !of.is_open()) error = ECANCELED;
     op.error = error;
     of.slot_of(op) = nullptr;
     op.phase = operation::state::finished;
@@ -132,8 +132,16 @@ bool loses_bytes(const socket_record& record) noexcept {
 
 void io_queue::close(socket_record& record) noexcept {
     debug_check_thread();
-    if (record.closing) return;
-    record.closing = true;
+    if (record.is_open()) begin_close(record, record_state::closing);
+}
+
+void io_queue::release(socket_record& record) noexcept {
+    debug_check_thread();
+    begin_close(record, record_state::releasing);
+}
+
+void io_queue::begin_close(socket_record& record, record_state how) noexcept {
+    record.state = how;
     record.open_on = nullptr;
     record.reads = reading::by_driver;
     if (is_inherited()) [[unlikely]] {
@@ -148,7 +156,7 @@ void io_queue::close(socket_record& record) noexcept {
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
     // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
     // every process that shares it.
-    if (in_flight && !record.keep_descriptor && record.is_stream()) {
+    if (in_flight && !record.is_kept() && record.is_stream()) {
         static_cast<void>(record.aborts || loses_bytes(record)
                               ? sys::disconnect(record.fd)
                               : sys::shutdown(record.fd, SHUT_RDWR));
@@ -176,13 +184,13 @@ void io_queue::close_number(socket_record& record) noexcept {
 
 void io_queue::finish_close(socket_record& record) noexcept {
     if (record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0 ||
-        record.finished || is_inherited()) {
+        record.is_over() || is_inherited()) {
         return;
     }
-    record.finished = true;
+    record.state = record.is_kept() ? record_state::released : record_state::closed;
     --closing_;
     if (record.idle) record.idle->cancel();
-    if (!record.keep_descriptor && record.fd >= 0) close_number(record);
+    if (!record.is_kept() && record.fd >= 0) close_number(record);
     while (!record.closed_waiters.empty())
         push(record.closed_waiters.pop_front());
     free_if_unused(record);
@@ -191,15 +199,20 @@ void io_queue::finish_close(socket_record& record) noexcept {
 void io_queue::drop(socket_record& record) noexcept {
     debug_check_thread();
     record.held = false;
-    if (record.closing) {
-        free_if_unused(record);
+    if (record.is_open()) {
+        begin_close(record, record_state::closing);
     } else {
-        close(record);
+        free_if_unused(record);
     }
 }
 
+void io_queue::close_released(socket_record& record) noexcept {
+    record.state = record.is_over() ? record_state::closed : record_state::closing;
+    driver_->retire(record);
+}
+
 void io_queue::free_if_unused(socket_record& record) noexcept {
-    if (record.held || !record.finished || !record.closed_waiters.empty()) return;
+    if (record.held || !record.is_over() || !record.closed_waiters.empty()) return;
     // A release() whose coroutine was destroyed before it took the descriptor.
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
@@ -223,7 +236,7 @@ void io_queue::discard(socket_record& record) noexcept {
         delete &record;
         return;
     }
-    record.closing = record.finished = true;
+    record.state = record_state::closed;
     record.held = false;
     here->rest(record);
 }
@@ -289,7 +302,7 @@ void io_queue::orphan_records() noexcept {
         socket_record& record = records_.pop_front();
         record.unlink_all();
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
-        record.closing = true;
+        record.state = record_state::closed;
         record.home = record.open_on = nullptr;
         record.idle.reset();
         record.accepting.reset();

@@ -39,11 +39,15 @@ public:
     /// Makes `record` this loop's.
     void bind(socket_record& record) noexcept;
     void close(socket_record& record) noexcept;
+    /// The same for release(), which takes the descriptor when closed() is over.
+    void release(socket_record& record) noexcept;
+    /// That release() will not come to take it: it is closed like any other.
+    void close_released(socket_record& record) noexcept;
     /// The handle is gone: closes, and frees when everyone else has let go too.
     void drop(socket_record& record) noexcept;
     /// The end of a close, if nothing holds the descriptor any more.
     void settle(socket_record& record) noexcept {
-        if (record.closing) finish_close(record);
+        if (!record.is_open()) finish_close(record);
     }
     /// A closed record that nobody holds goes back to the spare ones.
     void free_if_unused(socket_record& record) noexcept;
@@ -128,6 +132,7 @@ protected:
 
 private:
     void close_number(socket_record& record) noexcept;
+    void begin_close(socket_record& record, record_state how) noexcept;
     void finish_close(socket_record& record) noexcept;
     void rest(socket_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;

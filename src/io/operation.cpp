@@ -289,7 +289,7 @@ bool operation::cannot_start(scope& within) noexcept {
     socket_record& of = *record;
     if (within.stopped()) {
         error = error_number(within.reason);
-    } else if (of.closing || of.fd < 0) {
+    } else if (!of.is_open() || of.fd < 0) {
         error = EBADF;
     } else {
         if (of.home != nullptr) [[unlikely]]
@@ -339,8 +339,8 @@ void operation::run() noexcept {
 void operation::attempt_in_turn() noexcept {
     socket_record& of = *record;
     const std::size_t before = moved;
-    if (!is_read(kind) || of.closing) [[unlikely]]
-        return attempted(of, of.closing || attempt_write(of), before);
+    if (!is_read(kind) || !of.is_open()) [[unlikely]]
+        return attempted(of, !of.is_open() || attempt_write(of), before);
     if (!attempt_read(of)) [[unlikely]]
         return attempted(of, false, before);
     finish_read(of);
@@ -370,7 +370,7 @@ void read_some_operation::run() noexcept {
 void operation::attempted(socket_record& of, bool over, std::size_t before) noexcept {
     const bool reads = is_read(kind);
     if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
-    if (of.closing) [[unlikely]] {
+    if (!of.is_open()) [[unlikely]] {
         error = ECANCELED;
     } else if (over) {
         // It has its outcome.

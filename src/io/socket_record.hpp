@@ -62,6 +62,15 @@ enum class record_kind : std::uint8_t {
     datagrams,
 };
 
+/// How far the close of a socket has come.
+//
+// open
+// closing    close() was called; an operation or the kernel still holds the descriptor
+// releasing  the same after release(), which keeps the descriptor
+// closed     nothing holds the descriptor any more, and it is closed
+// released   nothing holds it any more, and it waits for release() to take it
+enum class record_state : std::uint8_t { open, closing, releasing, closed, released };
+
 /// How a socket is read.
 enum class reading : std::uint8_t {
     by_driver, // as the backend does it: io_uring receives ahead, epoll has an error to tell first
@@ -86,6 +95,7 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     backend_driver* driver = nullptr; // of home
     int fd;                           // -1 once closed
     record_kind kind = record_kind::stream;
+    record_state state = record_state::open;
     operation* reader = nullptr;
     operation* writer = nullptr;
 
@@ -97,13 +107,10 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     // is no next edge, or io_uring would not; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
-    std::uint32_t watch = 0;      // epoll: its slot while registered
-    bool registered = false;      // with epoll
-    bool held = true;             // a handle exists
-    bool closing = false;         // close() was called
-    bool keep_descriptor = false; // release(): closing ends without close(2)
-    bool finished = false;        // closing is over: the kernel knows nothing of it any more
-    bool aborts = false;          // close() resets: set_linger(0), or bytes were dropped
+    std::uint32_t watch = 0; // epoll: its slot while registered
+    bool registered = false; // with epoll
+    bool held = true;        // a handle exists
+    bool aborts = false;     // close() resets: set_linger(0), or bytes were dropped
 
     // io_uring.
     bool armed = false;          // a multishot receive or accept is in the kernel
@@ -123,10 +130,17 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     std::unique_ptr<idle_state> idle;
     intrusive_list<closed_operation> closed_waiters;
 
+    [[nodiscard]] bool is_open() const noexcept { return state == record_state::open; }
+    /// The close is over: the kernel knows nothing of it any more.
+    [[nodiscard]] bool is_over() const noexcept { return state >= record_state::closed; }
+    /// Its descriptor, and what was received ahead, are for release().
+    [[nodiscard]] bool is_kept() const noexcept {
+        return state == record_state::releasing || state == record_state::released;
+    }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
     [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
 
-    /// As if constructed again, for a record that was finished and is held by nobody.
+    /// As if constructed again, for a record that is closed and held by nobody.
     void reset(int descriptor) noexcept;
 
     /// Out of every list of its loop.

@@ -18,7 +18,7 @@ namespace simplenet::v0::detail {
 void uring_backend::submit_accept(operation& op) noexcept {
     socket_record& record = *op.record;
     accept_state& accepting = *record.accepting;
-    if (record.armed || accepting.pausing || record.closing || queue_.dying) return;
+    if (record.armed || accepting.pausing || !record.is_open() || queue_.dying) return;
     const int limit = sys::descriptor_limit();
     accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);
     if (accepting.newest >= accepting.scarce) return submit_poll(op, POLLIN);
@@ -53,19 +53,19 @@ void uring_backend::accept_completed(socket_record& record, uring::completion se
     if (!more) record.armed = record.receiving = record.disarming = false;
     if (seen.res >= 0) {
         accepting.pause = {};
-        if (record.closing || queue_.dying) {
+        if (!record.is_open() || queue_.dying) {
             close_descriptor(seen.res);
         } else {
             accept_ahead(record, seen.res);
         }
     } else if (is_shortage(-seen.res)) {
-        if (!record.closing) queue_.pause_accepting(record);
+        if (record.is_open()) queue_.pause_accepting(record);
     } else if (seen.res != -ECANCELED && seen.res != -EAGAIN && seen.res != -EINTR &&
                !sys::is_error_of_the_connection(seen.res)) {
         record.end = -seen.res;
     }
     record.readable = !more || !accepting.ahead.empty(); // over: perhaps others wait
-    if (record.readable && !record.closing) notify(record);
+    if (record.readable && record.is_open()) notify(record);
     if (!more) released(record);
 }
 

@@ -177,7 +177,7 @@ private:
 
     void receive_completed(socket_record& record, uring::completion seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
-        if ((seen.flags & usual) != usual || seen.res <= 0 || record.closing) [[unlikely]] {
+        if ((seen.flags & usual) != usual || seen.res <= 0 || !record.is_open()) [[unlikely]] {
             return unusual_receive_completed(record, seen);
         }
         --posted_;

@@ -149,7 +149,7 @@ void uring_backend::submit_receive(operation& op) noexcept {
 void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
     socket_record& record = *op.record;
     if (record.watches_edges) return; // the next one is for us
-    if (record.polls_in_error && !record.closing && !queue_.dying) return watch_edges(record);
+    if (record.polls_in_error && record.is_open() && !queue_.dying) return watch_edges(record);
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_poll_add(&entry, op.record->fd, events);
     entry.user_data = tagged(&op, subject::operation);
@@ -229,7 +229,7 @@ void uring_backend::finish(operation& op) noexcept {
         return poll_finished(op);
     }
     const int outcome = op.outcome;
-    const bool wanted = op.stopped == stop_reason::none && !op.record->closing;
+    const bool wanted = op.stopped == stop_reason::none && op.record->is_open();
     const bool interrupted = outcome == -EAGAIN || outcome == -EINTR;
     if (interrupted && wanted) return submit_again(op);
     const bool lacks_buffer = outcome == -ENOBUFS && op.kind == request::receive;
@@ -264,14 +264,14 @@ void uring_backend::finish(operation& op) noexcept {
     case request::read_some:
     case request::read_exact:
         if (outcome == 0)
-            return queue_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+            return queue_.complete(op, op.record->is_open() ? end_of_stream_error : ECANCELED);
         op.moved += static_cast<std::size_t>(outcome);
         if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
         queue_.touch(*op.record);
         break;
     case request::receive:
         if (outcome == 0)
-            return queue_.complete(op, op.record->closing ? ECANCELED : end_of_stream_error);
+            return queue_.complete(op, op.record->is_open() ? end_of_stream_error : ECANCELED);
         if (polls(op)) return queue_.attempt_later(op);
         op.moved = static_cast<std::size_t>(outcome);
         return queue_.complete(op, 0);
@@ -291,7 +291,7 @@ void uring_backend::finish(operation& op) noexcept {
 
 void uring_backend::poll_finished(operation& op) noexcept {
     const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
-    if (canceled || op.record->closing) return queue_.complete(op, ECANCELED);
+    if (canceled || !op.record->is_open()) return queue_.complete(op, ECANCELED);
     (is_read(op.kind) ? op.record->readable : op.record->writable) = true;
     queue_.attempt_later(op); // which decides: also about a stop that came meanwhile
 }

@@ -31,7 +31,7 @@ void uring_backend::take_ahead(socket_record& record, std::vector<std::byte>& un
 }
 
 void uring_backend::want_receive(socket_record& record) noexcept {
-    if (record.closing || queue_.dying) return;
+    if (!record.is_open() || queue_.dying) return;
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
                        (kind == request::read_some || kind == request::read_exact);
@@ -109,7 +109,7 @@ void uring_backend::disarm(socket_record& record) noexcept {
         submit_record_cancel(record, record.kind == record_kind::listener ? subject::accept
                                                                           : subject::receive);
     }
-    if (record.watches_edges && (record.closing || queue_.dying) && !record.edges_canceled) {
+    if (record.watches_edges && (!record.is_open() || queue_.dying) && !record.edges_canceled) {
         record.edges_canceled = true;
         submit_record_cancel(record, subject::edges);
     }
@@ -138,7 +138,7 @@ void uring_backend::unusual_receive_completed(socket_record& record,
     if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
         --posted_;
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
-        if (seen.res > 0 && (!record.closing || record.keep_descriptor)) {
+        if (seen.res > 0 && (record.is_open() || record.is_kept())) {
             push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
         } else {
             give_back(buffer);
@@ -152,7 +152,7 @@ void uring_backend::unusual_receive_completed(socket_record& record,
         record.end = -seen.res;
     }
     record.readable = record.ahead_buffers != 0 || record.end != 0;
-    if (!record.closing) {
+    if (record.is_open()) {
         if (record.readable) {
             notify(record);
         } else if (!record.armed && is_waiting(record.reader)) {
@@ -205,17 +205,17 @@ bool uring_backend::attempt_last(operation& op) noexcept {
 
 void uring_backend::drop_ahead(socket_record& record) noexcept {
     if (record.kind == record_kind::listener) return drop_connections(record);
-    if (record.keep_descriptor || record.ahead_buffers == 0) return; // release() takes it along
+    if (record.is_kept() || record.ahead_buffers == 0) return; // release() takes it along
     give_back_ahead(record);
     tell_of_loss(record);
 }
 
 void uring_backend::tell_of_loss(socket_record& record) noexcept {
-    if (record.closing) {
-        static_cast<void>(sys::disconnect(record.fd));
-    } else { // a loop that ends: close(2) resets, whoever calls it
+    if (record.is_open()) { // a loop that ends: close(2) resets, whoever calls it
         record.aborts = true;
         static_cast<void>(options::set_linger(record.fd, std::chrono::seconds{0}));
+    } else {
+        static_cast<void>(sys::disconnect(record.fd));
     }
 }
 

@@ -29,7 +29,7 @@ unique_fd accept_base::take() noexcept {
 }
 
 void become_listener(socket_record& socket) {
-    socket.kind = detail::record_kind::listener;
+    socket.kind = record_kind::listener;
     socket.accepting = std::make_unique<accept_state>(socket);
     socket.readable = true; // connections may be waiting already
 }
@@ -55,7 +55,7 @@ struct released_socket {
 task<result<released_socket>> release_socket(async_socket socket) {
     const leaving_socket leaving{std::move(socket)};
     socket_record* const record = leaving.record();
-    if (record == nullptr || record->closing || record->fd < 0) {
+    if (record == nullptr || !record->is_open() || record->fd < 0) {
         co_return fail(std::errc::bad_file_descriptor);
     }
     SIMPLENET_EXPECTS(record->reader == nullptr && record->writer == nullptr,
@@ -63,14 +63,12 @@ task<result<released_socket>> release_socket(async_socket socket) {
     std::vector<std::byte> unread;
     int error = 0;
     if (record->home != nullptr) {
-        record->keep_descriptor = true;
-        record->home->close(*record);
+        record->home->release(*record);
         const auto closed = co_await shield(closed_operation{record});
         if (!closed) {
             // Not even a shield survives the end of the loop. Bytes that the kernel still receives
             // would be lost, so the socket is closed, which then resets the connection.
-            record->keep_descriptor = false;
-            record->home->driver().retire(*record);
+            record->home->close_released(*record);
             co_return fail(closed);
         }
         record->home->driver().take_ahead(*record, unread);
