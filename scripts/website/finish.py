@@ -1,5 +1,6 @@
 """What Doxygen writes differently from what readers expect, mended in its pages."""
 
+import html
 import pathlib
 import re
 import shutil
@@ -12,6 +13,9 @@ LINE = re.compile(rf'(?<=<div class="fragment">)<div class="line">(?:<[^>]*>|[^<
 # A declaration on the page of a class or a group, and how its types are spelled.
 DECLARATION = re.compile(r'<td class="(?:memItem|memname|memTempl|paramtype|paramname)[^\n]*')
 SPELLINGS = (("&lt; void &gt;", "&lt;&gt;"), ("&lt; ", "&lt;"), (" &gt;", "&gt;"))
+# What stands left of a name: one that is longer may break.
+TYPE = re.compile(r'<td class="memItemLeft"([^>]*)>(.*?)</td>')
+LONGEST = 36
 # That a function is inline is nobody's business.
 INLINE = re.compile(r'<span class="mlabel(?: \w+)?">inline</span>')
 # `file:line` is no address.
@@ -44,7 +48,7 @@ def finish(root, into):
 
 
 def mended(page):
-    page = DECLARATION.sub(spelled, LINE.sub("", page))
+    page = TYPE.sub(measured, DECLARATION.sub(spelled, LINE.sub("", page)))
     page = FILE.sub(r"\1", INLINE.sub("", page))
     return page if 'name="nested-classes"' in page else CLASSES.sub("", page)
 
@@ -55,6 +59,11 @@ def spelled(declaration):
     for written, meant in SPELLINGS:
         text = text.replace(written, meant)
     return text
+
+
+def measured(cell):
+    length = len(html.unescape(re.sub(r"<[^>]*>", "", cell[2])).strip())
+    return f'<td class="memItemLeft long"{cell[1]}>{cell[2]}</td>' if length > LONGEST else cell[0]
 
 
 def redirected(line, site, homes):

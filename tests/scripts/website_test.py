@@ -182,6 +182,10 @@ class Finish(WebsiteTest):
                          '<td class="memItemLeft">task&lt;result&lt;&gt;&gt;</td>')
         self.assertEqual(self.finished("<p>a &lt; b</p>"), "<p>a &lt; b</p>")
 
+    def test_a_long_type_may_break(self):
+        self.assertEqual(self.finished(f'<td class="memItemLeft" align="right"><a>{"x" * 37}</a>&#160;</td>'),
+                         f'<td class="memItemLeft long" align="right"><a>{"x" * 37}</a>&#160;</td>')
+
     def test_the_line_for_links_goes(self):
         line = ('<div class="line"><span class="keyword">using namespace </span><a href="x.html">simplenet</a>; '
                 '<span class="comment">// for links</span></div>\n')
