@@ -22,6 +22,7 @@ inline namespace runtime {
 
 /// What async_connect() tried, for people to read and programs to count.
 struct connect_report {
+    /// A connection to one address, made or given up.
     struct attempt {
         endpoint to;
         /// None if it is the connection; operation_canceled if another one won, or a stop came.
