@@ -83,7 +83,9 @@ class Page(html.parser.HTMLParser):
             (self.code if self.inside("<code>") else self.prose).append((line, data))
             if self.members and self.inside("memdoc"):
                 self.members[-1][3] += data
-            if not self.listing and not self.inside("groupheader", "dynheader", "includes"):
+            # What Doxygen and scripts/website add is no description.
+            added = self.inside("groupheader", "dynheader", "see", "examples") or data.startswith("#include")
+            if not self.listing and not added:
                 self.description += data
 
 

@@ -81,8 +81,8 @@ class Links(SiteTest):
 
 class Texts(SiteTest):
     def test_tags_commands_and_marks_are_told(self):
-        for text in ("a &lt;br&gt; b", "a &lt;/td&gt;", "@pre x", "a \\n b", "a **b**", "*a b.* c", "a `b`", "| a | b |", "x](y)",
-                     "# T {#t}"):
+        for text in ("a &lt;br&gt; b", "a &lt;/td&gt;", "@pre x", "a \\n b", "a **b**", "*a b.* c", "a `b`",
+                     "| a | b |", "x](y)", "# T {#t}"):
             with self.subTest(text):
                 self.put("a.html", page(f"<p>{text}</p>"))
                 self.assert_complains("a.html:3:", "in the text")
@@ -119,6 +119,11 @@ class Declarations(SiteTest):
 
     def test_a_class_without_a_sentence(self):
         self.put("classsimplenet_1_1buffer.html", page("", "simplenet::buffer Class Reference"))
+        self.assert_complains("no sentence about what it is")
+
+    def test_what_is_added_is_no_sentence(self):
+        added = '<dl class="section see"><dt>See also</dt><dd>Streams</dd></dl>'
+        self.put("classsimplenet_1_1buffer.html", page(f"<p><code>#include &lt;a.hpp&gt;</code></p>{added}"))
         self.assert_complains("no sentence about what it is")
 
     def test_a_function_without_one(self):
