@@ -2,7 +2,9 @@
 // refuse_system_calls: what a sandbox does to a process (seccomp(2)), without a library for it.
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include <linux/filter.h>
@@ -30,5 +32,13 @@ inline bool refuse_system_calls(const std::vector<long>& calls, int error) {
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
+
+/// Whether this can be done at all.
+inline bool can_refuse_system_calls() {
+    bool can = false;
+    std::thread{[&] { can = refuse_system_calls({}, EPERM); }}.join(); // the filter ends with it
+    return can;
+}
+inline constexpr const char* no_refusals = "seccomp: not offered by this kernel or sandbox";
 
 } // namespace simplenet::v0::testing
