@@ -41,7 +41,7 @@ private:
     std::vector<nonblocking::local_stream> waiting_;
 };
 
-TEST(local_stream_test, connect_reports_a_path_at_which_nothing_is) {
+TEST(local_stream_test, connect_reports_a_path_that_does_not_exist) {
     const temporary_directory directory;
     const auto at = or_throw(local_endpoint::parse(directory / "nothing"));
 
@@ -58,7 +58,7 @@ TEST(local_stream_test, connect_reports_a_listener_of_another_type) {
     EXPECT_EQ(error_of(local_stream::connect(at)), std::errc::wrong_protocol_type);
 }
 
-TEST(local_stream_test, connect_with_a_timeout_leaves_a_stream_that_waits_without_one) {
+TEST(local_stream_test, connect_with_a_timeout_leaves_a_stream_without_timeouts) {
     auto listener = blocking_local::listen();
 
     auto client = or_throw(local_stream::connect(blocking_local::address_of(listener), 10s));
@@ -78,14 +78,14 @@ TEST(local_stream_test, connect_gives_up_at_its_deadline_and_not_earlier) {
     EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
 }
 
-TEST(local_stream_test, connect_without_time_hardly_waits) {
+TEST(local_stream_test, connect_with_a_timeout_of_zero_hardly_waits) {
     const busy_listener busy;
 
     EXPECT_EQ(error_of(local_stream::connect(busy.endpoint(), 0s)), errc::deadline_exceeded);
     EXPECT_EQ(error_of(local_stream::connect(busy.endpoint(), -1s)), errc::deadline_exceeded);
 }
 
-TEST(local_stream_test, connect_keeps_its_deadline_although_interrupted) {
+TEST(local_stream_test, connect_keeps_its_deadline_when_interrupted) {
     const busy_listener busy;
     const auto start = std::chrono::steady_clock::now();
     const signal_storm storm{[] {}};
@@ -94,7 +94,7 @@ TEST(local_stream_test, connect_keeps_its_deadline_although_interrupted) {
     EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
 }
 
-TEST(local_stream_test, connect_waits_for_room_in_the_backlog_whatever_signals_come) {
+TEST(local_stream_test, connect_waits_for_room_in_the_backlog_despite_signals) {
     for (const std::optional<std::chrono::nanoseconds> timeout :
          {std::optional<std::chrono::nanoseconds>{}, {20s}}) {
         busy_listener busy;

@@ -39,7 +39,7 @@ private:
     std::vector<nonblocking::tcp_stream> waiting_;
 };
 
-TEST(tcp_stream_test, connect_gives_a_blocking_connection) {
+TEST(tcp_stream_test, connect_makes_a_blocking_connection) {
     auto listener = blocking_tcp::listen();
 
     for (const std::optional<std::chrono::nanoseconds> timeout :
@@ -71,7 +71,7 @@ TEST(tcp_stream_test, connect_reports_refusal) {
     EXPECT_EQ(error_of(tcp_stream::connect(nobody, 10s)), std::errc::connection_refused);
 }
 
-TEST(tcp_stream_test, connect_reports_an_address_that_nothing_leads_to) {
+TEST(tcp_stream_test, connect_reports_an_unreachable_address) {
     const endpoint everybody{or_throw(ip_address::parse("255.255.255.255")), 9};
 
     EXPECT_EQ(error_of(tcp_stream::connect(everybody)), std::errc::network_unreachable);
@@ -88,14 +88,14 @@ TEST(tcp_stream_test, connect_gives_up_at_its_deadline_and_not_earlier) {
     EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
 }
 
-TEST(tcp_stream_test, connect_without_time_asks_without_waiting) {
+TEST(tcp_stream_test, connect_with_a_timeout_of_zero_does_not_wait) {
     const silent_listener silent;
 
     EXPECT_EQ(error_of(tcp_stream::connect(silent.endpoint(), 0s)), errc::deadline_exceeded);
     EXPECT_EQ(error_of(tcp_stream::connect(silent.endpoint(), -1s)), errc::deadline_exceeded);
 }
 
-TEST(tcp_stream_test, connect_keeps_its_deadline_although_interrupted) {
+TEST(tcp_stream_test, connect_keeps_its_deadline_when_interrupted) {
     const silent_listener silent;
     const auto start = std::chrono::steady_clock::now();
     const signal_storm storm{[] {}};

@@ -10,11 +10,11 @@ int checked_half(int even) {
     return SIMPLENET_EXPECTS(even % 2 == 0, "only even numbers have a half"), even / 2;
 }
 
-TEST(contract_test, a_kept_promise_costs_nothing_visible) {
+TEST(contract_test, a_condition_that_holds_has_no_effect) {
     EXPECT_EQ(checked_half(8), 4);
 }
 
-TEST(contract_test, a_broken_promise_stops_the_program) {
+TEST(contract_test, a_violation_stops_the_program) {
     EXPECT_EXIT(checked_half(7), testing::KilledBySignal(SIGABRT), "");
 }
 
@@ -31,7 +31,7 @@ TEST(contract_test, the_condition_is_evaluated_once) {
     EXPECT_EQ(evaluated, 1);
 }
 
-TEST(contract_test, what_converts_to_bool_explicitly_can_be_a_condition) {
+TEST(contract_test, a_condition_may_convert_to_bool_explicitly) {
     struct explicit_truth {
         explicit operator bool() const { return true; }
     };

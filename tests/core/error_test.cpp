@@ -56,11 +56,11 @@ TEST(error_test, every_errc_has_a_message_of_its_own) {
     EXPECT_EQ(make_error_code(errc::limit_exceeded).message(), "limit exceeded");
 }
 
-TEST(error_test, an_unknown_value_has_a_message_that_tells_the_number) {
+TEST(error_test, an_unknown_value_has_a_message_with_its_number) {
     EXPECT_EQ(error_category().message(4711), "unknown simplenet error 4711");
 }
 
-TEST(error_test, our_deadline_is_a_time_out_in_general) {
+TEST(error_test, errc_deadline_exceeded_equals_timed_out) {
     const std::error_code ours = errc::deadline_exceeded;
     const std::error_code kernels{ETIMEDOUT, std::system_category()};
 
@@ -69,7 +69,7 @@ TEST(error_test, our_deadline_is_a_time_out_in_general) {
     EXPECT_NE(kernels, errc::deadline_exceeded);
 }
 
-TEST(error_test, only_the_deadline_has_a_word_in_errno) {
+TEST(error_test, only_the_deadline_has_an_equivalent_errno) {
     for (const errc code : every_errc) {
         const std::error_condition general = make_error_code(code).default_error_condition();
         const bool has_errno = general.category() == std::generic_category();
@@ -89,7 +89,7 @@ TEST(error_test, fail_takes_every_kind_of_error) {
     EXPECT_EQ(from_errno.error(), std::errc::invalid_argument);
 }
 
-TEST(error_test, fail_passes_the_error_of_another_outcome_on) {
+TEST(error_test, fail_passes_on_the_error_of_another_result) {
     const result<int> failed = fail(errc::name_not_found);
     const result<std::string> passed = fail(failed);
     const result<> from_temporary = fail(result<int>{fail(errc::queue_full)});
@@ -98,7 +98,7 @@ TEST(error_test, fail_passes_the_error_of_another_outcome_on) {
     EXPECT_EQ(from_temporary.error(), errc::queue_full);
 }
 
-TEST(error_test, fail_passes_the_code_of_a_failed_transfer_on) {
+TEST(error_test, fail_passes_on_the_code_of_a_failed_transfer) {
     const transfer_result broken =
         std::unexpected{transfer_error{make_error_code(errc::end_of_stream), 12}};
     const result<> passed = fail(broken);
@@ -120,7 +120,7 @@ TEST(error_test, or_throw_gives_the_value) {
     EXPECT_NO_THROW(or_throw(result<>{}));
 }
 
-TEST(error_test, or_throw_refers_to_the_value_of_a_named_outcome) {
+TEST(error_test, or_throw_refers_to_the_value_of_a_named_result) {
     result<std::string> outcome{"text"};
     const result<std::string>& constant = outcome;
 
@@ -186,7 +186,7 @@ TEST(error_test, a_transfer_error_compares_like_its_code) {
     EXPECT_TRUE(error != std::errc::connection_reset);
 }
 
-TEST(error_test, two_transfer_errors_are_equal_when_as_much_moved) {
+TEST(error_test, transfer_errors_with_equal_counts_are_equal) {
     const transfer_error five{make_error_code(errc::end_of_stream), 5};
     const transfer_error six{make_error_code(errc::end_of_stream), 6};
 

@@ -50,7 +50,7 @@ protected:
     list elements;
 };
 
-TEST_F(intrusive_list_test, a_fresh_list_is_empty) {
+TEST_F(intrusive_list_test, a_new_list_is_empty) {
     EXPECT_TRUE(elements.empty());
     EXPECT_FALSE(linked(one));
     EXPECT_THAT(numbers(elements), IsEmpty());
@@ -94,13 +94,13 @@ TEST_F(intrusive_list_test, an_element_leaves_without_knowing_the_list) {
     EXPECT_THAT(numbers(elements), ElementsAre(1, 3));
 }
 
-TEST_F(intrusive_list_test, unlinking_what_is_in_no_list_does_nothing) {
+TEST_F(intrusive_list_test, unlinking_an_element_in_no_list_does_nothing) {
     one.plain_hook::unlink();
 
     EXPECT_FALSE(linked(one));
 }
 
-TEST_F(intrusive_list_test, an_element_can_come_back) {
+TEST_F(intrusive_list_test, an_element_can_be_inserted_again) {
     elements.push_back(one);
     elements.push_back(two);
 
@@ -109,7 +109,7 @@ TEST_F(intrusive_list_test, an_element_can_come_back) {
     EXPECT_THAT(numbers(elements), ElementsAre(2, 1));
 }
 
-TEST_F(intrusive_list_test, an_element_that_dies_leaves_its_list) {
+TEST_F(intrusive_list_test, a_destroyed_element_leaves_its_list) {
     auto dying = std::make_unique<element>(4);
     elements.push_back(one);
     elements.push_back(*dying);
@@ -120,7 +120,7 @@ TEST_F(intrusive_list_test, an_element_that_dies_leaves_its_list) {
     EXPECT_THAT(numbers(elements), ElementsAre(1, 2));
 }
 
-TEST_F(intrusive_list_test, a_list_that_dies_unlinks_its_elements) {
+TEST_F(intrusive_list_test, a_destroyed_list_unlinks_its_elements) {
     {
         list dying;
         dying.push_back(one);
@@ -143,7 +143,7 @@ TEST_F(intrusive_list_test, tags_let_an_element_be_in_two_lists) {
     EXPECT_THAT(numbers(ages), ElementsAre(2, 1));
 }
 
-TEST_F(intrusive_list_test, splice_back_moves_everything_behind) {
+TEST_F(intrusive_list_test, splice_back_appends_all_elements) {
     list other;
     elements.push_back(one);
     other.push_back(two);
@@ -156,7 +156,7 @@ TEST_F(intrusive_list_test, splice_back_moves_everything_behind) {
     EXPECT_TRUE(other.empty());
 }
 
-TEST_F(intrusive_list_test, splice_back_takes_and_leaves_usable_lists) {
+TEST_F(intrusive_list_test, both_lists_are_usable_after_splice_back) {
     list other;
     other.push_back(one);
 
@@ -187,7 +187,7 @@ TEST_F(intrusive_list_test, splicing_a_list_to_itself_changes_nothing) {
     EXPECT_THAT(numbers(elements), ElementsAre(1, 2));
 }
 
-TEST_F(intrusive_list_test, a_visit_may_unlink_the_element_it_is_given) {
+TEST_F(intrusive_list_test, a_visitor_may_unlink_the_element) {
     elements.push_back(one);
     elements.push_back(two);
     elements.push_back(three);
@@ -199,7 +199,7 @@ TEST_F(intrusive_list_test, a_visit_may_unlink_the_element_it_is_given) {
     EXPECT_THAT(numbers(elements), ElementsAre(2));
 }
 
-TEST_F(intrusive_list_test, a_visit_may_destroy_the_element_it_is_given) {
+TEST_F(intrusive_list_test, a_visitor_may_destroy_the_element) {
     std::array owned{std::make_unique<element>(0), std::make_unique<element>(1)};
     elements.push_back(*owned[0]);
     elements.push_back(*owned[1]);
@@ -210,13 +210,13 @@ TEST_F(intrusive_list_test, a_visit_may_destroy_the_element_it_is_given) {
 }
 
 #ifndef NDEBUG
-TEST_F(intrusive_list_test, an_element_in_two_places_stops_a_debug_build) {
+TEST_F(intrusive_list_test, inserting_an_element_twice_stops_a_debug_build) {
     elements.push_back(one);
 
     EXPECT_DEATH(elements.push_back(one), "an element can be in one list at a time");
 }
 
-TEST_F(intrusive_list_test, looking_into_an_empty_list_stops_a_debug_build) {
+TEST_F(intrusive_list_test, front_of_an_empty_list_stops_a_debug_build) {
     EXPECT_DEATH((void)elements.front(), "an empty list has no first element");
     EXPECT_DEATH((void)elements.back(), "an empty list has no last element");
     EXPECT_DEATH(elements.pop_front(), "an empty list has no first element");

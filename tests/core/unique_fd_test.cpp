@@ -25,7 +25,7 @@ bool is_open(int fd) {
     return ::fcntl(fd, F_GETFD) != -1;
 }
 
-TEST(unique_fd_test, a_default_one_owns_nothing) {
+TEST(unique_fd_test, owns_nothing_by_default) {
     const unique_fd none;
 
     EXPECT_FALSE(none);
@@ -55,7 +55,7 @@ TEST(unique_fd_test, the_destructor_closes) {
     EXPECT_FALSE(is_open(fd));
 }
 
-TEST(unique_fd_test, release_gives_the_descriptor_away_open) {
+TEST(unique_fd_test, release_leaves_the_descriptor_open) {
     unique_fd owner{open_null()};
     const int fd = owner.release();
 
@@ -64,7 +64,7 @@ TEST(unique_fd_test, release_gives_the_descriptor_away_open) {
     ::close(fd);
 }
 
-TEST(unique_fd_test, reset_closes_what_is_owned) {
+TEST(unique_fd_test, reset_closes_the_owned_descriptor) {
     const int fd = open_null();
     unique_fd owner{fd};
 
@@ -94,7 +94,7 @@ TEST(unique_fd_test, reset_to_the_same_descriptor_keeps_it_open) {
     EXPECT_TRUE(is_open(owner.get()));
 }
 
-TEST(unique_fd_test, moving_hands_the_descriptor_over) {
+TEST(unique_fd_test, moving_transfers_the_descriptor) {
     unique_fd from{open_null()};
     const int fd = from.get();
     const unique_fd to{std::move(from)};
@@ -104,7 +104,7 @@ TEST(unique_fd_test, moving_hands_the_descriptor_over) {
     EXPECT_TRUE(is_open(fd));
 }
 
-TEST(unique_fd_test, move_assignment_closes_what_was_owned) {
+TEST(unique_fd_test, move_assignment_closes_the_previous_descriptor) {
     unique_fd from{open_null()};
     unique_fd to{open_null()};
     const int kept = from.get();

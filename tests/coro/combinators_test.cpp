@@ -88,7 +88,7 @@ TEST(when_all_test, returns_values_that_look_like_its_own_tuple) {
     EXPECT_EQ(std::get<0>(std::get<0>(all)), 5);
 }
 
-TEST(when_all_test, of_nothing_is_over_at_once) {
+TEST(when_all_test, of_nothing_completes_at_once) {
     manual_queue queue;
     queue.run([]() -> task<> {
         EXPECT_EQ(co_await when_all(), std::tuple<>{});
@@ -133,7 +133,7 @@ TEST(when_all_test, takes_any_awaitable) {
     EXPECT_EQ(queue.run([&]() -> task<int> { co_return co_await handle; }), 6);
 }
 
-TEST(when_all_test, runs_all_beside_each_other) {
+TEST(when_all_test, runs_all_concurrently) {
     manual_queue queue;
     gate first;
     gate second;
@@ -149,7 +149,7 @@ TEST(when_all_test, runs_all_beside_each_other) {
     EXPECT_EQ(queue.live(), 0U);
 }
 
-TEST(when_all_test, stops_none_because_of_an_error_of_another) {
+TEST(when_all_test, stops_no_other_after_an_error) {
     manual_queue queue;
     gate door;
     auto handle = queue.spawn([&]() -> task<int> {
@@ -243,7 +243,7 @@ TEST(when_all_test, may_be_moved_and_destroyed_unstarted) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-TEST(when_any_test, says_who_was_first_and_stops_and_joins_the_others) {
+TEST(when_any_test, returns_the_first_and_stops_and_joins_the_others) {
     manual_queue queue;
     gate first;
     gate second;
@@ -261,7 +261,7 @@ TEST(when_any_test, says_who_was_first_and_stops_and_joins_the_others) {
     EXPECT_EQ(first.stops, 1);
 }
 
-TEST(when_any_test, waits_for_a_loser_that_takes_its_time_and_keeps_its_late_success) {
+TEST(when_any_test, waits_for_a_slow_loser_and_keeps_its_late_success) {
     manual_queue queue;
     gate slow;
     gate quick;
@@ -300,7 +300,7 @@ TEST(when_any_test, result_can_be_used_inside_the_expression) {
     EXPECT_EQ(got, "a text that needs an allocation");
 }
 
-TEST(when_any_test, of_a_vector_says_who_was_first) {
+TEST(when_any_test, of_a_vector_returns_the_index_of_the_first) {
     manual_queue queue;
     gate first;
     gate second;
@@ -365,7 +365,7 @@ TEST(when_any_test, losers_that_have_not_started_yet_are_refused) {
     EXPECT_EQ(door.refusals, 1);
 }
 
-TEST(when_any_test, hands_a_group_that_outlives_its_arm_to_the_scope_around) {
+TEST(when_any_test, hands_a_group_that_outlives_its_arm_to_the_enclosing_scope) {
     manual_queue queue;
     gate door;
     bool stopped = false;
@@ -431,7 +431,7 @@ TEST(gather_test, returns_the_first_error_after_it_stopped_and_joined_the_rest) 
               errc::limit_exceeded);
 }
 
-TEST(gather_test, understands_errors_that_say_more) {
+TEST(gather_test, accepts_errors_other_than_error_code) {
     manual_queue queue;
     auto part = []() -> task<transfer_result> {
         co_return std::unexpected{transfer_error{make_error_code(errc::end_of_stream), 3}};
@@ -453,7 +453,7 @@ TEST(gather_test, rethrows_an_exception_after_it_stopped_and_joined_the_rest) {
     EXPECT_EQ(door.stops, 1);
 }
 
-TEST(gather_test, reports_a_stop_from_around_it) {
+TEST(gather_test, reports_a_stop_of_the_enclosing_scope) {
     manual_queue queue;
     gate a;
     gate b;

@@ -46,7 +46,7 @@ task<int> nested(int depth, gate* innermost = nullptr) {
     co_return 0;
 }
 
-TEST(flat_stack_test, one_million_awaits_of_what_is_ready_take_no_stack) {
+TEST(flat_stack_test, one_million_awaits_that_complete_at_once_take_no_stack) {
     on_small_stack([] {
         manual_queue queue;
         auto sum = [](int count) -> task<int> {

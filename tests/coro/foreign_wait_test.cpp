@@ -102,7 +102,7 @@ struct endless_coroutine {
     std::coroutine_handle<promise_type> frame;
 };
 
-TEST(foreign_wait_test, one_that_ignores_the_end_of_the_loop_is_not_resumed_for_ever) {
+TEST(foreign_wait_test, a_coroutine_that_ignores_the_end_of_the_loop_is_not_resumed_forever) {
     gate door;
     std::coroutine_handle<> frame;
     {
@@ -138,7 +138,7 @@ TEST(foreign_wait_test, a_stop_of_a_task_does_not_reach_a_coroutine_that_it_call
     EXPECT_THAT(log, ElementsAre("3"));
 }
 
-TEST(foreign_wait_test, tasks_and_coroutines_of_others_await_each_other) {
+TEST(foreign_wait_test, tasks_and_foreign_coroutines_await_each_other) {
     manual_queue queue;
     gate door;
     int got = 0;
@@ -167,7 +167,7 @@ TEST(foreign_wait_test, an_exception_of_a_task_reaches_the_coroutine_that_awaits
                  std::runtime_error);
 }
 
-TEST(foreign_wait_test, what_ends_at_its_start_leaves_nothing_behind) {
+TEST(foreign_wait_test, a_coroutine_that_ends_at_its_start_leaves_nothing_behind) {
     manual_queue queue;
     const auto frames = detail::live_frames();
     std::ptrdiff_t most = 0;
@@ -187,7 +187,7 @@ TEST(foreign_wait_test, what_ends_at_its_start_leaves_nothing_behind) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-TEST(foreign_wait_test, scopes_of_ours_work_around_what_it_awaits) {
+TEST(foreign_wait_test, scopes_work_around_its_awaits) {
     manual_queue queue;
     gate door;
     std::vector<int> log;
@@ -210,7 +210,7 @@ TEST(foreign_wait_test, scopes_of_ours_work_around_what_it_awaits) {
     EXPECT_EQ(queue.live(), 0U);
 }
 
-TEST(foreign_wait_test, groups_and_handles_of_ours_are_joined) {
+TEST(foreign_wait_test, groups_and_handles_are_joined) {
     manual_queue queue;
     gate door;
     std::vector<int> log;
@@ -237,7 +237,7 @@ TEST(foreign_wait_test, groups_and_handles_of_ours_are_joined) {
     EXPECT_THAT(log, ElementsAre(2, 1, 3, 1));
 }
 
-TEST(foreign_wait_test, a_stop_asks_for_no_more_than_the_loop) {
+TEST(foreign_wait_test, stop_requested_reports_the_end_of_the_loop) {
     bool before = true;
     bool after = false;
     {

@@ -166,7 +166,7 @@ TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
     });
 }
 
-TEST(frame_allocator_test, what_was_taken_from_the_cache_fits_into_it_again) {
+TEST(frame_allocator_test, a_frame_taken_from_the_cache_fits_into_it_again) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
         const std::size_t bytes = 4088; // all of its class
@@ -264,7 +264,7 @@ TEST(frame_allocator_test, running_out_of_memory_throws_and_counts_nothing) {
     });
 }
 
-TEST(frame_allocator_test, cached_frames_are_there_when_the_system_has_none) {
+TEST(frame_allocator_test, cached_frames_are_available_when_the_system_has_no_memory) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
         deallocate_frame(allocate_frame(500), 500);

@@ -56,7 +56,7 @@ std::size_t count(std::string_view text, std::string_view part) {
     return found;
 }
 
-TEST(callstack_test, has_the_line_of_every_await_up_to_the_task) {
+TEST(callstack_test, lists_the_line_of_every_await_up_to_the_task) {
     manual_queue queue;
     lines expected;
     auto innermost = [&]() -> task<lines> {
@@ -114,7 +114,7 @@ TEST(callstack_test, ends_at_the_task_that_was_spawned) {
     EXPECT_EQ(seen.size(), 1U);
 }
 
-TEST(dump_test, says_what_a_task_waits_for_and_where) {
+TEST(dump_test, says_what_and_where_a_task_awaits) {
     manual_queue queue;
     unsigned outer = 0;
     unsigned inner = 0;
@@ -136,7 +136,7 @@ TEST(dump_test, says_what_a_task_waits_for_and_where) {
     EXPECT_LT(text.find(':' + std::to_string(inner)), text.find(':' + std::to_string(outer)));
 }
 
-TEST(dump_test, names_the_type_of_what_does_not_describe_itself) {
+TEST(dump_test, names_the_type_of_an_awaitable_that_does_not_describe_itself) {
     gate door;
     manual_queue queue;
     queue.spawn([&]() -> task<> { (void)co_await door.wait(); });
@@ -164,7 +164,7 @@ TEST(dump_test, has_the_name_and_the_age_of_a_task) {
     door.open();
 }
 
-TEST(dump_test, an_empty_name_takes_the_name_away) {
+TEST(dump_test, an_empty_name_removes_the_name) {
     manual_queue queue;
     queue.spawn([&]() -> task<> {
         this_task::set_name("name");
@@ -222,7 +222,7 @@ TEST(dump_test, prints_each_task_once_below_its_parent) {
         each.open();
 }
 
-TEST(dump_test, names_the_task_that_is_joined) {
+TEST(dump_test, names_the_joined_task) {
     gate door;
     manual_queue queue;
     queue.spawn([&]() -> task<> {
@@ -236,7 +236,7 @@ TEST(dump_test, names_the_task_that_is_joined) {
     door.open();
 }
 
-TEST(dump_test, knows_the_task_that_asks) {
+TEST(dump_test, knows_the_calling_task) {
     manual_queue queue;
     std::string text;
     queue.spawn([&]() -> task<> {
@@ -265,7 +265,7 @@ struct looks_at_the_end {
     ~looks_at_the_end() { seen.push_back(tasks_of(queue)); }
 };
 
-TEST(dump_test, may_be_asked_for_by_destructors_of_tasks_that_are_destroyed) {
+TEST(dump_test, may_be_taken_in_destructors_of_destroyed_tasks) {
     std::vector<std::string> seen;
     gate doors[3];
     for (gate& each : doors)
@@ -291,7 +291,7 @@ TEST(dump_test, may_be_asked_for_by_destructors_of_tasks_that_are_destroyed) {
     EXPECT_EQ(seen.size(), 5U);
 }
 
-TEST(dump_test, may_be_asked_for_when_or_return_has_ended_a_task) {
+TEST(dump_test, may_be_taken_after_or_return_has_ended_a_task) {
     manual_queue queue;
     std::vector<std::string> seen;
     queue.run([&]() -> task<> {

@@ -37,7 +37,7 @@ task<result<int>> odd_at_once(int number) {
     co_return odd(number);
 }
 
-TEST(or_return_test, gives_the_value_of_a_result) {
+TEST(or_return_test, returns_the_value_of_a_result) {
     manual_queue queue;
 
     auto sum = queue.run([]() -> task<result<int>> {
@@ -64,7 +64,7 @@ TEST(or_return_test, ends_the_task_with_the_error_of_a_result) {
     EXPECT_FALSE(went_on);
 }
 
-TEST(or_return_test, gives_a_reference_into_a_result_that_has_a_name) {
+TEST(or_return_test, returns_a_reference_into_a_named_result) {
     manual_queue queue;
     result<std::string> named = "text";
 
@@ -77,7 +77,7 @@ TEST(or_return_test, gives_a_reference_into_a_result_that_has_a_name) {
     EXPECT_TRUE(ended);
 }
 
-TEST(or_return_test, takes_values_that_only_move) {
+TEST(or_return_test, takes_move_only_values) {
     manual_queue queue;
 
     auto text = queue.run([]() -> task<result<std::unique_ptr<std::string>>> {
@@ -320,7 +320,7 @@ TEST(or_return_test, joins_a_task_by_its_handle) {
     EXPECT_EQ(ended.error(), std::errc::invalid_argument);
 }
 
-TEST(or_return_test, rethrows_the_exception_of_what_it_awaits) {
+TEST(or_return_test, rethrows_the_exception_of_the_awaited_task) {
     manual_queue queue;
     auto throws = [](bool later) -> task<result<int>> {
         if (later) co_await yield();
@@ -341,7 +341,7 @@ TEST(or_return_test, rethrows_the_exception_of_what_it_awaits) {
     EXPECT_EQ(caught, 2);
 }
 
-TEST(or_return_test, a_stop_reaches_what_it_awaits_and_ends_the_task) {
+TEST(or_return_test, a_stop_reaches_the_awaited_operation_and_ends_the_task) {
     manual_queue queue;
     gate door;
     auto handle = queue.spawn([&]() -> task<result<int>> {
@@ -420,7 +420,7 @@ TEST(or_return_test, keeps_the_stack_flat) {
 template <class T>
 concept can_be_combined = requires(T&& awaitable) { when_all(std::move(awaitable)); };
 
-TEST(or_return_test, is_taken_by_no_combinator) {
+TEST(or_return_test, is_refused_by_combinators) {
     static_assert(can_be_combined<decltype(odd_later(1))>);
     static_assert(!can_be_combined<decltype(or_return(odd_later(1)))>);
     static_assert(!can_be_combined<decltype(or_return(odd(1)))>);

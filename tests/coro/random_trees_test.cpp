@@ -170,7 +170,7 @@ private:
     std::vector<join_handle<outcome>> handles_;
 };
 
-TEST(random_trees_test, end_without_a_frame_left_whatever_happens_to_them) {
+TEST(random_trees_test, leave_no_frame_behind_whatever_happens) {
     const auto frames = detail::live_frames();
     for (unsigned seed = 0; seed < 1000; ++seed) {
         {

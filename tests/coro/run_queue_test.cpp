@@ -41,7 +41,7 @@ auto in_scope(Awaitable awaitable, scope*& exposed) {
     return detail::scoped_awaiter<Awaitable, exposing_policy>{std::move(awaitable), &exposed};
 }
 
-TEST(run_queue_test, runs_in_order_what_was_ready_at_the_start_of_a_turn) {
+TEST(run_queue_test, resumes_in_order_what_was_ready_at_the_start_of_a_turn) {
     manual_queue queue;
     std::vector<int> log;
     auto note = [&](int number) -> task<> {
@@ -98,7 +98,7 @@ TEST(run_queue_test, a_stopped_scope_stays_stopped_for_every_later_operation) {
     queue.turn_until_idle();
 }
 
-TEST(run_queue_test, the_reason_of_the_stop_that_came_first_wins) {
+TEST(run_queue_test, the_reason_of_the_first_stop_wins) {
     manual_queue queue;
     gate door;
     scope* outer = nullptr;
@@ -124,7 +124,7 @@ TEST(run_queue_test, the_reason_of_the_stop_that_came_first_wins) {
     EXPECT_THAT(codes, ElementsAre(late, late, canceled));
 }
 
-TEST(run_queue_test, a_scope_begun_inside_a_stopped_one_is_stopped) {
+TEST(run_queue_test, a_scope_opened_inside_a_stopped_one_is_stopped) {
     manual_queue queue;
     gate door;
     scope* outer = nullptr;
@@ -194,7 +194,7 @@ TEST(run_queue_test, a_task_that_stops_itself_is_refused_from_its_next_operation
     EXPECT_EQ(after, 1);
 }
 
-TEST(run_queue_test, success_beats_a_stop_that_comes_after_it) {
+TEST(run_queue_test, success_beats_a_later_stop) {
     manual_queue queue;
     gate door;
     auto handle =
@@ -209,7 +209,7 @@ TEST(run_queue_test, success_beats_a_stop_that_comes_after_it) {
 
 // Teardown: what the destructor of a loop does.
 
-TEST(teardown_test, stops_every_task_and_runs_on_until_they_have_ended) {
+TEST(teardown_test, stops_every_task_and_runs_until_they_have_ended) {
     gate door;
     std::vector<int> log;
     {
@@ -298,7 +298,7 @@ TEST(teardown_test, ends_tasks_that_only_yield) {
 }
 
 // Each round makes new chains, which had a thousand refusals of their own.
-TEST(teardown_test, ends_tasks_that_go_on_awaiting_combinators_and_children) {
+TEST(teardown_test, ends_tasks_that_keep_awaiting_combinators_and_children) {
     const auto frames = detail::live_frames();
     gate door;
     {
@@ -388,7 +388,7 @@ TEST(teardown_test, destroys_the_frames_of_the_stubborn_newest_first) {
     EXPECT_THAT(log, ElementsAre(3, 2, 4, 1));
 }
 
-TEST(teardown_test, destroys_what_waits_for_the_stubborn) {
+TEST(teardown_test, destroys_tasks_that_await_stubborn_ones) {
     const auto frames = detail::live_frames();
     gate door;
     {
@@ -474,11 +474,11 @@ TEST(teardown_test, ends_tasks_that_wait_for_each_other) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-TEST(run_queue_death_test, nothing_of_it_works_on_a_thread_without_one) {
+TEST(run_queue_death_test, spawning_on_a_thread_without_one_is_a_contract_violation) {
     EXPECT_DEATH(spawn([]() -> task<> { co_return; }), "needs a running event loop");
 }
 
-TEST(run_queue_death_test, two_do_not_run_on_one_thread) {
+TEST(run_queue_death_test, two_on_one_thread_are_a_contract_violation) {
     auto nested = [] {
         manual_queue outer;
         manual_queue inner;

@@ -89,12 +89,12 @@ TEST(shield_test, returns_what_the_awaitable_returns) {
     EXPECT_EQ(object, 10);
 }
 
-TEST(shield_test, bears_awaitables_that_resume_inside_their_start) {
+TEST(shield_test, supports_awaitables_that_resume_inside_their_start) {
     manual_queue queue;
     EXPECT_EQ(queue.run([]() -> task<int> { co_return co_await shield(resume_inside{}); }), 5);
 }
 
-TEST(shield_test, passes_exceptions_and_leaves_the_scope_with_them) {
+TEST(shield_test, passes_on_exceptions_and_leaves_the_scope) {
     manual_queue queue;
     gate door;
     auto throwing = []() -> task<> {
@@ -140,7 +140,7 @@ TEST(shield_test, holds_a_stop_back_until_the_awaitable_has_ended) {
     EXPECT_THAT(succeeded, ElementsAre(true, false, true));
 }
 
-TEST(shield_test, hands_a_group_made_inside_to_the_scope_around_it) {
+TEST(shield_test, hands_a_group_made_inside_to_the_enclosing_scope) {
     manual_queue queue;
     gate door;
     bool stopped = false;
@@ -164,7 +164,7 @@ TEST(shield_test, hands_a_group_made_inside_to_the_scope_around_it) {
     group.reset();
 }
 
-TEST(shield_test, hands_a_group_over_into_a_stop_that_came_meanwhile) {
+TEST(shield_test, a_group_handed_to_a_stopped_scope_is_stopped) {
     manual_queue queue;
     gate inside;
     gate door;
@@ -188,7 +188,7 @@ TEST(shield_test, hands_a_group_over_into_a_stop_that_came_meanwhile) {
     group.reset();
 }
 
-TEST(shield_test, destroyed_unstarted_destroys_what_it_holds) {
+TEST(shield_test, destroys_its_awaitable_if_it_never_starts) {
     std::vector<int> log;
     auto body = [](witness) -> task<> { co_return; };
     {

@@ -259,7 +259,7 @@ TEST_F(spawn_test, a_shield_around_the_await_keeps_the_stop_from_the_child) {
     EXPECT_TRUE(queue.run([&]() -> task<bool> { co_return co_await parent; }));
 }
 
-TEST_F(spawn_test, an_exception_in_a_detached_child_goes_to_the_hook_of_the_loop) {
+TEST_F(spawn_test, an_exception_of_a_detached_child_reaches_the_hook_of_the_loop) {
     queue.spawn(thrower());
     queue.spawn([]() -> task<int> {
         throw 1;
@@ -271,7 +271,7 @@ TEST_F(spawn_test, an_exception_in_a_detached_child_goes_to_the_hook_of_the_loop
     EXPECT_EQ(unhandled, 2);
 }
 
-TEST_F(spawn_test, an_exception_goes_to_the_hook_when_the_handle_is_dropped_after_it) {
+TEST_F(spawn_test, an_exception_reaches_the_hook_when_the_handle_is_dropped_later) {
     auto handle = queue.spawn(thrower());
     queue.turn_until_idle();
     EXPECT_EQ(unhandled, 0);
@@ -281,7 +281,7 @@ TEST_F(spawn_test, an_exception_goes_to_the_hook_when_the_handle_is_dropped_afte
     EXPECT_EQ(unhandled, 1);
 }
 
-TEST_F(spawn_test, an_exception_goes_to_the_hook_when_the_handle_is_dropped_in_the_same_turn) {
+TEST_F(spawn_test, an_exception_reaches_the_hook_when_the_handle_is_dropped_in_the_same_turn) {
     std::optional<join_handle<void>> handle = queue.spawn(thrower());
     queue.spawn([&]() -> task<> {
         handle.reset();
@@ -303,7 +303,7 @@ TEST_F(spawn_test, an_exception_that_was_joined_is_not_reported_again) {
 }
 
 // The handle read the hook of a loop that was gone.
-TEST_F(spawn_test, an_exception_goes_to_the_hook_at_the_latest_when_the_loop_is_destroyed) {
+TEST_F(spawn_test, an_exception_reaches_the_hook_at_the_latest_when_the_loop_is_destroyed) {
     auto handle = queue.spawn(thrower());
     queue.turn_until_idle();
 
@@ -314,7 +314,7 @@ TEST_F(spawn_test, an_exception_goes_to_the_hook_at_the_latest_when_the_loop_is_
     EXPECT_EQ(unhandled, 1);
 }
 
-TEST_F(spawn_test, the_awaiter_keeps_the_child_when_the_handle_goes_meanwhile) {
+TEST_F(spawn_test, the_awaiter_keeps_the_child_when_the_handle_is_destroyed) {
     const auto frames = detail::live_frames();
     std::optional<join_handle<int>> handle = queue.spawn([&]() -> task<int> {
         (void)co_await door.wait();
@@ -332,7 +332,7 @@ TEST_F(spawn_test, the_awaiter_keeps_the_child_when_the_handle_goes_meanwhile) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-TEST_F(spawn_test, an_awaiter_that_is_destroyed_unstarted_leaves_the_child_alone) {
+TEST_F(spawn_test, an_awaiter_that_never_starts_does_not_affect_the_child) {
     auto handle = queue.spawn(value(2));
     {
         [[maybe_unused]] auto awaiter = handle.operator co_await();
@@ -385,7 +385,7 @@ TEST(spawn_teardown_test, a_handle_and_a_group_of_its_child_outlive_the_loop) {
 }
 
 // The awaiter held nothing itself, so it told a child that was freed before it.
-TEST(spawn_teardown_test, frees_child_and_awaiter_when_the_handle_went_meanwhile) {
+TEST(spawn_teardown_test, frees_child_and_awaiter_when_the_handle_is_destroyed_first) {
     const auto frames = detail::live_frames();
     gate door;
     {
@@ -463,7 +463,7 @@ TEST(spawn_death_test, an_empty_handle_is_a_contract_violation) {
 
 // --- memory --------------------------------------------------------------------------------------
 
-TEST(root_test, is_of_a_size_that_is_recycled) {
+TEST(root_test, fits_a_recycled_frame_size) {
     // Each connection of a server is a task, and the next size is 32 bytes more.
     EXPECT_LE(sizeof(detail::root<void>), 152U);
 }

@@ -46,7 +46,7 @@ struct speaker {
 };
 
 // What an argument was converted to used to be gone when the coroutine went on.
-TEST_F(spawn_values_test, keeps_what_arguments_are_converted_to) {
+TEST_F(spawn_values_test, converts_arguments_when_it_stores_them) {
     const char* const text = "long enough not to fit into a string's own buffer";
     auto generic = [](const std::string& given, auto) -> task<std::string> {
         co_await yield();
@@ -86,7 +86,7 @@ TEST_F(spawn_values_test, a_callable_and_its_arguments_live_with_the_child) {
 }
 
 // What a child was given used to live as long as the handle: a stream stayed open after its task.
-TEST_F(spawn_values_test, a_held_handle_keeps_the_outcome_and_nothing_else) {
+TEST_F(spawn_values_test, a_handle_keeps_only_the_outcome_alive) {
     std::vector<int> log;
     auto takes = [](witness given) -> task<std::unique_ptr<int>> {
         (void)given;
@@ -143,7 +143,7 @@ struct moves_only_so_often {
     int left;
 };
 
-TEST_F(spawn_values_test, a_value_that_cannot_be_kept_is_an_exception_of_the_child) {
+TEST_F(spawn_values_test, a_value_that_cannot_be_stored_is_an_exception_of_the_child) {
     auto handle = queue.spawn([]() -> task<moves_only_so_often> {
         co_return moves_only_so_often{1}; // into the frame, and no further
     });
@@ -152,7 +152,7 @@ TEST_F(spawn_values_test, a_value_that_cannot_be_kept_is_an_exception_of_the_chi
     EXPECT_THROW(queue.run([&]() -> task<> { (void)co_await handle; }), std::runtime_error);
 }
 
-TEST_F(spawn_values_test, what_a_child_was_given_may_hold_the_childs_handle) {
+TEST_F(spawn_values_test, an_argument_of_the_child_may_hold_the_childs_handle) {
     auto handle = std::make_shared<join_handle<int>>();
     const std::weak_ptr<join_handle<int>> watched = handle;
     *handle = queue.spawn(

@@ -69,7 +69,7 @@ TEST(task_group_test, size_does_not_count_the_body_of_with_group) {
     EXPECT_TRUE(queue.run(with_group(body)));
 }
 
-TEST(task_group_test, join_of_no_children_is_over_at_once) {
+TEST(task_group_test, join_of_no_children_completes_at_once) {
     manual_queue queue;
     queue.spawn([]() -> task<> {
         task_group group;
@@ -160,7 +160,7 @@ TEST(task_group_test, failed_stays_true_after_the_join) {
     });
 }
 
-TEST(task_group_test, request_stop_refuses_children_that_run_and_those_to_come) {
+TEST(task_group_test, request_stop_reaches_running_and_later_children) {
     manual_queue queue;
     gate door;
     auto joined = queue.run([&]() -> task<result<>> {
@@ -348,7 +348,7 @@ TEST(task_group_test, frees_each_child_as_it_ends) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-TEST(task_group_test, an_exception_that_nobody_joined_goes_to_the_hook) {
+TEST(task_group_test, an_exception_that_was_not_joined_reaches_the_hook) {
     static int reported;
     reported = 0;
     manual_queue queue;
@@ -362,7 +362,7 @@ TEST(task_group_test, an_exception_that_nobody_joined_goes_to_the_hook) {
     EXPECT_EQ(reported, 1);
 }
 
-TEST(task_group_death_test, spawning_after_its_loop_is_gone_is_a_contract_violation) {
+TEST(task_group_death_test, spawning_after_the_end_of_its_loop_is_a_contract_violation) {
     auto outlive_the_loop = [] {
         std::optional<task_group> group;
         {
@@ -414,7 +414,7 @@ TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_n
     EXPECT_EQ(queue.live(), 0U);
 }
 
-TEST(task_group_test, an_exception_at_the_end_of_the_loop_destroys_children_that_cannot_begin) {
+TEST(task_group_test, an_exception_at_the_end_of_the_loop_destroys_children_that_have_not_begun) {
     std::vector<int> log;
     {
         gate door; // what waits at it goes first
@@ -449,7 +449,7 @@ TEST(task_group_death_test, an_exception_cannot_join_children_that_have_begun) {
     EXPECT_DEATH(fail_late(), "where an exception may come before the join, use with_group");
 }
 
-TEST(task_group_death_test, two_joins_at_a_time_are_a_contract_violation) {
+TEST(task_group_death_test, two_concurrent_joins_are_a_contract_violation) {
     auto join_twice = [] {
         manual_queue queue;
         gate door;

@@ -104,7 +104,7 @@ TEST(task_test, returns_values_that_cannot_be_default_constructed_or_assigned) {
     EXPECT_EQ(queue.run([]() -> task<rigid> { co_return rigid{3}; }).number, 3);
 }
 
-TEST(task_test, returns_references_to_the_very_object) {
+TEST(task_test, returns_references_to_the_object_itself) {
     manual_queue queue;
     int object = 1;
     auto refer = [&]() -> task<int&> { co_return object; };
@@ -117,7 +117,7 @@ TEST(task_test, returns_references_to_the_very_object) {
     EXPECT_EQ(object, 2);
 }
 
-TEST(task_test, returns_what_braces_say) {
+TEST(task_test, returns_a_value_written_in_braces) {
     manual_queue queue;
     auto success = []() -> task<result<>> { co_return {}; };
     auto pair = []() -> task<std::pair<int, int>> { co_return {1, 2}; };
@@ -133,7 +133,7 @@ TEST(task_test, returns_an_exception_pointer_as_a_value) {
     EXPECT_EQ(queue.run(body()), nullptr);
 }
 
-TEST(task_test, rethrows_at_the_await_what_left_its_body) {
+TEST(task_test, rethrows_its_exception_at_the_await) {
     manual_queue queue;
     auto thrower = []() -> task<int> {
         throw std::runtime_error{"from inside"};
@@ -193,7 +193,7 @@ TEST(task_test, keeps_the_childs_locals_until_the_await_expression_ends) {
     EXPECT_THAT(log, ElementsAre(1, 0, 2, 3, 4));
 }
 
-TEST(task_test, waits_until_its_operation_is_over) {
+TEST(task_test, waits_until_its_operation_has_ended) {
     manual_queue queue;
     gate door;
     int got = 0;
@@ -282,7 +282,7 @@ struct foreign_event {
 };
 
 // Without tail calls the end of a child used to be noted for a loop that did not run.
-TEST(task_test, goes_on_when_somebody_elses_code_resumes_it) {
+TEST(task_test, continues_when_foreign_code_resumes_it) {
     manual_queue queue;
     foreign_event event;
     bool ended = false;
@@ -299,7 +299,7 @@ TEST(task_test, goes_on_when_somebody_elses_code_resumes_it) {
 }
 
 // Two continuations at once used to share one place, and one of them was lost.
-TEST(task_test, goes_on_when_another_task_resumes_it_directly) {
+TEST(task_test, continues_when_another_task_resumes_it_directly) {
     manual_queue queue;
     foreign_event event;
     int ended = 0;

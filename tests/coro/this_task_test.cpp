@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using testing::gate;
 using testing::manual_queue;
 
-TEST(yield_test, lets_what_is_ready_run_first) {
+TEST(yield_test, lets_ready_tasks_run_first) {
     manual_queue queue;
     std::vector<int> log;
     queue.spawn([&]() -> task<> {

@@ -108,7 +108,7 @@ TEST(with_group_test, an_exception_of_the_body_stops_and_joins_the_children) {
 }
 
 // It used to end the program: the body threw where no child could be joined.
-TEST(with_group_test, a_body_that_is_no_coroutine_may_throw_after_it_has_spawned) {
+TEST(with_group_test, a_body_that_is_not_a_coroutine_may_throw_after_spawning) {
     manual_queue queue;
     gate door;
     bool ended = false;
@@ -159,7 +159,7 @@ TEST(with_group_test, a_stop_reaches_body_and_children) {
     EXPECT_EQ(door.stops + other.stops, 2);
 }
 
-TEST(with_group_test, limit_runs_so_many_children_at_once_in_order) {
+TEST(with_group_test, limit_bounds_the_children_that_run_at_once_and_keeps_their_order) {
     manual_queue queue;
     std::array<gate, 4> doors;
     auto handle = queue.spawn([&]() -> task<> {

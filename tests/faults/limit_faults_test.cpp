@@ -204,7 +204,7 @@ TEST_P(limit_faults_test, full_ring) {
     fail_everywhere<filling_the_ring>({.queue_depth = 8});
 }
 
-TEST_P(limit_faults_test, a_kernel_that_wants_its_completions_reaped_first_loses_none) {
+TEST_P(limit_faults_test, a_kernel_that_demands_reaping_first_loses_no_completion) {
     for (const unsigned at : {1U, 2U, 3U, 4U}) {
         auto loop = or_throw(event_loop::create({.backend = GetParam(), .queue_depth = 8}));
         testing::fault_plan plan;

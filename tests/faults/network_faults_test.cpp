@@ -227,7 +227,7 @@ class sending_datagrams : public fault_scenario {
         co_return std::string{buffer.data(), answer.size};
     }
 };
-TEST_P(network_faults_test, udp_ask_and_answer) {
+TEST_P(network_faults_test, udp_request_and_reply) {
     fail_everywhere<sending_datagrams>();
 }
 
@@ -302,7 +302,7 @@ class replacing_a_socket : public fault_scenario {
     testing::temporary_directory folder_;
     std::string path_ = folder_ / "socket";
 };
-TEST_P(network_faults_test, socket_in_the_way) {
+TEST_P(network_faults_test, existing_socket_file) {
     fail_everywhere<replacing_a_socket>();
 }
 
@@ -371,7 +371,7 @@ class empty_answers final : public detail::sys::interceptor {
     }
     detail::sys::intercepting installed_{*this};
 };
-TEST_P(network_faults_test, a_lookup_that_finds_no_address_says_so) {
+TEST_P(network_faults_test, a_lookup_without_addresses_is_reported) {
     auto loop = or_throw(event_loop::create({.backend = GetParam()}));
     const empty_answers answers;
     auto body = []() -> task<> {

@@ -238,7 +238,7 @@ TEST_P(stream_faults_test, release) {
 
 // With io_uring what had been received ahead used to stay where the next socket found it.
 // And its peer saw an orderly end, as if all had been read.
-TEST_P(stream_faults_test, a_release_without_memory_resets_and_leaves_nothing_to_the_next_socket) {
+TEST_P(stream_faults_test, a_release_without_memory_resets_and_does_not_affect_the_next_socket) {
     auto loop = or_throw(event_loop::create({.backend = GetParam()}));
     auto go = [](std::size_t failing) -> task<bool> {
         auto ends = or_throw(co_await make_connection());

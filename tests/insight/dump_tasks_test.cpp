@@ -85,7 +85,7 @@ TEST_P(dump_tasks_test, says_which_socket_a_task_waits_for) {
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:"));
 }
 
-TEST_P(dump_tasks_test, knows_where_a_read_waits) {
+TEST_P(dump_tasks_test, shows_where_a_read_waits) {
     auto [some, some_peer] = connect_raw();
     auto [exact, exact_peer] = connect_raw();
     unsigned some_line = 0;
@@ -108,7 +108,7 @@ TEST_P(dump_tasks_test, knows_where_a_read_waits) {
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:" + std::to_string(exact_line) + "\n"));
 }
 
-TEST_P(dump_tasks_test, says_which_descriptor_of_others_a_task_waits_for) {
+TEST_P(dump_tasks_test, says_which_foreign_descriptor_a_task_waits_for) {
     auto [out, in] = make_pipe();
     loop().spawn([&]() -> task<> { (void)co_await async_wait_readable(out.get()); });
     loop().spawn(
@@ -170,7 +170,7 @@ TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {
     EXPECT_THAT(dump(), ContainsRegex("sleep for another (99|100)\\.[0-9]+ s\n"));
 }
 
-TEST_P(dump_tasks_test, knows_a_sleep_that_began_in_this_turn) {
+TEST_P(dump_tasks_test, shows_a_sleep_that_began_in_this_turn) {
     run([&]() -> task<> {
         auto sleeps = spawn([]() -> task<> { (void)co_await async_sleep(100s); });
         co_await yield();
@@ -182,7 +182,7 @@ TEST_P(dump_tasks_test, knows_a_sleep_that_began_in_this_turn) {
     });
 }
 
-TEST_P(dump_tasks_test, counts_the_age_of_a_task) {
+TEST_P(dump_tasks_test, shows_the_age_of_a_task) {
     loop().spawn([]() -> task<> { (void)co_await async_sleep(1h); });
     loop().run_for(1ms);
     pass(std::chrono::steady_clock::now() + 20ms);
@@ -190,7 +190,7 @@ TEST_P(dump_tasks_test, counts_the_age_of_a_task) {
     EXPECT_THAT(dump(), ContainsRegex("#1, 0\\.(0[2-9]|[1-9])[0-9]+ s: sleep"));
 }
 
-TEST_P(dump_tasks_test, may_be_asked_for_while_the_loop_is_destroyed) {
+TEST_P(dump_tasks_test, may_be_called_while_the_loop_is_destroyed) {
     auto [ours, theirs] = connect_raw();
     std::size_t printed = 0;
     struct looks_at_the_end {
@@ -236,7 +236,7 @@ TEST_P(dump_tasks_test, prints_when_its_signal_comes) {
     EXPECT_THAT(GetCapturedStderr(), HasSubstr("waits for a signal"));
 }
 
-TEST_P(dump_tasks_test, every_loop_that_sleeps_prints_when_their_signal_comes) {
+TEST_P(dump_tasks_test, every_sleeping_loop_prints_when_their_signal_comes) {
     CaptureStderr();
     {
         background_loop one{{.backend = GetParam(), .dump_signal = SIGUSR2}};
@@ -248,7 +248,7 @@ TEST_P(dump_tasks_test, every_loop_that_sleeps_prints_when_their_signal_comes) {
     EXPECT_THAT(text, HasSubstr(" loop: "));
 }
 
-TEST_P(dump_tasks_test, restores_what_the_signal_did_before) {
+TEST_P(dump_tasks_test, restores_the_previous_action_of_the_signal) {
     struct sigaction before{};
     ::sigaction(SIGUSR1, nullptr, &before);
     remake_loop({.dump_signal = SIGUSR1});
@@ -263,7 +263,7 @@ TEST_P(dump_tasks_test, restores_what_the_signal_did_before) {
     EXPECT_EQ(after.sa_handler, before.sa_handler);
 }
 
-TEST_P(dump_tasks_test, a_signal_that_cannot_be_handled_makes_no_loop) {
+TEST_P(dump_tasks_test, create_reports_a_signal_that_cannot_be_handled) {
     EXPECT_EQ(event_loop::create({.backend = GetParam(), .dump_signal = SIGKILL}).error(),
               std::errc::invalid_argument);
 }

@@ -84,7 +84,7 @@ TEST_P(stall_watchdog_test, reports_the_task_that_blocks_its_loop) {
     EXPECT_FALSE(stall_reports[0].stack.empty());
 }
 
-TEST_P(stall_watchdog_test, reports_a_turn_once_and_the_next_one_again) {
+TEST_P(stall_watchdog_test, reports_each_turn_once) {
     remake_loop(watched());
 
     run([]() -> task<> {
@@ -100,7 +100,7 @@ TEST_P(stall_watchdog_test, reports_a_turn_once_and_the_next_one_again) {
     EXPECT_EQ(loop().metrics().stalls, 2U);
 }
 
-TEST_P(stall_watchdog_test, says_nothing_of_a_loop_that_sleeps_or_does_not_run) {
+TEST_P(stall_watchdog_test, does_not_report_a_loop_that_sleeps_or_does_not_run) {
     remake_loop(watched(1s * patience));
     run([]() -> task<> { (void)co_await async_sleep(1ms); });
 
@@ -217,7 +217,7 @@ TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
 }
 
 // std::exit() used to destroy the watchdog, and with it a thread that ran: std::terminate().
-TEST_P(stall_watchdog_test, a_watched_task_may_end_the_program) {
+TEST_P(stall_watchdog_test, a_watched_task_may_call_exit) {
     const auto options = watched();
     const auto task_that_exits = [&options] {
         simplenet::run(
@@ -251,7 +251,7 @@ TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
 #endif
 
 // The thread of the loop that went used to be told to stay by the loop that came: a join for ever.
-TEST_P(stall_watchdog_test, loops_may_come_while_the_last_one_goes) {
+TEST_P(stall_watchdog_test, loops_may_be_created_while_the_last_one_is_destroyed) {
     const auto come_and_go = [] {
         for (int round = 0; round < 300; ++round) {
             auto made = event_loop::create({.backend = backend::epoll, .stall_threshold = 1h});
@@ -302,7 +302,7 @@ private:
     struct sigaction before_{};
 };
 
-TEST_P(stall_watchdog_test, the_programs_handler_is_called_meanwhile_and_restored_after) {
+TEST_P(stall_watchdog_test, the_programs_handler_is_called_and_later_restored) {
     const auto plain = urgent_handler::plain();
     const urgent_handler handler{plain};
     remake_loop(watched(1h));
@@ -319,7 +319,7 @@ TEST_P(stall_watchdog_test, the_programs_handler_is_called_meanwhile_and_restore
     EXPECT_EQ(urgent, 2);
 }
 
-TEST_P(stall_watchdog_test, a_handler_that_wants_to_know_more_gets_it) {
+TEST_P(stall_watchdog_test, a_handler_with_sa_siginfo_gets_its_arguments) {
     const urgent_handler handler{urgent_handler::with_info()};
     remake_loop(watched(1h));
     run([]() -> task<> {
@@ -354,7 +354,7 @@ TEST_P(stall_watchdog_test, the_handler_is_restored_with_the_last_loop_that_need
     EXPECT_EQ(urgent_handler::now(), plain.sa_handler);
 }
 
-TEST_P(stall_watchdog_test, a_handler_that_came_meanwhile_stays) {
+TEST_P(stall_watchdog_test, a_handler_installed_later_stays) {
     const urgent_handler handler{urgent_handler::plain()};
     remake_loop(watched(1h));
     run([]() -> task<> { co_return; });

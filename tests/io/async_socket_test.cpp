@@ -37,7 +37,7 @@ class async_socket_test : public testing::backend_test {};
 
 // --- close ---------------------------------------------------------------------------------------
 
-TEST_P(async_socket_test, close_takes_the_descriptor_away_at_once_and_may_be_repeated) {
+TEST_P(async_socket_test, close_releases_the_descriptor_at_once_and_may_be_repeated) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("x"));
@@ -69,7 +69,7 @@ TEST_P(async_socket_test, close_works_before_any_loop_knows_the_socket) {
     });
 }
 
-TEST_P(async_socket_test, closing_an_idle_socket_tells_the_peer_at_once) {
+TEST_P(async_socket_test, closing_an_idle_socket_is_visible_to_the_peer_at_once) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("x"));
@@ -81,7 +81,7 @@ TEST_P(async_socket_test, closing_an_idle_socket_tells_the_peer_at_once) {
     });
 }
 
-TEST_P(async_socket_test, closing_tells_the_peer_at_once_while_a_read_is_in_flight) {
+TEST_P(async_socket_test, closing_with_a_read_in_flight_is_visible_to_the_peer_at_once) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
@@ -96,7 +96,7 @@ TEST_P(async_socket_test, closing_tells_the_peer_at_once_while_a_read_is_in_flig
     });
 }
 
-TEST_P(async_socket_test, a_read_in_flight_ends_on_a_later_turn_and_then_the_close_is_over) {
+TEST_P(async_socket_test, a_read_in_flight_ends_in_a_later_turn_before_the_close_completes) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         const int fd = ours.native_handle();
@@ -147,7 +147,7 @@ TEST_P(async_socket_test, close_ends_receive_exact_reads_and_accept_as_canceled)
 }
 
 // Whether the loop has taken them for the read by then is up to the backend: success beats a close.
-TEST_P(async_socket_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_has_them) {
+TEST_P(async_socket_test, a_read_whose_bytes_were_seen_delivers_them_or_is_canceled_by_close) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
@@ -168,7 +168,7 @@ TEST_P(async_socket_test, a_read_whose_bytes_were_seen_is_canceled_by_close_or_h
     });
 }
 
-TEST_P(async_socket_test, closing_while_a_write_is_stuck_says_what_the_peer_will_get) {
+TEST_P(async_socket_test, closing_with_a_blocked_write_says_what_the_peer_will_receive) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string sent = noise(8 << 20);
     std::optional<transfer_result> outcome;
@@ -202,7 +202,7 @@ TEST_P(async_socket_test, a_write_that_found_no_room_is_canceled_by_close) {
     });
 }
 
-TEST_P(async_socket_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
+TEST_P(async_socket_test, closing_with_a_reader_and_a_blocked_writer_ends_both) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -226,7 +226,7 @@ TEST_P(async_socket_test, closing_with_a_reader_and_a_stuck_writer_ends_both) {
     theirs.receive_to_the_end();
 }
 
-TEST_P(async_socket_test, everyone_who_waits_for_the_close_is_told) {
+TEST_P(async_socket_test, close_wakes_all_its_waiters) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         int told = 0;
@@ -261,7 +261,7 @@ TEST_P(async_socket_test, a_stop_ends_only_the_wait_for_the_close) {
     EXPECT_EQ(theirs.receive(10), "still open");
 }
 
-TEST_P(async_socket_test, operations_after_close_say_bad_file_descriptor) {
+TEST_P(async_socket_test, operations_after_close_fail_with_bad_file_descriptor) {
     auto [ours, theirs] = connect_raw();
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     run([&]() -> task<> {
@@ -278,7 +278,7 @@ TEST_P(async_socket_test, operations_after_close_say_bad_file_descriptor) {
     });
 }
 
-TEST_P(async_socket_test, sockets_that_take_over_a_number_get_nothing_of_the_one_before) {
+TEST_P(async_socket_test, sockets_that_reuse_a_number_get_nothing_of_the_previous_one) {
     run([&]() -> task<> {
         for (int round = 0; round < 300; ++round) {
             auto [ours, theirs] = connect_raw();
@@ -402,7 +402,7 @@ TEST_P(async_socket_test, destroying_a_stream_ends_what_is_in_flight) {
     EXPECT_EQ(loop().metrics().open_descriptors, 0U);
 }
 
-TEST_P(async_socket_test, a_loop_runs_on_until_a_destroyed_stream_is_closed) {
+TEST_P(async_socket_test, a_loop_keeps_running_until_a_destroyed_stream_is_closed) {
     auto [ours, theirs] = connect_raw();
     const int fd = ours.native_handle();
     run([&]() -> task<> {
@@ -514,7 +514,7 @@ TEST_P(async_socket_test, release_takes_unread_bytes_to_another_loop) {
     EXPECT_EQ(theirs.receive(4), "back");
 }
 
-TEST_P(async_socket_test, release_does_not_tell_the_peer_anything) {
+TEST_P(async_socket_test, release_is_invisible_to_the_peer) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::array<std::byte, 8> buffer;
@@ -546,7 +546,7 @@ TEST_P(async_socket_test, a_released_socket_can_return_to_the_same_loop) {
     });
 }
 
-TEST_P(async_socket_test, a_socket_that_no_loop_knows_is_released_at_once) {
+TEST_P(async_socket_test, a_socket_without_a_loop_is_released_at_once) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto left = co_await std::move(ours).release();

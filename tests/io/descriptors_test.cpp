@@ -41,7 +41,7 @@ class descriptors_test : public testing::backend_test {};
 
 // --- sending -------------------------------------------------------------------------------------
 
-TEST_P(descriptors_test, descriptors_go_with_the_bytes) {
+TEST_P(descriptors_test, descriptors_are_sent_with_the_bytes) {
     auto [ours, theirs] = connect_raw_local();
     auto [out, in] = make_pipe();
     auto [second_out, second_in] = make_pipe();
@@ -66,7 +66,7 @@ TEST_P(descriptors_test, descriptors_go_with_the_bytes) {
     });
 }
 
-TEST_P(descriptors_test, many_bytes_follow_through_small_buffers_and_the_descriptors_go_once) {
+TEST_P(descriptors_test, many_bytes_pass_small_buffers_and_descriptors_are_sent_once) {
     auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
     auto [out, in] = make_pipe();
     const std::string much = noise(1 << 20);
@@ -89,7 +89,7 @@ TEST_P(descriptors_test, many_bytes_follow_through_small_buffers_and_the_descrip
     });
 }
 
-TEST_P(descriptors_test, a_send_that_stops_says_whether_they_went) {
+TEST_P(descriptors_test, a_stopped_send_says_whether_they_were_sent) {
     auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
     auto [out, in] = make_pipe();
     const std::string much(1 << 20, 'x');
@@ -119,7 +119,7 @@ TEST_P(descriptors_test, a_send_that_stops_says_whether_they_went) {
     });
 }
 
-TEST_P(descriptors_test, what_cannot_be_sent_is_an_error_and_nothing_goes) {
+TEST_P(descriptors_test, invalid_descriptors_are_an_error_and_nothing_is_sent) {
     auto [ours, theirs] = connect_raw_local();
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
@@ -181,7 +181,7 @@ TEST_P(descriptors_test, bytes_without_descriptors_are_a_success_too) {
 }
 
 // A receive of the kernel's own accord would swallow them.
-TEST_P(descriptors_test, a_read_before_takes_no_more_than_it_asks_for) {
+TEST_P(descriptors_test, an_earlier_read_takes_no_more_than_it_requests) {
     auto [out, in] = make_pipe();
     for (int how = 0; how < 3; ++how) {
         auto [ours, theirs] = connect_raw_local();
@@ -246,7 +246,7 @@ TEST_P(descriptors_test, a_stopped_read_leaves_them_to_the_next_one) {
     });
 }
 
-TEST_P(descriptors_test, what_is_there_beats_a_deadline) {
+TEST_P(descriptors_test, available_bytes_beat_a_deadline) {
     auto [ours, theirs] = connect_raw_local();
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
@@ -281,7 +281,7 @@ TEST_P(descriptors_test, what_is_there_beats_a_deadline) {
 
 // --- nothing leaks -------------------------------------------------------------------------------
 
-TEST_P(descriptors_test, those_that_nobody_takes_are_closed) {
+TEST_P(descriptors_test, descriptors_that_are_not_taken_are_closed) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         auto [ours, theirs] = connect_raw_local();
@@ -334,7 +334,7 @@ TEST_P(descriptors_test, more_than_the_limit_is_an_error_that_keeps_the_bytes) {
     });
 }
 
-TEST_P(descriptors_test, a_process_without_room_for_them_is_told_and_leaks_none) {
+TEST_P(descriptors_test, a_full_descriptor_table_is_reported_and_leaks_none) {
     auto [ours, theirs] = connect_raw_local();
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
@@ -405,7 +405,7 @@ TEST_P(descriptors_test, the_end_of_a_loop_with_reads_in_flight_leaks_nothing) {
 
 // --- between two of ours -------------------------------------------------------------------------
 
-TEST_P(descriptors_test, a_stream_can_be_handed_to_another_one) {
+TEST_P(descriptors_test, a_stream_can_be_sent_over_another_one) {
     run([&]() -> task<> {
         auto [one, two] = or_throw(local_stream::pair());
         auto [gift, left] = or_throw(local_stream::pair());
@@ -423,7 +423,7 @@ TEST_P(descriptors_test, a_stream_can_be_handed_to_another_one) {
     });
 }
 
-TEST_P(descriptors_test, a_receive_does_not_wait_for_buffers_that_are_held) {
+TEST_P(descriptors_test, a_receive_does_not_wait_for_held_buffers) {
     remake_loop({.receive_pool = 64 * 1024});
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {

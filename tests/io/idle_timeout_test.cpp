@@ -118,7 +118,7 @@ TEST_P(idle_timeout_test, a_transfer_that_moves_slowly_is_not_idle) {
 }
 
 // Only what followed the wait used to count.
-TEST_P(idle_timeout_test, what_a_write_moves_before_it_waits_is_movement) {
+TEST_P(idle_timeout_test, bytes_that_a_write_moves_before_it_waits_count) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly();
     const std::string much = noise(200'000);
@@ -140,8 +140,7 @@ TEST_P(idle_timeout_test, what_a_write_moves_before_it_waits_is_movement) {
 }
 
 // It had no limit at all when its first attempt was put off, and found nothing.
-TEST_P(idle_timeout_test,
-       a_read_that_starts_when_its_task_had_its_share_of_the_turn_is_limited_too) {
+TEST_P(idle_timeout_test, a_read_that_starts_without_inline_turns_left_is_limited_too) {
     auto [ours, theirs] = connect_raw();
     auto [other, sink] = connect_raw();
     run([&]() -> task<> {
@@ -275,7 +274,7 @@ TEST_P(idle_timeout_test, a_write_fails_when_nothing_moved_for_the_idle_timeout_
     });
 }
 
-TEST_P(idle_timeout_test, it_may_be_set_while_a_write_waits) {
+TEST_P(idle_timeout_test, an_idle_timeout_may_be_set_while_a_write_waits) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string much = noise(1'000'000);
     run([&]() -> task<> {
@@ -330,7 +329,7 @@ TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idl
 
 // On io_uring the kernel said nothing of such a write until all of it was sent, and kept its buffer
 // full meanwhile.
-TEST_P(idle_timeout_test, a_write_that_moves_goes_on_when_it_is_set_later) {
+TEST_P(idle_timeout_test, a_write_that_moves_continues_when_an_idle_timeout_is_set) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly();
     const std::string much = noise(200'000);

@@ -52,7 +52,7 @@ private:
 
 class large_reads_cost_test : public testing::backend_test {};
 
-TEST_P(large_reads_cost_test, are_received_where_they_belong) {
+TEST_P(large_reads_cost_test, are_received_in_place) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         co_await read_much(ours, theirs);
@@ -64,7 +64,7 @@ TEST_P(large_reads_cost_test, are_received_where_they_belong) {
     });
 }
 
-TEST_P(large_reads_cost_test, are_received_where_they_belong_one_at_a_time) {
+TEST_P(large_reads_cost_test, are_received_in_place_one_at_a_time) {
     constexpr std::size_t size = 16 * 1024;
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -113,7 +113,7 @@ TEST_P(large_reads_cost_test, a_small_message_behind_them_costs_a_call_or_two) {
     });
 }
 
-TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
+TEST_P(large_reads_cost_test, a_receive_returns_its_stream_to_receiving_ahead) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         co_await read_much(ours, theirs);
@@ -133,7 +133,7 @@ TEST_P(large_reads_cost_test, a_receive_ends_them_for_its_stream) {
     });
 }
 
-TEST_P(large_reads_cost_test, a_copy_of_them_goes_on_receiving_ahead) {
+TEST_P(large_reads_cost_test, a_copy_continues_to_receive_ahead) {
     constexpr std::size_t size = 26'000;
     auto [ours, theirs] = connect_raw();
     auto [out, sink] = connect_raw();

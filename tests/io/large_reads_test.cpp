@@ -153,7 +153,7 @@ TEST_P(large_reads_test, urgent_data_between_the_bytes_hides_none_of_them) {
     });
 }
 
-TEST_P(large_reads_test, receive_goes_on_behind_them_and_they_behind_it) {
+TEST_P(large_reads_test, they_alternate_with_receive) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         for (int round = 0; round < 3; ++round) {
@@ -244,7 +244,7 @@ TEST_P(large_reads_test, a_stream_that_is_released_after_them_takes_all_bytes_al
     });
 }
 
-TEST_P(large_reads_test, a_copy_goes_on_where_they_were) {
+TEST_P(large_reads_test, a_copy_continues_where_they_stopped) {
     auto [ours, theirs] = connect_raw();
     auto [out, sink] = connect_raw();
     const std::string sent = noise(200 * 1000, 9);
@@ -259,7 +259,7 @@ TEST_P(large_reads_test, a_copy_goes_on_where_they_were) {
     EXPECT_TRUE(sink.receive(sent.size()) == sent);
 }
 
-TEST_P(large_reads_test, on_a_local_stream_as_well) {
+TEST_P(large_reads_test, work_on_a_local_stream) {
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {
         co_await read_much(ours, theirs);
@@ -301,7 +301,7 @@ task<> read_past_the_limit(tcp_stream& ours, bool leases) {
 }
 
 // Its multishot receive was taken back before the kernel had looked into the socket.
-TEST_P(large_reads_test, what_is_there_beats_a_deadline_while_they_begin) {
+TEST_P(large_reads_test, available_bytes_beat_a_deadline_as_they_begin) {
     for (int round = 0; round < 60; ++round) { // the kernel does not always have more to do
         const bool leases = round % 2 != 0;
         auto [ours, theirs] = connect_raw();
@@ -343,7 +343,7 @@ task<> use_two_buffers() {
 
 // The same of a stream that has received as much ahead as it may, and of pools of which the kernel
 // has all that it may have.
-TEST_P(large_reads_test, what_is_there_beats_a_deadline_behind_what_was_received_ahead) {
+TEST_P(large_reads_test, available_bytes_beat_a_deadline_after_those_received_ahead) {
     for (int round = 0; round < 90; ++round) { // the kernel does not always have more to do
         if (round % 30 == 0) {
             constexpr std::array<std::size_t, 3> pools{16 << 20, 1 << 20, 32 << 10};
@@ -380,7 +380,7 @@ task<result<received>> receive_late(tcp_stream& ours, int spent) {
 
 // On io_uring it was then not looked for any more, as the kernel had all buffers; and the next read
 // waited for an event that had come already.
-TEST_P(large_reads_test, what_is_there_beats_the_deadline_of_a_receive_that_waits_for_its_turn) {
+TEST_P(large_reads_test, available_bytes_beat_the_deadline_of_a_queued_receive) {
     remake_loop({.receive_pool = 1}); // two buffers
     run([&]() -> task<> {
         for (int spent = 60; spent < 68; ++spent) {
@@ -395,7 +395,7 @@ TEST_P(large_reads_test, what_is_there_beats_the_deadline_of_a_receive_that_wait
     });
 }
 
-TEST_P(large_reads_test, go_on_around_a_receive_that_had_no_buffer_at_its_turn) {
+TEST_P(large_reads_test, continue_around_a_receive_that_found_no_buffer) {
     remake_loop({.receive_pool = 1}); // two buffers
     run([&]() -> task<> {
         for (int spent = 60; spent < 68; ++spent) {
@@ -437,7 +437,7 @@ private:
     std::minstd_rand engine_;
 };
 
-TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_whole) {
+TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_complete) {
     for (std::uint32_t seed = 0; seed < 40; ++seed) {
         testing::dice dice{seed};
         moody_kernel moods{seed};

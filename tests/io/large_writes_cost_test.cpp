@@ -41,7 +41,7 @@ class large_writes_cost_test : public testing::backend_test {};
 
 // An attempt after each part used to find what little room had come meanwhile: ten times as many
 // calls on io_uring.
-TEST_P(large_writes_cost_test, a_write_that_waits_asks_once_for_each_part) {
+TEST_P(large_writes_cost_test, a_waiting_write_makes_one_call_for_each_part) {
     constexpr std::size_t size = std::size_t{8} << 20U;
     constexpr std::size_t step = std::size_t{64} * 1024;
     auto [ours, theirs] = connect_raw();

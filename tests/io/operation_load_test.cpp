@@ -33,7 +33,7 @@ class operation_load_test : public testing::backend_test {};
 
 // --- nobody starves ------------------------------------------------------------------------------
 
-TEST_P(operation_load_test, a_connection_with_bytes_always_there_cannot_starve_another) {
+TEST_P(operation_load_test, a_connection_that_always_has_bytes_cannot_starve_another) {
     auto [hot, flood] = connect_raw();
     auto [ours, theirs] = connect_raw();
     const std::size_t there = flood.send_until_full(std::string(65536, 'x'));
@@ -84,7 +84,7 @@ TEST_P(operation_load_test, one_resumption_makes_a_bounded_number_of_inline_comp
     });
 }
 
-TEST_P(operation_load_test, a_writer_whose_peer_takes_everything_cannot_starve_another) {
+TEST_P(operation_load_test, a_writer_that_never_blocks_cannot_starve_another) {
     auto [hot, drain] = connect_raw();
     run([&]() -> task<> {
         std::size_t writes = 0;

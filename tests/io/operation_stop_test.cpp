@@ -39,7 +39,7 @@ class operation_stop_test : public testing::backend_test {};
 
 // --- success beats stop --------------------------------------------------------------------------
 
-TEST_P(operation_stop_test, bytes_that_were_seen_beat_a_stop_that_comes_after_them) {
+TEST_P(operation_stop_test, bytes_that_were_seen_beat_a_later_stop) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::array<char, 8> buffer{};
@@ -60,7 +60,7 @@ TEST_P(operation_stop_test, bytes_that_were_seen_beat_a_stop_that_comes_after_th
     });
 }
 
-TEST_P(operation_stop_test, bytes_that_are_there_beat_a_deadline_that_has_passed) {
+TEST_P(operation_stop_test, available_bytes_beat_a_deadline_that_has_passed) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::array<char, 8> buffer{};
@@ -83,7 +83,7 @@ TEST_P(operation_stop_test, bytes_that_are_there_beat_a_deadline_that_has_passed
     });
 }
 
-TEST_P(operation_stop_test, bytes_that_are_there_beat_a_deadline_in_the_past) {
+TEST_P(operation_stop_test, available_bytes_beat_a_deadline_in_the_past) {
     auto [ours, theirs] = connect_raw();
     theirs.send("data");
     testing::await(ours.native_handle(), POLLIN);
@@ -98,7 +98,7 @@ TEST_P(operation_stop_test, bytes_that_are_there_beat_a_deadline_in_the_past) {
     });
 }
 
-TEST_P(operation_stop_test, a_connection_that_is_there_beats_a_deadline_in_the_past) {
+TEST_P(operation_stop_test, a_waiting_connection_beats_a_deadline_in_the_past) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
     auto client = or_throw(blocking::tcp_stream::connect(at));
@@ -112,7 +112,7 @@ TEST_P(operation_stop_test, a_connection_that_is_there_beats_a_deadline_in_the_p
     });
 }
 
-TEST_P(operation_stop_test, room_that_is_there_beats_a_deadline_that_has_passed) {
+TEST_P(operation_stop_test, available_room_beats_a_deadline_that_has_passed) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::size_t filled = [&] {
         std::size_t total = 0;
@@ -278,7 +278,7 @@ TEST_P(operation_stop_test, a_stop_from_another_thread_ends_a_read) {
     });
 }
 
-TEST_P(operation_stop_test, a_loser_of_when_any_that_still_read_has_its_bytes_in_the_values) {
+TEST_P(operation_stop_test, a_loser_of_when_any_that_read_bytes_returns_them) {
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
             auto [left, first] = connect_raw();

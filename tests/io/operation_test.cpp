@@ -56,7 +56,7 @@ TEST_P(operation_test, a_stopped_read_leaves_its_buffer_alone) {
     });
 }
 
-TEST_P(operation_test, a_stopped_write_has_no_use_for_its_buffer_any_more) {
+TEST_P(operation_test, a_stopped_write_no_longer_reads_its_buffer) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         std::string buffer(8 << 20, 'a');
@@ -118,7 +118,7 @@ TEST_P(operation_test, nothing_is_resumed_inside_the_start_of_another_operation)
     });
 }
 
-TEST_P(operation_test, an_operation_ends_once_however_often_it_is_stopped) {
+TEST_P(operation_test, an_operation_that_is_stopped_repeatedly_ends_once) {
     run([&]() -> task<> {
         for (int round = 0; round < 200; ++round) {
             auto [ours, theirs] = connect_raw();
@@ -142,7 +142,7 @@ TEST_P(operation_test, an_operation_ends_once_however_often_it_is_stopped) {
 
 // --- refusal -------------------------------------------------------------------------------------
 
-TEST_P(operation_test, a_stopped_task_reads_nothing_although_bytes_are_there) {
+TEST_P(operation_test, a_stopped_task_reads_nothing_although_bytes_are_available) {
     auto [ours, theirs] = connect_raw();
     theirs.send("kept");
     testing::await(ours.native_handle(), POLLIN);
@@ -262,7 +262,7 @@ TEST_P(operation_test, a_deadline_that_comes_after_a_stop_changes_nothing) {
 // --- empty transfers -----------------------------------------------------------------------------
 
 // An empty exact read used to wait for bytes that it had no use for.
-TEST_P(operation_test, empty_transfers_succeed_whatever_the_socket_has_or_has_room_for) {
+TEST_P(operation_test, empty_transfers_succeed_in_every_state_of_the_socket) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -376,7 +376,7 @@ TEST_P(operation_test, the_end_of_the_loop_ends_operations_with_their_tasks) {
     theirs.receive_to_the_end();
 }
 
-TEST_P(operation_test, a_task_that_goes_on_reading_when_its_loop_ends_is_destroyed) {
+TEST_P(operation_test, a_task_that_keeps_reading_when_its_loop_ends_is_destroyed) {
     auto [ours, theirs] = connect_raw();
     struct noted {
         bool& gone;
@@ -401,7 +401,7 @@ TEST_P(operation_test, a_task_that_goes_on_reading_when_its_loop_ends_is_destroy
 }
 
 // The scope's reason is its deadline; it used to hide that the loop was ending.
-TEST_P(operation_test, a_task_that_yields_for_ever_after_its_deadline_is_destroyed_with_its_loop) {
+TEST_P(operation_test, a_task_that_yields_forever_after_its_deadline_is_destroyed_with_its_loop) {
     bool passed = false;
     loop().spawn([&]() -> task<> {
         auto inner = [&]() -> task<> {
@@ -416,7 +416,7 @@ TEST_P(operation_test, a_task_that_yields_for_ever_after_its_deadline_is_destroy
     destroy_loop();
 }
 
-TEST_P(operation_test, operations_after_the_end_of_their_loop_say_bad_file_descriptor) {
+TEST_P(operation_test, operations_after_the_end_of_their_loop_fail_with_bad_file_descriptor) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> { EXPECT_TRUE(co_await ours.write_some("x")); });
     remake_loop();

@@ -60,21 +60,21 @@ protected:
 };
 
 // On io_uring the wait found bytes that the read did not, and the two turned for ever.
-TEST_P(read_ready_test, what_a_wait_has_found_is_read) {
+TEST_P(read_ready_test, bytes_found_by_a_wait_are_read) {
     run([&]() -> task<> {
         auto connection = connect_raw();
         co_await expect_all(connection);
     });
 }
 
-TEST_P(read_ready_test, what_a_wait_has_found_is_read_of_a_local_stream) {
+TEST_P(read_ready_test, bytes_found_by_a_wait_are_read_from_a_local_stream) {
     run([&]() -> task<> {
         auto connection = connect_raw_local();
         co_await expect_all(connection);
     });
 }
 
-TEST_P(read_ready_test, what_a_wait_has_found_is_read_after_other_reads) {
+TEST_P(read_ready_test, bytes_found_by_a_wait_are_read_after_other_reads) {
     run([&]() -> task<> {
         auto connection = connect_raw();
         auto& [ours, theirs] = connection;
@@ -93,7 +93,7 @@ TEST_P(read_ready_test, what_a_wait_has_found_is_read_after_other_reads) {
     });
 }
 
-TEST_P(read_ready_test, a_wait_ends_for_bytes_that_are_received_ahead_meanwhile) {
+TEST_P(read_ready_test, a_wait_ends_when_bytes_are_received_ahead) {
     run([&]() -> task<> {
         auto [ours, theirs] = connect_raw();
         auto leasing = [&]() -> task<result<received>> { co_return co_await ours.receive(); };

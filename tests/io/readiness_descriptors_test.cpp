@@ -148,7 +148,7 @@ TEST_P(readiness_descriptors_test, another_thread_wakes_a_loop_that_sleeps) {
 
 // --- beside others -------------------------------------------------------------------------------
 
-TEST_P(readiness_descriptors_test, somebody_elses_epoll_is_not_disturbed) {
+TEST_P(readiness_descriptors_test, a_foreign_epoll_is_not_disturbed) {
     auto [out, in] = make_pipe();
     const unique_fd theirs{checked(::epoll_create1(EPOLL_CLOEXEC))};
     epoll_event event{.events = EPOLLIN, .data = {.u64 = 77}};
@@ -225,7 +225,7 @@ TEST_P(readiness_descriptors_test, two_loops_wait_for_the_same_descriptor) {
     EXPECT_TRUE(told);
 }
 
-TEST_P(readiness_descriptors_test, a_loop_inside_another_program_announces_it) {
+TEST_P(readiness_descriptors_test, the_native_handle_of_a_loop_becomes_readable) {
     auto [out, in] = make_pipe();
     beside waiting;
     loop().spawn(note(waiting.outcome, out.get(), false)).detach();
@@ -246,7 +246,7 @@ TEST_P(readiness_descriptors_test, a_loop_inside_another_program_announces_it) {
 
 // --- descriptors that are closed -----------------------------------------------------------------
 
-TEST_P(readiness_descriptors_test, a_number_that_is_used_again_at_once_means_the_new_file) {
+TEST_P(readiness_descriptors_test, a_reused_number_refers_to_the_new_file) {
     run([&]() -> task<> {
         for (int round = 0; round < 50; ++round) {
             auto [out, in] = make_pipe();
@@ -261,7 +261,7 @@ TEST_P(readiness_descriptors_test, a_number_that_is_used_again_at_once_means_the
     });
 }
 
-TEST_P(readiness_descriptors_test, a_duplicate_of_a_closed_descriptor_wakes_nobody) {
+TEST_P(readiness_descriptors_test, a_duplicate_of_a_closed_descriptor_wakes_no_waiter) {
     auto [out, in] = make_pipe();
     const int number = out.get();
     const unique_fd duplicate{checked(::fcntl(number, F_DUPFD_CLOEXEC, 0))};

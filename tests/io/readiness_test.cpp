@@ -78,7 +78,7 @@ TEST_P(readiness_test, a_wait_lasts_until_there_is_room_to_write) {
     });
 }
 
-TEST_P(readiness_test, what_is_ready_ends_every_wait_until_it_is_read) {
+TEST_P(readiness_test, a_ready_descriptor_ends_every_wait_until_it_is_read) {
     auto [out, in] = make_pipe();
     put(in);
     run([&]() -> task<> {
@@ -91,7 +91,7 @@ TEST_P(readiness_test, what_is_ready_ends_every_wait_until_it_is_read) {
     });
 }
 
-TEST_P(readiness_test, a_peer_that_is_gone_is_ready_both_ways) {
+TEST_P(readiness_test, a_closed_peer_makes_both_directions_ready) {
     auto [ours, theirs] = local_ends();
     EXPECT_EQ(::fcntl(ours.get(), F_SETFL, O_NONBLOCK), 0);
     fill(ours);
@@ -112,7 +112,7 @@ TEST_P(readiness_test, a_peer_that_is_gone_is_ready_both_ways) {
     });
 }
 
-TEST_P(readiness_test, both_directions_are_waited_for_at_once_and_end_each_by_itself) {
+TEST_P(readiness_test, waits_for_both_directions_end_independently) {
     auto [ours, theirs] = local_ends();
     EXPECT_EQ(::fcntl(ours.get(), F_SETFL, O_NONBLOCK), 0);
     EXPECT_EQ(::fcntl(theirs.get(), F_SETFL, O_NONBLOCK), 0);
@@ -148,7 +148,7 @@ TEST_P(readiness_test, both_directions_are_waited_for_at_once_and_end_each_by_it
     });
 }
 
-TEST_P(readiness_test, everybody_who_waits_for_a_descriptor_is_told) {
+TEST_P(readiness_test, a_ready_descriptor_wakes_all_its_waiters) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         std::array<beside, 10> waiting;
@@ -177,7 +177,7 @@ TEST_P(readiness_test, files_and_directories_are_always_ready) {
     });
 }
 
-TEST_P(readiness_test, a_number_that_is_no_descriptor_is_refused) {
+TEST_P(readiness_test, a_bad_descriptor_is_refused) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_wait_writable(in.get())); // the loop has made what it needs
@@ -193,7 +193,7 @@ TEST_P(readiness_test, a_number_that_is_no_descriptor_is_refused) {
 
 // --- stops and deadlines -------------------------------------------------------------------------
 
-TEST_P(readiness_test, a_stop_ends_a_wait_and_takes_nothing) {
+TEST_P(readiness_test, a_stop_ends_a_wait_and_consumes_nothing) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         for (int round = 0; round < 20; ++round) {
@@ -255,7 +255,7 @@ TEST_P(readiness_test, a_stopped_scope_refuses_every_wait) {
     });
 }
 
-TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
+TEST_P(readiness_test, readiness_beats_a_deadline) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         for (const auto limit : {0ns, -1ns, std::chrono::nanoseconds::min(), 1ns}) {
@@ -281,7 +281,7 @@ TEST_P(readiness_test, what_is_ready_beats_a_deadline) {
     });
 }
 
-TEST_P(readiness_test, a_stop_from_another_thread_reaches_it) {
+TEST_P(readiness_test, a_stop_from_another_thread_ends_a_wait) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
         std::stop_source source;
@@ -345,7 +345,7 @@ TEST_P(readiness_test, the_end_of_a_loop_ends_its_waits) {
     EXPECT_EQ(ends, std::vector<std::error_code>(10, std::make_error_code(canceled)));
 }
 
-TEST_P(readiness_test, a_task_that_waits_for_ever_does_not_keep_a_loop_from_its_end) {
+TEST_P(readiness_test, a_task_that_waits_forever_does_not_keep_a_loop_from_ending) {
     auto [out, in] = make_pipe();
     loop()
         .spawn([](int fd) -> task<> {

@@ -71,7 +71,7 @@ TEST_F(receive_pool_test, its_size_is_rounded_up_to_whole_buffers_and_to_two) {
     EXPECT_EQ(count_for(3 * buffer_size + 1), 4U);
 }
 
-TEST_F(receive_pool_test, its_size_is_limited_to_what_a_kernel_ring_holds) {
+TEST_F(receive_pool_test, its_size_is_limited_to_the_capacity_of_a_kernel_ring) {
     EXPECT_EQ(count_for(1'000'000 * buffer_size), 32768U);
     EXPECT_EQ(count_for(std::numeric_limits<std::size_t>::max()), 32768U);
 }
@@ -98,7 +98,7 @@ TEST_F(receive_pool_test, buffers_do_not_overlap) {
     }
 }
 
-TEST_F(receive_pool_test, the_buffer_given_back_last_comes_first) {
+TEST_F(receive_pool_test, the_buffer_returned_last_is_reused_first) {
     receive_pool& pool = make(4);
     const auto first = pool.claim(), second = pool.claim();
 
@@ -109,7 +109,7 @@ TEST_F(receive_pool_test, the_buffer_given_back_last_comes_first) {
     EXPECT_EQ(pool.claim(), first);
 }
 
-TEST_F(receive_pool_test, memory_is_taken_only_for_buffers_that_were_used) {
+TEST_F(receive_pool_test, only_used_buffers_occupy_memory) {
     receive_pool& pool = make(8);
     EXPECT_EQ(resident_pages(pool.memory(0)), 0);
 
@@ -119,7 +119,7 @@ TEST_F(receive_pool_test, memory_is_taken_only_for_buffers_that_were_used) {
     EXPECT_EQ(resident_pages(pool.memory(7)), 0);
 }
 
-TEST_F(receive_pool_test, a_lease_gives_its_buffer_back_and_the_listener_is_told) {
+TEST_F(receive_pool_test, a_lease_returns_its_buffer_and_notifies_the_listener) {
     receive_pool& pool = make(2);
     const auto buffer = pool.claim();
     {
@@ -184,7 +184,7 @@ TEST_F(receive_pool_test, a_moved_lease_is_released_once) {
     EXPECT_EQ(to.data(), nullptr);
 }
 
-TEST_F(receive_pool_test, assigning_a_lease_releases_the_one_before) {
+TEST_F(receive_pool_test, assigning_a_lease_releases_the_previous_one) {
     make(2);
     received held = lease(0, 3), other = lease(1, 4);
 
@@ -196,7 +196,7 @@ TEST_F(receive_pool_test, assigning_a_lease_releases_the_one_before) {
     EXPECT_EQ(held.bytes().data(), held.data());
 }
 
-TEST_F(receive_pool_test, a_default_made_lease_holds_nothing) {
+TEST_F(receive_pool_test, a_default_constructed_lease_is_empty) {
     const received nothing;
 
     EXPECT_TRUE(nothing.empty());

@@ -26,7 +26,7 @@ using testing::turns;
 
 class received_test : public testing::backend_test {};
 
-TEST_P(received_test, a_lease_shows_what_the_peer_sent) {
+TEST_P(received_test, a_lease_shows_the_bytes_of_the_peer) {
     auto [ours, theirs] = connect_raw();
     theirs.send("hello");
     run([&]() -> task<> {
@@ -42,7 +42,7 @@ TEST_P(received_test, a_lease_shows_what_the_peer_sent) {
     EXPECT_EQ(theirs.receive(5), "hello");
 }
 
-TEST_P(received_test, a_lease_moves_and_is_released_early) {
+TEST_P(received_test, a_lease_can_be_moved_and_released_early) {
     auto [ours, theirs] = connect_raw();
     theirs.send("hello");
     run([&]() -> task<> {
@@ -103,7 +103,7 @@ TEST_P(received_test, a_lease_outlives_its_stream_and_its_loop) {
 }
 
 // Its record was another socket's by the time the coroutine resumed, and that one had no loop yet.
-TEST_P(received_test, a_lease_that_came_before_its_stream_was_destroyed_is_good) {
+TEST_P(received_test, a_lease_stays_valid_when_its_stream_is_destroyed) {
     auto [ours, theirs] = testing::connect_raw_local();
     auto [next, unused] = testing::local_ends();
     run([&]() -> task<> {
@@ -155,7 +155,7 @@ TEST_P(received_test, receive_and_read_some_take_turns_without_losing_order) {
     });
 }
 
-TEST_P(received_test, receive_reports_the_end_again_and_again) {
+TEST_P(received_test, receive_reports_the_end_every_time) {
     auto [ours, theirs] = connect_raw();
     theirs.send("last");
     theirs.shutdown_write();

@@ -73,7 +73,7 @@ protected:
 
 // A read brings its own memory then. With io_uring its entry was taken back by the deadline, and
 // what came before the kernel had done so did not count.
-TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_that_goes_on_while_all_are_held) {
+TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_while_all_buffers_are_held) {
     for (const bool exactly : {false, true}) {
         auto [ours, theirs] = connect_raw();
         std::array<char, 5> buffer{};
@@ -122,7 +122,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_
 }
 
 // With io_uring it waited until they were read: for ever, if nobody does.
-TEST_P(used_up_pool_test, what_is_received_ahead_keeps_no_receive_waiting) {
+TEST_P(used_up_pool_test, receiving_ahead_keeps_no_receive_waiting) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = connect_raw();
     auto [local, local_peer] = testing::connect_raw_local();
@@ -144,8 +144,7 @@ TEST_P(used_up_pool_test, what_is_received_ahead_keeps_no_receive_waiting) {
 }
 
 // What lies in an error queue makes every poll(2) say POLLERR.
-TEST_P(used_up_pool_test,
-       an_error_queue_that_nobody_reads_does_not_spin_while_others_are_received_ahead) {
+TEST_P(used_up_pool_test, an_unread_error_queue_does_not_spin_while_others_receive_ahead) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = connect_raw();
     constexpr int stamps = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
@@ -167,7 +166,7 @@ TEST_P(used_up_pool_test,
     });
 }
 
-TEST_P(used_up_pool_test, read_some_goes_on_when_all_buffers_are_held) {
+TEST_P(used_up_pool_test, read_some_continues_when_all_buffers_are_held) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto held = co_await hold_everything();
@@ -247,7 +246,7 @@ TEST_P(used_up_pool_test, a_receive_does_not_wait_for_the_leases_of_others) {
     });
 }
 
-TEST_P(used_up_pool_test, bytes_that_came_before_the_first_receive_do_not_wait_for_leases) {
+TEST_P(used_up_pool_test, bytes_that_arrived_before_the_first_receive_do_not_wait_for_leases) {
     auto [ours, theirs] = connect_raw();
     auto [local, local_peer] = testing::connect_raw_local();
     theirs.send("there");
@@ -259,7 +258,7 @@ TEST_P(used_up_pool_test, bytes_that_came_before_the_first_receive_do_not_wait_f
     });
 }
 
-TEST_P(used_up_pool_test, the_end_and_a_reset_are_told_while_leases_hold_the_pool) {
+TEST_P(used_up_pool_test, the_end_and_a_reset_are_reported_while_leases_hold_the_pool) {
     auto [ended, ends] = connect_raw();
     auto [broken, breaks] = connect_raw();
     run([&]() -> task<> {
@@ -279,7 +278,7 @@ TEST_P(used_up_pool_test, the_end_and_a_reset_are_told_while_leases_hold_the_poo
     });
 }
 
-TEST_P(used_up_pool_test, memory_beyond_the_pool_is_counted_and_no_larger_than_what_came) {
+TEST_P(used_up_pool_test, memory_beyond_the_pool_is_counted_and_no_larger_than_the_data) {
     std::vector<testing::raw_connection<tcp_stream>> streams;
     for (int each = 0; each < 10; ++each)
         streams.push_back(connect_raw());
@@ -301,7 +300,7 @@ TEST_P(used_up_pool_test, memory_beyond_the_pool_is_counted_and_no_larger_than_w
     });
 }
 
-TEST_P(used_up_pool_test, when_leases_come_back_the_pool_is_used_again) {
+TEST_P(used_up_pool_test, returned_leases_make_the_pool_usable_again) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto held = co_await hold_everything();
@@ -318,7 +317,7 @@ TEST_P(used_up_pool_test, when_leases_come_back_the_pool_is_used_again) {
     });
 }
 
-TEST_P(used_up_pool_test, much_at_once_comes_in_leases_of_16_KiB) {
+TEST_P(used_up_pool_test, large_amounts_arrive_in_leases_of_16_KiB) {
     auto [ours, theirs] = connect_raw();
     std::string sent(50'000, '?');
     for (std::size_t each = 0; each < sent.size(); ++each)
@@ -474,7 +473,7 @@ class error_of_a_poll final : public detail::sys::interceptor {
 
 // Changes of the socket were watched from then on, and the receive waited for the next one, though
 // bytes of the last one were left.
-TEST_P(used_up_pool_test, what_one_receive_leaves_after_an_error_is_for_the_next) {
+TEST_P(used_up_pool_test, bytes_that_follow_an_error_are_left_to_the_next_receive) {
     auto [local, local_peer] = testing::connect_raw_local();
     run([&]() -> task<> {
         const auto held = co_await hold_everything();

@@ -30,11 +30,11 @@ void expect_refused(std::initializer_list<std::string_view> texts) {
         EXPECT_EQ(error_of(endpoint::parse(text)), std::errc::invalid_argument) << text;
 }
 
-TEST(endpoint_test, a_default_endpoint_is_any_v4_and_port_zero) {
+TEST(endpoint_test, a_default_endpoint_is_any_v4_with_port_zero) {
     EXPECT_EQ(endpoint{}.to_string(), "0.0.0.0:0");
 }
 
-TEST(endpoint_test, an_endpoint_has_the_address_and_port_it_was_made_of) {
+TEST(endpoint_test, an_endpoint_has_its_address_and_port) {
     const endpoint made{ip_address::loopback_v6(), 8080};
 
     EXPECT_EQ(made.address(), ip_address::loopback_v6());
@@ -92,7 +92,7 @@ TEST(endpoint_test, parse_refuses_incomplete_text) {
                     "localhost:80", "*:80"});
 }
 
-TEST(endpoint_test, every_endpoint_survives_its_text) {
+TEST(endpoint_test, every_endpoint_survives_a_round_trip_through_text) {
     random_addresses random;
     for (int round = 0; round < 20'000; ++round) {
         const auto port = static_cast<std::uint16_t>(random.number());
@@ -103,7 +103,7 @@ TEST(endpoint_test, every_endpoint_survives_its_text) {
     }
 }
 
-TEST(endpoint_test, damaged_text_is_refused_or_means_what_it_says) {
+TEST(endpoint_test, damaged_text_is_refused_or_parsed_literally) {
     random_addresses random;
     for (int round = 0; round < 20'000; ++round) {
         const endpoint made{random.v6(), static_cast<std::uint16_t>(random.number())};

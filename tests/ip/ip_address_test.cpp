@@ -64,7 +64,7 @@ TEST(ip_address_test, from_bytes_takes_network_order) {
     EXPECT_EQ(ip_address::from_bytes(sixteen, 3).scope_id(), 3U);
 }
 
-TEST(ip_address_test, bytes_gives_back_what_from_bytes_took) {
+TEST(ip_address_test, bytes_returns_the_argument_of_from_bytes) {
     constexpr std::array four{std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
     constexpr ip_address address = ip_address::from_bytes(four);
 
@@ -78,7 +78,7 @@ TEST(ip_address_test, parse_reads_dotted_decimal) {
     EXPECT_EQ(canonical("255.255.255.255"), "255.255.255.255");
 }
 
-TEST(ip_address_test, parse_refuses_v4_octets_that_programs_disagree_about) {
+TEST(ip_address_test, parse_refuses_v4_octets_with_ambiguous_meaning) {
     expect_no_address({"192.0.2.01", "192.0.2.001", "00.0.0.0", "0x7f.0.0.1", "0177.0.0.1", "127.1",
                        "127.0.1", "2130706433", "1.2.3.256", "1.2.3.1000", "1.2.3.4294967297"});
 }
@@ -121,7 +121,7 @@ TEST(ip_address_test, parse_reads_a_dotted_tail) {
     EXPECT_EQ(canonical("1:2:3:4:5:6:1.2.3.4"), "1:2:3:4:5:6:102:304");
 }
 
-TEST(ip_address_test, parse_refuses_a_dotted_part_that_is_no_tail) {
+TEST(ip_address_test, parse_refuses_a_dotted_part_before_the_tail) {
     expect_no_address({"1.2.3.4::", "1.2.3.4::1", "::1.2.3.4:1", "1:2:3:4:5:6:7:1.2.3.4",
                        "1:2:3:4:5:1.2.3.4", "::1.2.3", "::1.2.3.04", "::ffff:1.2.3.256",
                        "1:2:3:4:5:6::1.2.3.4", "::1.2.3.4.5", "::a.2.3.4"});
@@ -158,18 +158,18 @@ TEST(ip_address_test, parse_reads_a_numeric_zone) {
     EXPECT_EQ(address_of("::ffff:1.2.3.4%7").to_string(), "::ffff:1.2.3.4%7");
 }
 
-TEST(ip_address_test, zone_zero_is_no_zone) {
+TEST(ip_address_test, zone_zero_means_no_zone) {
     EXPECT_EQ(address_of("fe80::1%0"), address_of("fe80::1"));
     EXPECT_EQ(canonical("fe80::1%0"), "fe80::1");
 }
 
-TEST(ip_address_test, parse_refuses_a_zone_that_is_no_number) {
+TEST(ip_address_test, parse_refuses_a_zone_that_is_not_a_number) {
     expect_no_address({"fe80::1%", "fe80::1%eth0", "fe80::1%03", "fe80::1%+3", "fe80::1%4294967296",
                        "fe80::1%18446744073709551617", "fe80::1%3%4", "%3", "1.2.3.4%3",
                        "fe80::1% 3"});
 }
 
-TEST(ip_address_test, text_is_canonical_as_rfc_5952_asks) {
+TEST(ip_address_test, text_is_canonical_as_in_rfc_5952) {
     EXPECT_EQ(canonical("2001:0DB8::0001"), "2001:db8::1");
     EXPECT_EQ(canonical("2001:db8:0:0:0:0:2:1"), "2001:db8::2:1");
     EXPECT_EQ(canonical("2001:db8::1:1:1:1:1"), "2001:db8:0:1:1:1:1:1") << "one group is no run";
@@ -185,7 +185,7 @@ TEST(ip_address_test, the_longest_texts_fit) {
     EXPECT_EQ(canonical("::ffff:255.255.255.255%4294967295"), "::ffff:255.255.255.255%4294967295");
 }
 
-TEST(ip_address_test, every_address_survives_its_text) {
+TEST(ip_address_test, every_address_survives_a_round_trip_through_text) {
     random_addresses random;
     for (int round = 0; round < rounds; ++round) {
         for (const ip_address& address : {random.v4(), random.v6(), random.v6(random.number())})
@@ -193,7 +193,7 @@ TEST(ip_address_test, every_address_survives_its_text) {
     }
 }
 
-TEST(ip_address_test, text_is_what_inet_ntop_writes) {
+TEST(ip_address_test, text_equals_that_of_inet_ntop) {
     random_addresses random;
     char expected[INET6_ADDRSTRLEN];
     for (int round = 0; round < rounds; ++round) {
@@ -219,7 +219,7 @@ std::optional<ip_address> c_library_parse(const std::string& text) {
     return std::nullopt;
 }
 
-TEST(ip_address_test, parse_takes_what_inet_pton_takes_and_nothing_else) {
+TEST(ip_address_test, parse_accepts_exactly_what_inet_pton_accepts) {
     random_addresses random;
     int accepted = 0;
     int refused = 0;
@@ -256,7 +256,7 @@ TEST(ip_address_test, any_is_all_zeros) {
     EXPECT_FALSE(address_of("::1").is_any());
 }
 
-TEST(ip_address_test, multicast_is_known_by_its_first_bits) {
+TEST(ip_address_test, multicast_is_recognized_by_its_first_bits) {
     EXPECT_TRUE(address_of("224.0.0.0").is_multicast());
     EXPECT_TRUE(address_of("239.255.255.255").is_multicast());
     EXPECT_TRUE(address_of("ff02::1").is_multicast());
@@ -265,7 +265,7 @@ TEST(ip_address_test, multicast_is_known_by_its_first_bits) {
     EXPECT_FALSE(address_of("fe00::1").is_multicast());
 }
 
-TEST(ip_address_test, link_local_is_known_by_its_prefix) {
+TEST(ip_address_test, link_local_is_recognized_by_its_prefix) {
     EXPECT_TRUE(address_of("169.254.0.1").is_link_local());
     EXPECT_TRUE(address_of("fe80::1").is_link_local());
     EXPECT_TRUE(address_of("febf::1").is_link_local());
@@ -274,7 +274,7 @@ TEST(ip_address_test, link_local_is_known_by_its_prefix) {
     EXPECT_FALSE(address_of("fe7f::1").is_link_local());
 }
 
-TEST(ip_address_test, v4_mapped_is_known_by_its_prefix) {
+TEST(ip_address_test, v4_mapped_is_recognized_by_its_prefix) {
     EXPECT_TRUE(address_of("::ffff:1.2.3.4").is_v4_mapped());
     EXPECT_TRUE(address_of("::ffff:0:0").is_v4_mapped());
     EXPECT_FALSE(address_of("1.2.3.4").is_v4_mapped());
@@ -283,12 +283,12 @@ TEST(ip_address_test, v4_mapped_is_known_by_its_prefix) {
     EXPECT_FALSE(address_of("255.255.255.255").is_v4_mapped());
 }
 
-TEST(ip_address_test, predicates_judge_a_mapped_address_as_written) {
+TEST(ip_address_test, predicates_treat_a_mapped_address_as_ipv6) {
     EXPECT_FALSE(address_of("::ffff:127.0.0.1").is_loopback());
     EXPECT_TRUE(address_of("::ffff:127.0.0.1").unmapped().is_loopback());
 }
 
-TEST(ip_address_test, unmapped_takes_only_mapped_addresses_apart) {
+TEST(ip_address_test, unmapped_changes_only_mapped_addresses) {
     EXPECT_EQ(address_of("::ffff:192.0.2.1").unmapped(), address_of("192.0.2.1"));
     EXPECT_EQ(address_of("::192.0.2.1").unmapped(), address_of("::192.0.2.1"));
     EXPECT_EQ(address_of("192.0.2.1").unmapped(), address_of("192.0.2.1"));

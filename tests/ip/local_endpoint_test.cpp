@@ -43,7 +43,7 @@ TEST(local_endpoint_test, a_path_is_taken_as_it_is) {
     EXPECT_FALSE(endpoint.is_unnamed());
 }
 
-TEST(local_endpoint_test, a_leading_at_sign_is_part_of_a_path) {
+TEST(local_endpoint_test, a_leading_at_sign_belongs_to_the_path) {
     EXPECT_FALSE(local_at("@name").is_abstract());
     EXPECT_NE(local_at("@name"), abstract("name"));
 }
@@ -69,7 +69,7 @@ TEST(local_endpoint_test, a_path_holds_107_bytes_and_no_more) {
               std::errc::filename_too_long);
 }
 
-TEST(local_endpoint_test, an_abstract_name_is_no_path) {
+TEST(local_endpoint_test, an_abstract_name_is_not_a_path) {
     const local_endpoint endpoint = abstract("server");
 
     EXPECT_TRUE(endpoint.is_abstract());

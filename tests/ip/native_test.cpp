@@ -91,7 +91,7 @@ TEST(native_test, a_v6_endpoint_is_a_sockaddr_in6_with_its_scope) {
     EXPECT_EQ(v6.sin6_addr.s6_addr[15], 1);
 }
 
-TEST(native_test, every_endpoint_survives_the_way_through_the_kernels_form) {
+TEST(native_test, every_endpoint_survives_a_round_trip_through_a_sockaddr) {
     random_addresses random;
     for (int round = 0; round < 5'000; ++round) {
         const auto port = static_cast<std::uint16_t>(random.number());
@@ -103,14 +103,14 @@ TEST(native_test, every_endpoint_survives_the_way_through_the_kernels_form) {
     }
 }
 
-TEST(native_test, another_family_is_no_endpoint) {
+TEST(native_test, another_family_is_not_an_endpoint) {
     const native_address local = to_native(parsed("/run/a"));
 
     EXPECT_EQ(error_of(endpoint_from_native(local.data(), local.size)),
               std::errc::address_family_not_supported);
 }
 
-TEST(native_test, an_address_too_short_for_its_family_is_no_endpoint) {
+TEST(native_test, an_address_too_short_for_its_family_is_not_an_endpoint) {
     for (const endpoint& whole : {endpoint::loopback(1), endpoint{ip_address::loopback_v6(), 1}}) {
         const native_address native = to_native(whole);
         for (socklen_t size = 0; size < native.size; ++size) {
@@ -124,7 +124,7 @@ TEST(native_test, an_address_too_short_for_its_family_is_no_endpoint) {
     }
 }
 
-TEST(native_test, an_endpoint_is_read_where_only_a_sockaddr_is_aligned) {
+TEST(native_test, an_endpoint_is_read_at_the_alignment_of_a_sockaddr) {
     const native_address native = to_native(endpoint{ip_address::loopback_v6(), 80});
     static_assert(alignof(sockaddr) < alignof(sockaddr_in6));
     alignas(sockaddr_in6) std::array<char, sizeof(sockaddr_in6) + alignof(sockaddr)> bytes;
@@ -152,7 +152,7 @@ TEST(native_test, a_path_ends_in_nul) {
     EXPECT_STREQ(reinterpret_cast<const char*>(native.data()) + path_offset, "/run/a");
 }
 
-TEST(native_test, an_abstract_name_begins_with_nul_and_ends_without) {
+TEST(native_test, an_abstract_name_begins_with_nul_and_does_not_end_with_one) {
     const native_address native = to_native(abstract("ab"));
 
     ASSERT_EQ(native.size, path_offset + 3);
@@ -167,7 +167,7 @@ TEST(native_test, an_unnamed_endpoint_is_only_a_family) {
     EXPECT_EQ(native.data()->sa_family, AF_UNIX);
 }
 
-TEST(native_test, every_local_endpoint_survives_the_way_through_the_kernels_form) {
+TEST(native_test, every_local_endpoint_survives_a_round_trip_through_a_sockaddr) {
     for (std::size_t size = 1; size <= local_endpoint::max_name_size; ++size) {
         const std::string name(size, 'x');
         for (const local_endpoint& made : {parsed(name), abstract(name), local_endpoint{}}) {
@@ -197,12 +197,12 @@ TEST(native_test, the_empty_abstract_name_of_another_program_is_read) {
     EXPECT_EQ(to_native(shared).size, path_offset + 1);
 }
 
-TEST(native_test, no_address_at_all_is_unnamed) {
+TEST(native_test, an_empty_address_is_unnamed) {
     EXPECT_TRUE(local_endpoint_from_native(nullptr, 0).value().is_unnamed());
     EXPECT_TRUE(from_unix_bytes("").value().is_unnamed());
 }
 
-TEST(native_test, another_family_is_no_local_endpoint) {
+TEST(native_test, another_family_is_not_a_local_endpoint) {
     const native_address v4 = to_native(endpoint::loopback(1));
     const char half_a_family = AF_UNIX;
 
@@ -213,7 +213,7 @@ TEST(native_test, another_family_is_no_local_endpoint) {
         std::errc::address_family_not_supported);
 }
 
-TEST(native_test, what_is_longer_than_a_sockaddr_un_is_no_local_endpoint) {
+TEST(native_test, an_address_longer_than_a_sockaddr_un_is_not_a_local_endpoint) {
     EXPECT_EQ(error_of(from_unix_bytes(std::string(109, 'x'))),
               std::errc::address_family_not_supported);
     EXPECT_EQ(error_of(from_unix_bytes(std::string(109, '\0'))),

@@ -89,7 +89,7 @@ TEST_P(busy_poll_test, a_loop_that_sleeps_long_does_not_begin_to_spin) {
     EXPECT_LT(spent, 50ms);
 }
 
-TEST_P(busy_poll_test, spinning_ends_after_the_time_that_was_asked_for) {
+TEST_P(busy_poll_test, spinning_ends_after_the_configured_time) {
     remake_loop({.busy_poll = 20ms});
     if (IsSkipped()) return;
     run([]() -> task<> {

@@ -159,7 +159,7 @@ TEST_P(loop_allocation_test, a_post_allocates_once) {
 
 // The perturbed kernel allocates.
 // With io_uring a listener that never catches up kept four bytes of each connection for ever.
-TEST_P(loop_allocation_test, accepting_while_others_wait_allocates_the_stream) {
+TEST_P(loop_allocation_test, accepting_allocates_only_the_stream) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
     std::vector<blocking::tcp_stream> clients; // two of them always wait

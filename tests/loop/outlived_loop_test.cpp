@@ -37,7 +37,7 @@ protected:
 
 // With io_uring the end of the listener was waited for while the records were walked, which freed
 // the stream's: the walk went on in another list, or in freed memory.
-TEST_P(outlived_loop_test, a_stream_that_is_closing_may_lie_beside_a_listener_that_accepts) {
+TEST_P(outlived_loop_test, a_loop_ends_beside_a_closing_stream_and_an_accepting_listener) {
     for (const bool listener_first : {true, false}) {
         auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
         std::vector<testing::raw_connection<tcp_stream>> connections;
@@ -67,7 +67,7 @@ TEST_P(outlived_loop_test, a_stream_that_is_closing_may_lie_beside_a_listener_th
 }
 
 // What io_uring had received for it was lost, and the record kept the buffers.
-TEST_P(outlived_loop_test, a_socket_that_is_being_released_is_released_or_closed) {
+TEST_P(outlived_loop_test, a_socket_in_release_is_released_or_closed) {
     for (int turns = 0; turns < 6; ++turns) {
         const std::size_t before = testing::open_descriptors();
         auto connection = testing::connect_raw();

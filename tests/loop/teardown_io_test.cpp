@@ -168,7 +168,7 @@ TEST_P(teardown_io_test, sockets_that_outlive_the_loop_are_closed_and_safe) {
     lease.reset();
 }
 
-TEST_P(teardown_io_test, the_peer_of_a_stream_is_told) {
+TEST_P(teardown_io_test, the_peer_of_a_stream_notices) {
     auto [ours, theirs] = or_throw(nonblocking::local_stream::pair());
     auto reads = [](local_stream stream) -> task<> {
         std::array<std::byte, 8> buffer;

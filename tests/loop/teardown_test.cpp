@@ -85,7 +85,7 @@ TEST_P(teardown_test, a_task_that_has_not_started_is_run_stopped) {
     EXPECT_THAT(log, ElementsAre("refused"));
 }
 
-TEST_P(teardown_test, cleaning_up_may_use_the_loop) {
+TEST_P(teardown_test, cleanup_may_use_the_loop) {
     names log;
     auto body = [&]() -> task<> {
         static_cast<void>(co_await async_sleep(24h));
@@ -101,7 +101,7 @@ TEST_P(teardown_test, cleaning_up_may_use_the_loop) {
     EXPECT_THAT(log, ElementsAre("ended"));
 }
 
-TEST_P(teardown_test, an_exception_of_a_task_that_ends_goes_to_the_hook) {
+TEST_P(teardown_test, an_exception_of_an_ending_task_reaches_the_hook) {
     static int unhandled;
     unhandled = 0;
     remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled; }});
@@ -339,7 +339,7 @@ TEST_P(teardown_test, no_endless_task_keeps_the_loop_from_ending) {
 }
 
 // Used to hang: the reason of the scope was not that of the teardown.
-TEST_P(teardown_test, no_endless_task_that_was_stopped_before_keeps_it_either) {
+TEST_P(teardown_test, no_task_that_was_stopped_before_keeps_the_loop_from_ending) {
     for (const auto& [name, make] : endless_tasks) {
         if (std::string_view{name} == "children that start children") continue; // it would not stop
         SCOPED_TRACE(name);
@@ -351,7 +351,7 @@ TEST_P(teardown_test, no_endless_task_that_was_stopped_before_keeps_it_either) {
     }
 }
 
-TEST_P(teardown_test, all_of_them_together_do_not_either) {
+TEST_P(teardown_test, all_endless_tasks_together_do_not_keep_it_from_ending) {
     for (const auto& each : endless_tasks)
         loop().spawn(each.second());
 
@@ -422,7 +422,7 @@ TEST_P(teardown_test, tasks_that_wait_for_each_other_end) {
 
 // --- what waits outside of tasks
 
-TEST_P(teardown_test, posts_and_remote_tasks_that_were_not_run_are_dropped) {
+TEST_P(teardown_test, posts_and_remote_tasks_that_have_not_run_are_dropped) {
     auto held = std::make_shared<int>();
     auto body = [](std::shared_ptr<int>) -> task<> { co_return; };
     loop().post([held] {});
@@ -446,7 +446,7 @@ TEST_P(teardown_test, posts_beside_a_stubborn_task_are_dropped_or_run_but_not_lo
     EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST_P(teardown_test, a_loop_that_was_only_polled_with_its_handle_ends_well) {
+TEST_P(teardown_test, a_loop_whose_handle_was_polled_ends) {
     loop().spawn(stubborn());
     static_cast<void>(loop().native_handle());
 

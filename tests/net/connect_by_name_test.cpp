@@ -151,7 +151,7 @@ TEST_P(connect_by_name_test, an_address_is_connected_to_without_a_lookup) {
     EXPECT_EQ(resolver->threads(), 0U);
 }
 
-TEST_P(connect_by_name_test, localhost_works_with_the_system_s_resolver) {
+TEST_P(connect_by_name_test, localhost_works_with_the_resolver_of_the_system) {
     auto listener = listen_at("127.0.0.1");
     static auto& system = *new detail::name_resolver{
         &detail::sys::look_up, detail::name_resolver::limits{}}; // lives for ever, as it does
@@ -176,7 +176,7 @@ TEST_P(connect_by_name_test, the_next_address_follows_a_refusal) {
     });
 }
 
-TEST_P(connect_by_name_test, an_address_that_is_silent_gets_the_attempt_delay) {
+TEST_P(connect_by_name_test, a_silent_address_delays_the_next_by_the_attempt_delay) {
     const testing::full_listener silent{endpoint{or_throw(ip_address::parse("127.0.0.2")), 0}};
     has(v6, {"127.0.0.2"});
     has(v4, {"127.0.0.3"});
@@ -202,7 +202,7 @@ TEST_P(connect_by_name_test, an_address_that_is_silent_gets_the_attempt_delay) {
     });
 }
 
-TEST_P(connect_by_name_test, ipv4_waits_for_ipv6_only_the_resolution_delay) {
+TEST_P(connect_by_name_test, ipv4_waits_only_the_resolution_delay_for_ipv6) {
     has(v4, {"127.0.0.2"}); // and IPv6 never answers
     auto listener = listen_at("127.0.0.2");
     run([&]() -> task<> {
@@ -214,7 +214,7 @@ TEST_P(connect_by_name_test, ipv4_waits_for_ipv6_only_the_resolution_delay) {
     EXPECT_EQ(resolver->questions(), 1U); // left behind
 }
 
-TEST_P(connect_by_name_test, both_delays_go_by_the_clock_of_the_loop) {
+TEST_P(connect_by_name_test, both_delays_use_the_clock_of_the_loop) {
     constexpr int a_while = 300; // a loop that is kept busy looks at its clock now and then
     testing::manual_clock clock;
     clock.set_automatic(false);
@@ -256,7 +256,7 @@ TEST_P(connect_by_name_test, ipv6_is_used_before_ipv4_has_answered) {
     run([&]() -> task<> { EXPECT_TRUE(co_await async_connect("host", port_of(listener))); });
 }
 
-TEST_P(connect_by_name_test, an_answer_that_comes_late_is_used) {
+TEST_P(connect_by_name_test, a_late_answer_is_used) {
     has(v6, {"127.0.0.2"});
     auto listener = listen_at("127.0.0.3");
     run([&]() -> task<> {
@@ -273,7 +273,7 @@ TEST_P(connect_by_name_test, an_answer_that_comes_late_is_used) {
     });
 }
 
-TEST_P(connect_by_name_test, when_all_fail_the_last_error_and_every_attempt_are_told) {
+TEST_P(connect_by_name_test, when_all_fail_the_last_error_and_every_attempt_are_reported) {
     const silent_port silent;
     run([&]() -> task<> {
         connect_report report;
@@ -289,7 +289,7 @@ TEST_P(connect_by_name_test, when_all_fail_the_last_error_and_every_attempt_are_
     });
 }
 
-TEST_P(connect_by_name_test, a_way_that_does_not_exist_does_not_hide_a_refusal) {
+TEST_P(connect_by_name_test, an_unreachable_address_does_not_hide_a_refusal) {
     has(v6, {});
     has(v4, {"127.0.0.2", "127.0.0.3"});
     resolver.answer("far", v6, {});
@@ -306,7 +306,7 @@ TEST_P(connect_by_name_test, a_way_that_does_not_exist_does_not_hide_a_refusal) 
     });
 }
 
-TEST_P(connect_by_name_test, a_name_without_an_address_fails_as_its_lookup) {
+TEST_P(connect_by_name_test, a_name_without_an_address_fails_with_the_error_of_its_lookup) {
     has(v6, {});
     resolver.fail("host", v4, EAI_AGAIN);
     has(v4, {});
@@ -320,7 +320,7 @@ TEST_P(connect_by_name_test, a_name_without_an_address_fails_as_its_lookup) {
     });
 }
 
-TEST_P(connect_by_name_test, a_limit_in_time_covers_lookup_and_attempts) {
+TEST_P(connect_by_name_test, a_time_limit_covers_lookup_and_attempts) {
     const testing::full_listener silent;
     run([&]() -> task<> {
         const auto start = std::chrono::steady_clock::now();
@@ -401,7 +401,7 @@ TEST_P(connect_by_name_test, a_stop_at_any_moment_leaves_nothing_behind) {
     EXPECT_TRUE(succeeded);
 }
 
-TEST_P(connect_by_name_test, it_composes) {
+TEST_P(connect_by_name_test, works_with_combinators_and_with_stop) {
     has(v6, {});
     has(v4, {"127.0.0.1"});
     auto listener = listen_at("127.0.0.1");
@@ -450,7 +450,7 @@ TEST_P(connect_by_name_test, a_local_address_decides_the_family) {
         EXPECT_EQ(each.family, v4);
 }
 
-TEST_P(connect_by_name_test, without_descriptors_it_says_so) {
+TEST_P(connect_by_name_test, a_lack_of_descriptors_is_reported) {
     has(v6, {});
     has(v4, {"127.0.0.1", "127.0.0.2"});
     auto listener = listen_at("127.0.0.1");

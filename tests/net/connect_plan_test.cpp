@@ -68,7 +68,7 @@ TEST_F(connect_plan_test, ipv6_starts_at_once_when_it_answers_first) {
     EXPECT_THAT(due(), ElementsAre("::1"));
 }
 
-TEST_F(connect_plan_test, ipv4_gives_ipv6_the_resolution_delay) {
+TEST_F(connect_plan_test, ipv4_waits_the_resolution_delay_for_ipv6) {
     ask_both();
     answer(v4, {"192.0.2.1"});
     EXPECT_THAT(due(), IsEmpty());
@@ -92,7 +92,7 @@ TEST_F(connect_plan_test, ipv6_that_answers_within_the_resolution_delay_is_first
     EXPECT_EQ(wait(), 250ms);
 }
 
-TEST_F(connect_plan_test, ipv4_need_not_wait_when_ipv6_has_nothing) {
+TEST_F(connect_plan_test, ipv4_does_not_wait_when_ipv6_has_no_addresses) {
     ask_both();
     answer(v4, {"192.0.2.1"});
     pass(1ms);
@@ -152,7 +152,7 @@ TEST_F(connect_plan_test, it_gives_up_when_everything_has_failed) {
     EXPECT_TRUE(given_up());
 }
 
-TEST_F(connect_plan_test, it_gives_up_when_neither_family_has_anything) {
+TEST_F(connect_plan_test, it_gives_up_when_neither_family_has_addresses) {
     ask_both();
     answer(v4, {});
     EXPECT_THAT(due(), IsEmpty());
@@ -162,7 +162,7 @@ TEST_F(connect_plan_test, it_gives_up_when_neither_family_has_anything) {
     EXPECT_TRUE(given_up());
 }
 
-TEST_F(connect_plan_test, it_does_not_give_up_while_an_answer_may_come) {
+TEST_F(connect_plan_test, it_does_not_give_up_while_an_answer_is_pending) {
     ask_both();
     answer(v6, {"::1"});
     EXPECT_THAT(due(), ElementsAre("::1"));
@@ -174,7 +174,7 @@ TEST_F(connect_plan_test, it_does_not_give_up_while_an_answer_may_come) {
     EXPECT_THAT(due(), ElementsAre("192.0.2.1"));
 }
 
-TEST_F(connect_plan_test, a_late_answer_joins_the_attempts_at_their_pace) {
+TEST_F(connect_plan_test, a_late_answer_does_not_change_the_pace_of_attempts) {
     ask_both();
     answer(v4, {"192.0.2.1", "192.0.2.2", "192.0.2.3"});
     pass(50ms);
@@ -191,7 +191,7 @@ TEST_F(connect_plan_test, a_late_answer_joins_the_attempts_at_their_pace) {
     EXPECT_THAT(due(), ElementsAre("192.0.2.3"));
 }
 
-TEST_F(connect_plan_test, an_answer_that_comes_after_the_attempt_delay_starts_at_once) {
+TEST_F(connect_plan_test, addresses_that_arrive_after_the_attempt_delay_start_at_once) {
     ask_both();
     answer(v6, {"::1"});
     EXPECT_THAT(due(), ElementsAre("::1"));
@@ -201,7 +201,7 @@ TEST_F(connect_plan_test, an_answer_that_comes_after_the_attempt_delay_starts_at
     EXPECT_THAT(due(), ElementsAre("192.0.2.1"));
 }
 
-TEST_F(connect_plan_test, one_family_alone_waits_for_no_other) {
+TEST_F(connect_plan_test, a_single_family_does_not_wait_for_the_other) {
     connect_plan plan{{.attempt = 250ms, .resolution = 50ms}};
     plan.ask(v4);
     const std::vector addresses{ip_address::loopback_v4()};
@@ -211,7 +211,7 @@ TEST_F(connect_plan_test, one_family_alone_waits_for_no_other) {
     EXPECT_EQ(plan.next(connect_plan::time_point{1s}).what, kind::give_up);
 }
 
-TEST_F(connect_plan_test, delays_outside_the_limits_of_the_rfc_are_cut) {
+TEST_F(connect_plan_test, delays_are_clamped_to_the_limits_of_the_rfc) {
     for (const auto& [given, expected] :
          std::vector<std::pair<std::chrono::nanoseconds, std::chrono::nanoseconds>>{
              {0ns, 10ms},

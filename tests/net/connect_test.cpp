@@ -54,7 +54,7 @@ TEST_P(connect_test, a_connection_carries_bytes_both_ways) {
     });
 }
 
-TEST_P(connect_test, ipv6_works_as_well) {
+TEST_P(connect_test, ipv6_works) {
     auto listener = blocking::tcp_listener::bind(or_throw(endpoint::parse("[::1]:0")));
     if (!listener) GTEST_SKIP() << "no IPv6 loopback here: " << listener.error().message();
     run([&]() -> task<> {
@@ -91,7 +91,7 @@ TEST_P(connect_test, connect_reports_refusal) {
     EXPECT_EQ(testing::open_descriptors(), before);
 }
 
-TEST_P(connect_test, connect_reports_a_source_address_that_is_not_ours) {
+TEST_P(connect_test, connect_reports_a_source_address_of_another_machine) {
     run([&]() -> task<> {
         auto stream = co_await async_connect(endpoint::loopback(1),
                                              {.from = or_throw(endpoint::parse("192.0.2.1:0"))});
@@ -99,7 +99,7 @@ TEST_P(connect_test, connect_reports_a_source_address_that_is_not_ours) {
     });
 }
 
-TEST_P(connect_test, connect_reports_that_there_is_no_way) {
+TEST_P(connect_test, connect_reports_a_missing_route) {
     // In a network namespace without any route, which a thread can have for itself.
     std::error_code seen;
     bool allowed = true;
@@ -128,7 +128,7 @@ TEST_P(connect_test, a_socket_that_connected_to_itself_counts_as_refused) {
     });
 }
 
-TEST_P(connect_test, connect_without_descriptors_says_so) {
+TEST_P(connect_test, connect_reports_a_lack_of_descriptors) {
     auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
     run([&]() -> task<> {
         const testing::descriptor_limit limit;
@@ -137,7 +137,7 @@ TEST_P(connect_test, connect_without_descriptors_says_so) {
     });
 }
 
-TEST_P(connect_test, a_connection_nobody_answers_ends_at_its_deadline_and_not_earlier) {
+TEST_P(connect_test, an_unanswered_connect_ends_at_its_deadline_and_not_earlier) {
     const testing::full_listener busy;
     const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
@@ -149,7 +149,7 @@ TEST_P(connect_test, a_connection_nobody_answers_ends_at_its_deadline_and_not_ea
     EXPECT_EQ(testing::open_descriptors(), before);
 }
 
-TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
+TEST_P(connect_test, an_unanswered_connect_can_be_stopped_at_any_moment) {
     const testing::full_listener busy;
     const std::size_t before = testing::open_descriptors();
     run([&]() -> task<> {
@@ -165,7 +165,7 @@ TEST_P(connect_test, a_connection_nobody_answers_can_be_stopped_at_any_moment) {
     EXPECT_EQ(testing::open_descriptors(), before);
 }
 
-TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_or_closed) {
+TEST_P(connect_test, a_connection_made_during_a_stop_is_returned_or_closed) {
     auto listener = or_throw(blocking::tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
     const std::size_t before = testing::open_descriptors();
@@ -184,7 +184,7 @@ TEST_P(connect_test, a_connection_that_is_made_when_the_stop_comes_is_returned_o
     EXPECT_EQ(testing::open_descriptors(), before);
 }
 
-TEST_P(connect_test, the_end_of_the_loop_ends_a_connection_that_is_being_made) {
+TEST_P(connect_test, the_end_of_the_loop_ends_a_connect_in_flight) {
     const testing::full_listener busy;
     const std::size_t before = testing::open_descriptors();
     std::error_code end;
@@ -212,7 +212,7 @@ TEST_P(connect_test, a_local_connection_carries_bytes) {
     });
 }
 
-TEST_P(connect_test, local_paths_without_a_listener_say_why) {
+TEST_P(connect_test, local_paths_without_a_listener_are_reported) {
     const testing::temporary_directory directory;
     const auto dead = or_throw(local_endpoint::parse(directory / "dead"));
     static_cast<void>(or_throw(blocking::local_listener::bind(dead))); // leaves its path
@@ -226,7 +226,7 @@ TEST_P(connect_test, local_paths_without_a_listener_say_why) {
     });
 }
 
-TEST_P(connect_test, a_full_local_listener_is_waited_for) {
+TEST_P(connect_test, connect_waits_for_a_full_local_listener) {
     auto listener = or_throw(local_listener::bind(local_endpoint{}, {.backlog = 1}));
     const auto at = or_throw(listener.local_endpoint());
     run([&]() -> task<> {

@@ -53,7 +53,7 @@ protected:
     std::array<char, 16> buffer_{};
 };
 
-TEST_P(local_datagram_test, datagrams_go_by_path_by_abstract_name_and_in_pairs) {
+TEST_P(local_datagram_test, datagrams_travel_by_path_by_abstract_name_and_within_pairs) {
     const temporary_directory directory;
     const auto path = or_throw(local_endpoint::parse(directory / "socket"));
     const auto name = or_throw(
@@ -85,7 +85,7 @@ TEST_P(local_datagram_test, datagrams_go_by_path_by_abstract_name_and_in_pairs) 
     });
 }
 
-TEST_P(local_datagram_test, a_socket_can_be_connected_and_hears_nobody_else) {
+TEST_P(local_datagram_test, a_connected_socket_receives_only_from_its_peer) {
     run([&]() -> task<> {
         auto server = bound();
         auto client = or_throw(local_datagram::connect(name_of(server)));
@@ -103,7 +103,7 @@ TEST_P(local_datagram_test, a_socket_can_be_connected_and_hears_nobody_else) {
     });
 }
 
-TEST_P(local_datagram_test, what_a_buffer_cuts_off_is_told) {
+TEST_P(local_datagram_test, a_truncated_datagram_is_marked) {
     auto [left, right] = or_throw(local_datagram::pair());
     run([&]() -> task<> {
         EXPECT_TRUE(co_await left.send(std::string(20, 'x')));
@@ -113,7 +113,7 @@ TEST_P(local_datagram_test, what_a_buffer_cuts_off_is_told) {
     });
 }
 
-TEST_P(local_datagram_test, a_peer_that_is_gone_is_told) {
+TEST_P(local_datagram_test, a_closed_peer_is_reported) {
     run([&]() -> task<> {
         auto server = bound();
         const auto name = name_of(server);
@@ -124,7 +124,7 @@ TEST_P(local_datagram_test, a_peer_that_is_gone_is_told) {
     });
 }
 
-TEST_P(local_datagram_test, a_batch_crosses_in_order_however_small_the_queue) {
+TEST_P(local_datagram_test, a_batch_arrives_in_order_through_a_small_queue) {
     auto [left, right] = or_throw(local_datagram::pair());
     EXPECT_TRUE(left.set_send_buffer(4096));
     run([&]() -> task<> {
@@ -150,7 +150,7 @@ TEST_P(local_datagram_test, a_batch_crosses_in_order_however_small_the_queue) {
     });
 }
 
-TEST_P(local_datagram_test, a_stopped_batch_says_how_many_went) {
+TEST_P(local_datagram_test, a_stopped_batch_says_how_many_were_sent) {
     auto [left, right] = or_throw(local_datagram::pair());
     EXPECT_TRUE(left.set_send_buffer(4096));
     run([&]() -> task<> {
@@ -245,7 +245,7 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_can_be_stopped_and_closed) 
     }
 }
 
-TEST_P(local_datagram_test, a_send_that_waits_does_not_keep_the_thread_busy) {
+TEST_P(local_datagram_test, a_waiting_send_does_not_keep_the_thread_busy) {
     run([&]() -> task<> {
         auto server = bound();
         auto client = bound();
@@ -264,7 +264,7 @@ TEST_P(local_datagram_test, a_send_that_waits_does_not_keep_the_thread_busy) {
     });
 }
 
-TEST_P(local_datagram_test, the_end_of_the_loop_ends_what_waits) {
+TEST_P(local_datagram_test, the_end_of_the_loop_ends_its_waits) {
     std::optional<local_datagram> server{bound()};
     std::optional<local_datagram> client{bound()};
     const auto name = name_of(*server);
@@ -285,7 +285,7 @@ TEST_P(local_datagram_test, the_end_of_the_loop_ends_what_waits) {
     EXPECT_EQ(ended[1], canceled);
 }
 
-TEST_P(local_datagram_test, descriptors_that_come_along_are_dropped) {
+TEST_P(local_datagram_test, attached_descriptors_are_dropped) {
     auto [left, right] = or_throw(local_datagram::pair());
     int pipe[2];
     ASSERT_EQ(::pipe(pipe), 0);
@@ -309,7 +309,7 @@ TEST_P(local_datagram_test, descriptors_that_come_along_are_dropped) {
     ::close(pipe[0]);
 }
 
-TEST_P(local_datagram_test, a_released_socket_goes_on_elsewhere) {
+TEST_P(local_datagram_test, a_released_socket_works_elsewhere) {
     auto [left, right] = or_throw(local_datagram::pair());
     run([&]() -> task<> {
         EXPECT_TRUE(co_await left.send("waits"));

@@ -26,7 +26,7 @@ using testing::turns;
 
 class local_listener_test : public testing::backend_test {};
 
-TEST_P(local_listener_test, a_path_is_listened_at_and_removed_on_request_only) {
+TEST_P(local_listener_test, a_path_is_removed_only_on_request) {
     const testing::temporary_directory directory;
     const std::string path = directory / "socket";
     const auto at = or_throw(local_endpoint::parse(path));
@@ -48,7 +48,7 @@ TEST_P(local_listener_test, a_path_is_listened_at_and_removed_on_request_only) {
     EXPECT_EQ(error_of(listener.unlink_path()), std::errc::no_such_file_or_directory);
 }
 
-TEST_P(local_listener_test, a_path_in_use_says_so_unless_it_is_to_be_replaced) {
+TEST_P(local_listener_test, a_path_in_use_is_an_error_unless_it_is_to_be_replaced) {
     const testing::temporary_directory directory;
     const auto at = or_throw(local_endpoint::parse(directory / "socket"));
     auto first = or_throw(local_listener::bind(at));
@@ -57,13 +57,13 @@ TEST_P(local_listener_test, a_path_in_use_says_so_unless_it_is_to_be_replaced) {
     EXPECT_TRUE(local_listener::bind(at, {.unlink_existing = true}));
 }
 
-TEST_P(local_listener_test, bind_says_what_is_wrong_with_a_path) {
+TEST_P(local_listener_test, bind_reports_why_a_path_cannot_be_used) {
     const testing::temporary_directory directory;
     const auto nowhere = or_throw(local_endpoint::parse(directory / "no/such/place"));
     EXPECT_EQ(error_of(local_listener::bind(nowhere)), std::errc::no_such_file_or_directory);
 }
 
-TEST_P(local_listener_test, closing_also_closes_what_was_accepted_ahead) {
+TEST_P(local_listener_test, closing_also_closes_connections_accepted_ahead) {
     auto listener = or_throw(local_listener::bind(local_endpoint{}));
     const auto at = or_throw(listener.local_endpoint());
     std::vector<testing::raw_peer> clients;

@@ -44,7 +44,7 @@ TEST_P(local_stream_test, a_pair_carries_bytes_both_ways) {
     });
 }
 
-TEST_P(local_stream_test, megabytes_cross_both_ways_through_small_buffers) {
+TEST_P(local_stream_test, megabytes_pass_both_ways_through_small_buffers) {
     auto [one, two] = or_throw(local_stream::pair());
     EXPECT_TRUE(one.set_send_buffer(8192));
     EXPECT_TRUE(two.set_send_buffer(8192));
@@ -92,7 +92,7 @@ TEST_P(local_stream_test, a_peer_that_closes_with_bytes_unread_is_a_reset) {
     });
 }
 
-TEST_P(local_stream_test, both_sides_of_a_half_close_go_on) {
+TEST_P(local_stream_test, both_sides_keep_working_after_a_half_close) {
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("request"));
@@ -165,7 +165,7 @@ void send_with_descriptor(const testing::raw_peer& from, std::string_view text) 
 }
 
 // A short read used to mean that nothing is left; behind attached descriptors it does not.
-TEST_P(local_stream_test, descriptors_nobody_asked_for_do_not_hide_the_bytes_behind_them) {
+TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_them) {
     for (int when = 0; when < 3; ++when) {
         auto [ours, theirs] = connect_raw_local();
         run([&]() -> task<> {
@@ -187,7 +187,7 @@ TEST_P(local_stream_test, descriptors_nobody_asked_for_do_not_hide_the_bytes_beh
     }
 }
 
-TEST_P(local_stream_test, a_stream_is_released_with_what_was_not_read) {
+TEST_P(local_stream_test, a_stream_is_released_with_its_unread_bytes) {
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {
         std::array<char, 2> buffer{};
@@ -203,7 +203,7 @@ TEST_P(local_stream_test, a_stream_is_released_with_what_was_not_read) {
     });
 }
 
-TEST_P(local_stream_test, credentials_name_the_process_that_made_the_pair) {
+TEST_P(local_stream_test, credentials_identify_the_process_that_made_the_pair) {
     auto [one, two] = or_throw(local_stream::pair());
     const auto who = or_throw(one.peer_credentials());
     EXPECT_EQ(who.pid, ::getpid());

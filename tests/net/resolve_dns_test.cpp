@@ -90,7 +90,7 @@ TEST_P(resolve_dns_test, both_families_of_a_name_are_found) {
     });
 }
 
-TEST_P(resolve_dns_test, a_family_that_cannot_be_reached_comes_last) {
+TEST_P(resolve_dns_test, an_unreachable_family_comes_last) {
     // Here is no route to anything but this machine.
     server().set(named("mixed"), record::a, {.addresses = {"127.0.0.2"}});
     server().set(named("mixed"), record::aaaa, {.addresses = {"2001:db8::1"}});
@@ -127,7 +127,7 @@ TEST_P(resolve_dns_test, a_server_that_fails_or_refuses_is_a_failed_lookup) {
     }
 }
 
-TEST_P(resolve_dns_test, a_server_that_never_answers_is_given_up_by_the_system_s_resolver) {
+TEST_P(resolve_dns_test, the_resolver_gives_up_on_a_server_that_never_answers) {
     server().set(named("silent"), record::a, {.how = way::silence});
     server().set(named("silent"), record::aaaa, {.how = way::silence});
     run([&]() -> task<> {
@@ -191,7 +191,7 @@ TEST_P(resolve_dns_test, many_abandoned_lookups_need_few_threads) {
     });
 }
 
-TEST_P(resolve_dns_test, an_answer_that_is_cut_short_is_asked_for_again_with_tcp) {
+TEST_P(resolve_dns_test, a_truncated_answer_is_requested_again_over_tcp) {
     std::vector<std::string> many;
     for (int each = 1; each <= 200; ++each)
         many.push_back("127.0.1." + std::to_string(each));
@@ -206,7 +206,7 @@ TEST_P(resolve_dns_test, an_answer_that_is_cut_short_is_asked_for_again_with_tcp
     EXPECT_GT(server().over_tcp(), before);
 }
 
-TEST_P(resolve_dns_test, lies_are_no_answers) {
+TEST_P(resolve_dns_test, malformed_and_mismatched_answers_are_not_used) {
     for (const way how : {way::garbage, way::wrong_id, way::wrong_name}) {
         server().set(named("lie"), record::a, {how, {"127.0.0.6"}, 0});
         run([&]() -> task<> {
@@ -220,7 +220,7 @@ TEST_P(resolve_dns_test, lies_are_no_answers) {
     }
 }
 
-TEST_P(resolve_dns_test, an_answer_of_the_other_type_is_not_taken_for_one) {
+TEST_P(resolve_dns_test, a_record_of_the_other_type_is_not_an_answer) {
     server().set(named("odd"), record::a, {.addresses = {"::1"}});
     server().set(named("odd"), record::aaaa, {.addresses = {"127.0.0.6"}});
     run([&]() -> task<> { EXPECT_FALSE(co_await async_resolve(named("odd"), 80)); });
@@ -240,7 +240,7 @@ TEST_P(resolve_dns_test, ipv6_wins_when_it_works) {
     });
 }
 
-TEST_P(resolve_dns_test, ipv4_takes_over_where_ipv6_leads_nowhere) {
+TEST_P(resolve_dns_test, ipv4_takes_over_where_ipv6_is_unreachable) {
     auto four = listen_at("127.0.0.1");
     server().set(named("both"), record::a, {.addresses = {"127.0.0.1"}});
     server().set(named("both"), record::aaaa, {.addresses = {"2001:db8::1"}});
@@ -266,7 +266,7 @@ TEST_P(resolve_dns_test, a_name_server_that_forgets_ipv6_costs_the_resolution_de
     server().release(named("half"), record::aaaa, {});
 }
 
-TEST_P(resolve_dns_test, a_connection_to_nobody_fails_as_its_lookup) {
+TEST_P(resolve_dns_test, a_connect_fails_with_the_error_of_its_lookup) {
     server().set(named("broken"), record::a, {.code = 2});
     server().set(named("broken"), record::aaaa, {.code = 2});
     run([&]() -> task<> {

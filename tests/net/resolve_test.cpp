@@ -51,7 +51,7 @@ std::size_t resolver_threads() {
 
 // --- without asking anybody ----------------------------------------------------------------------
 
-TEST_P(resolve_test, an_address_is_its_own_answer_without_a_thread) {
+TEST_P(resolve_test, an_address_resolves_to_itself_without_a_thread) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         EXPECT_THAT(texts(co_await async_resolve("127.0.0.1", 80)), ElementsAre("127.0.0.1:80"));
@@ -90,7 +90,7 @@ TEST_P(resolve_test, an_address_of_the_other_family_is_not_found) {
     });
 }
 
-TEST_P(resolve_test, what_can_be_no_host_is_refused_without_a_thread) {
+TEST_P(resolve_test, an_invalid_host_is_refused_without_a_thread) {
     scripted_resolver resolver;
     std::vector<std::string> hosts{"", ".", std::string{"lo\0cal", 6}, "two words", "line\n",
                                    "http://host", "host:80", "[::1]", "user@host", "::1::", "\x7f",
@@ -109,7 +109,7 @@ TEST_P(resolve_test, what_can_be_no_host_is_refused_without_a_thread) {
     EXPECT_EQ(resolver->threads(), 0U);
 }
 
-TEST_P(resolve_test, the_longest_name_is_asked_for) {
+TEST_P(resolve_test, the_longest_name_is_looked_up) {
     scripted_resolver resolver;
     const std::string host = std::string(63, 'a') + '.' + std::string(63, 'b') + '.' +
                              std::string(63, 'c') + '.' + std::string(61, 'd');
@@ -120,7 +120,7 @@ TEST_P(resolve_test, the_longest_name_is_asked_for) {
     }
 }
 
-TEST_P(resolve_test, what_can_be_no_service_is_refused_without_a_thread) {
+TEST_P(resolve_test, an_invalid_service_is_refused_without_a_thread) {
     scripted_resolver resolver;
     const std::vector<std::string> services{"",
                                             "65536",
@@ -205,7 +205,7 @@ TEST_P(resolve_test, a_family_without_a_route_comes_last) {
     });
 }
 
-TEST_P(resolve_test, one_family_is_enough) {
+TEST_P(resolve_test, one_family_can_be_requested) {
     scripted_resolver resolver;
     resolver.answer("four", v4, {"192.0.2.1"});
     resolver.fail("four", v6, EAI_AGAIN);
@@ -250,7 +250,7 @@ TEST_P(resolve_test, errors_keep_the_message_of_the_resolver) {
     }
 }
 
-TEST(resolver_error_test, a_system_error_without_an_errno_is_an_error_all_the_same) {
+TEST(resolver_error_test, a_system_error_without_an_errno_is_still_an_error) {
     const auto error = detail::sys::resolver_error(EAI_SYSTEM, 0);
     EXPECT_TRUE(error);
     EXPECT_EQ(error, errc::name_lookup_failed);

@@ -38,7 +38,7 @@ class resolve_waiters_test : public testing::backend_test {};
 
 // --- sharing -------------------------------------------------------------------------------------
 
-TEST_P(resolve_waiters_test, equal_lookups_are_one_whatever_their_ports) {
+TEST_P(resolve_waiters_test, equal_lookups_are_shared_whatever_their_ports) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         task_group group;
@@ -103,7 +103,7 @@ TEST_P(resolve_waiters_test, a_stopped_waiter_detaches_at_once) {
     });
 }
 
-TEST_P(resolve_waiters_test, a_limit_in_time_ends_a_lookup_that_is_never_answered) {
+TEST_P(resolve_waiters_test, a_time_limit_ends_a_lookup_that_is_never_answered) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         const auto start = std::chrono::steady_clock::now();
@@ -119,7 +119,7 @@ TEST_P(resolve_waiters_test, a_limit_in_time_ends_a_lookup_that_is_never_answere
 }
 
 // A clock that jumps when nothing is ready waits for resolver threads as it does for sockets.
-TEST_P(resolve_waiters_test, a_clock_that_jumps_does_not_jump_over_a_lookup) {
+TEST_P(resolve_waiters_test, a_clock_that_jumps_does_not_overtake_a_lookup) {
     scripted_resolver resolver;
     testing::manual_clock clock;
     remake_loop({.clock = &clock});
@@ -132,7 +132,7 @@ TEST_P(resolve_waiters_test, a_clock_that_jumps_does_not_jump_over_a_lookup) {
     });
 }
 
-TEST_P(resolve_waiters_test, what_one_family_has_said_is_not_lost_to_a_stop) {
+TEST_P(resolve_waiters_test, a_stop_does_not_lose_the_answer_of_one_family) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         auto waiting = spawn([]() -> task<> {
@@ -146,7 +146,7 @@ TEST_P(resolve_waiters_test, what_one_family_has_said_is_not_lost_to_a_stop) {
     });
 }
 
-TEST_P(resolve_waiters_test, a_stopped_task_asks_nobody) {
+TEST_P(resolve_waiters_test, a_stopped_task_starts_no_lookup) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         auto refused = spawn([]() -> task<> {
@@ -161,7 +161,7 @@ TEST_P(resolve_waiters_test, a_stopped_task_asks_nobody) {
 }
 
 // An address was an answer even then: a loop that resolves would have gone on for ever.
-TEST_P(resolve_waiters_test, a_stopped_task_is_refused_an_address_too) {
+TEST_P(resolve_waiters_test, a_stopped_task_cannot_even_resolve_an_address) {
     run([&]() -> task<> {
         auto refused = spawn([]() -> task<> {
             co_await yield();
@@ -174,7 +174,7 @@ TEST_P(resolve_waiters_test, a_stopped_task_is_refused_an_address_too) {
     });
 }
 
-TEST_P(resolve_waiters_test, one_waiter_that_goes_leaves_the_others_waiting) {
+TEST_P(resolve_waiters_test, the_other_waiters_stay_when_one_leaves) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         const auto look_up = []() -> task<result<std::vector<endpoint>>> {
@@ -192,7 +192,7 @@ TEST_P(resolve_waiters_test, one_waiter_that_goes_leaves_the_others_waiting) {
     });
 }
 
-TEST_P(resolve_waiters_test, an_abandoned_lookup_serves_whoever_asks_next) {
+TEST_P(resolve_waiters_test, an_abandoned_lookup_serves_the_next_waiter) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         EXPECT_FALSE(co_await with_timeout(async_resolve("host", 80, {.family = v4}), 5ms));
@@ -208,7 +208,7 @@ TEST_P(resolve_waiters_test, an_abandoned_lookup_serves_whoever_asks_next) {
     });
 }
 
-TEST_P(resolve_waiters_test, threads_are_few_and_what_waits_for_one_leaves_with_its_waiter) {
+TEST_P(resolve_waiters_test, threads_are_bounded_and_a_queued_lookup_ends_with_its_waiter) {
     scripted_resolver resolver{{.most_threads = 3}};
     run([&]() -> task<> {
         task_group group;
@@ -263,7 +263,7 @@ TEST_P(resolve_waiters_test, many_lookups_all_end) {
     });
 }
 
-TEST_P(resolve_waiters_test, threads_end_when_there_has_been_nothing_to_do) {
+TEST_P(resolve_waiters_test, idle_threads_end) {
     scripted_resolver resolver{{.idle = 1ms}};
     resolver.answer("host", v4, {"192.0.2.1"});
     run([&]() -> task<> {
@@ -291,7 +291,7 @@ TEST_P(resolve_waiters_test, a_loop_can_end_while_its_lookups_hang) {
         std::this_thread::yield();
 }
 
-TEST_P(resolve_waiters_test, a_loop_can_end_while_the_answer_is_on_its_way) {
+TEST_P(resolve_waiters_test, a_loop_can_end_while_an_answer_is_being_delivered) {
     for (int round = 0; round < 50; ++round) {
         scripted_resolver resolver;
         remake_loop();
@@ -334,7 +334,7 @@ TEST_P(resolve_waiters_test, stops_and_answers_race_without_losing_a_waiter) {
     });
 }
 
-TEST_P(resolve_waiters_test, an_awaitable_that_is_dropped_unstarted_asks_nobody) {
+TEST_P(resolve_waiters_test, an_awaitable_that_is_not_awaited_starts_no_lookup) {
     scripted_resolver resolver;
     run([&]() -> task<> {
         {

@@ -61,7 +61,7 @@ private:
     endpoint at_;
 };
 
-TEST_P(tcp_listener_test, accept_takes_a_connection_that_waits_already) {
+TEST_P(tcp_listener_test, accept_takes_a_waiting_connection) {
     auto listener = listen();
     auto client = connect();
     run([&]() -> task<> {
@@ -118,13 +118,13 @@ TEST_P(tcp_listener_test, connections_are_accepted_in_the_order_of_their_arrival
     });
 }
 
-TEST_P(tcp_listener_test, binding_an_endpoint_in_use_says_so) {
+TEST_P(tcp_listener_test, binding_an_endpoint_in_use_is_reported) {
     auto listener = listen();
     auto second = tcp_listener::bind(or_throw(listener.local_endpoint()));
     EXPECT_EQ(error_of(second), std::errc::address_in_use);
 }
 
-TEST_P(tcp_listener_test, binding_an_address_of_somebody_else_says_so) {
+TEST_P(tcp_listener_test, binding_an_address_of_another_machine_is_reported) {
     auto listener = tcp_listener::bind(or_throw(endpoint::parse("192.0.2.1:0")));
     EXPECT_EQ(error_of(listener), std::errc::address_not_available);
 }
@@ -174,7 +174,7 @@ TEST_P(tcp_listener_test, a_connection_reset_before_it_is_accepted_does_no_harm)
     });
 }
 
-TEST_P(tcp_listener_test, closing_also_closes_what_was_accepted_ahead) {
+TEST_P(tcp_listener_test, closing_also_closes_connections_accepted_ahead) {
     auto listener = listen();
     std::vector<testing::raw_peer> clients;
     for (int each = 0; each < 20; ++each)
@@ -207,7 +207,7 @@ TEST_P(tcp_listener_test, a_closed_listener_accepts_no_more) {
     });
 }
 
-TEST_P(tcp_listener_test, connections_nobody_accepts_end_with_their_loop) {
+TEST_P(tcp_listener_test, connections_that_are_not_accepted_end_with_their_loop) {
     auto listener = listen();
     std::vector<testing::raw_peer> clients;
     for (int each = 0; each < 20; ++each)
@@ -245,7 +245,7 @@ TEST_P(tcp_listener_test, a_flood_of_connections_does_not_starve_the_others) {
 
 // --- out of descriptors --------------------------------------------------------------------------
 
-TEST_P(tcp_listener_test, without_descriptors_the_loop_neither_spins_nor_stops_serving) {
+TEST_P(tcp_listener_test, without_descriptors_the_loop_does_not_spin_and_keeps_serving) {
     auto listener = listen();
     auto [ours, theirs] = connected_pair();
     std::vector<unique_fd> clients;
@@ -418,7 +418,7 @@ TEST_P(tcp_listener_test, an_accept_that_waits_for_descriptors_can_be_stopped_an
 }
 
 // On io_uring an armed accept used to keep the socket listening until the next turn.
-TEST_P(tcp_listener_test, nobody_connects_and_the_address_is_free_once_it_is_closed) {
+TEST_P(tcp_listener_test, a_closed_listener_refuses_connections_and_frees_its_address) {
     run([&]() -> task<> {
         auto listener = listen();
         const endpoint at = or_throw(listener.local_endpoint());
@@ -432,7 +432,7 @@ TEST_P(tcp_listener_test, nobody_connects_and_the_address_is_free_once_it_is_clo
 }
 
 // Each message is a piece of work that io_uring does before it looks at a cancel, 20 at a time.
-TEST_P(tcp_listener_test, that_also_holds_when_much_has_come_in) {
+TEST_P(tcp_listener_test, a_closed_listener_frees_its_address_on_a_busy_loop) {
     std::vector<testing::raw_connection<tcp_stream>> busy;
     for (int each = 0; each < 200; ++each)
         busy.push_back(testing::connect_raw());
@@ -479,7 +479,7 @@ TEST_P(tcp_listener_test, closing_it_ends_an_accept_in_a_later_turn_and_frees_it
 // --- accepting ahead -----------------------------------------------------------------------------
 
 // A proxy needs descriptors for connections of its own, and accepting ahead took them all.
-TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_there_are_few_descriptors) {
+TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_descriptors_are_scarce) {
     auto listener = listen();
     std::vector<unique_fd> clients;
     for (int each = 0; each < 20; ++each)

@@ -34,7 +34,7 @@ class tcp_stream_end_test : public testing::backend_test {};
 
 // --- half-close ----------------------------------------------------------------------------------
 
-TEST_P(tcp_stream_end_test, reading_goes_on_after_shutdown_write) {
+TEST_P(tcp_stream_end_test, reading_continues_after_shutdown_write) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await ours.write_some("request"));
@@ -48,7 +48,7 @@ TEST_P(tcp_stream_end_test, reading_goes_on_after_shutdown_write) {
     });
 }
 
-TEST_P(tcp_stream_end_test, writing_goes_on_after_the_peer_shut_down) {
+TEST_P(tcp_stream_end_test, writing_continues_after_the_peer_shut_down) {
     auto [ours, theirs] = connect_raw();
     theirs.send("request");
     theirs.shutdown_write();
@@ -80,7 +80,7 @@ TEST_P(tcp_stream_end_test, a_stream_whose_peer_shut_down_does_not_make_the_loop
     });
 }
 
-TEST_P(tcp_stream_end_test, shutdown_write_of_a_dead_connection_says_so) {
+TEST_P(tcp_stream_end_test, shutdown_write_of_a_dead_connection_is_an_error) {
     auto [ours, theirs] = connect_raw();
     theirs.reset();
     run([&]() -> task<> {
@@ -151,7 +151,7 @@ TEST_P(tcp_stream_end_test, a_reset_ends_a_write_that_waits_for_room) {
     });
 }
 
-TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer_and_neither_for_ever) {
+TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
@@ -165,7 +165,7 @@ TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer_and_neither_for_ever)
     });
 }
 
-TEST_P(tcp_stream_end_test, writing_to_a_peer_that_is_gone_raises_no_signal) {
+TEST_P(tcp_stream_end_test, writing_to_a_closed_peer_raises_no_signal) {
     std::signal(SIGPIPE, SIG_DFL);
     auto [ours, theirs] = connect_raw();
     theirs.reset();
@@ -207,7 +207,7 @@ TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
 }
 
 // It would wait for room that nobody makes any more, for a minute.
-TEST_P(tcp_stream_end_test, a_peer_that_waits_for_room_hears_of_a_close_with_bytes_unread) {
+TEST_P(tcp_stream_end_test, a_close_with_bytes_unread_reaches_a_peer_that_waits_for_room) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         theirs.send("first");
@@ -252,7 +252,7 @@ task<tcp_stream::released> released_after_a_reset() {
 }
 
 // With io_uring the reset was lost, and half a message looked like all there was.
-TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_after_it) {
+TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_after_it) {
     run([]() -> task<> {
         auto released = co_await released_after_a_reset();
         std::array<char, 32> buffer{};
@@ -267,7 +267,7 @@ TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_after_it)
     });
 }
 
-TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_the_next_stream) {
+TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_by_the_next_stream) {
     run([]() -> task<> {
         auto released = co_await released_after_a_reset();
         std::array<char, 32> buffer{};
@@ -283,7 +283,7 @@ TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_the_ne
     });
 }
 
-TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_a_blocking_stream) {
+TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_by_a_blocking_stream) {
     run([]() -> task<> {
         auto released = co_await released_after_a_reset();
         auto plain = or_throw(blocking::tcp_stream::from(std::move(released.socket)));
@@ -296,7 +296,7 @@ TEST_P(tcp_stream_end_test, a_reset_that_came_before_a_release_is_told_by_a_bloc
 }
 
 // As it would be from an io_uring loop.
-TEST_P(tcp_stream_end_test, an_error_that_a_socket_brings_along_is_told_once_by_every_read) {
+TEST_P(tcp_stream_end_test, an_error_of_an_adopted_socket_is_reported_once_by_every_kind_of_read) {
     run([]() -> task<> {
         for (const int way : {0, 1, 2, 3}) {
             auto pair = connected_pair();

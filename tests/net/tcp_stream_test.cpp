@@ -42,7 +42,7 @@ class tcp_stream_test : public testing::backend_test {};
 
 // --- reading -------------------------------------------------------------------------------------
 
-TEST_P(tcp_stream_test, read_some_gets_what_is_there_already) {
+TEST_P(tcp_stream_test, read_some_returns_available_bytes) {
     auto [ours, theirs] = connect_raw();
     theirs.send("hello");
     testing::await(ours.native_handle(), POLLIN);
@@ -116,7 +116,7 @@ TEST_P(tcp_stream_test, bytes_before_the_end_of_the_stream_come_first) {
 }
 
 // A short read used to mean that nothing is left; at urgent data it does not.
-TEST_P(tcp_stream_test, bytes_after_urgent_data_are_not_left_behind) {
+TEST_P(tcp_stream_test, bytes_after_urgent_data_are_delivered) {
     for (int when = 0; when < 3; ++when) {
         auto [ours, theirs] = connect_raw();
         run([&]() -> task<> {
@@ -141,7 +141,7 @@ TEST_P(tcp_stream_test, bytes_after_urgent_data_are_not_left_behind) {
 
 // --- read-ahead ----------------------------------------------------------------------------------
 
-TEST_P(tcp_stream_test, what_a_stream_nobody_reads_takes_is_bounded_and_arrives_later) {
+TEST_P(tcp_stream_test, an_unread_stream_buffers_a_bounded_amount_and_delivers_it_later) {
     constexpr std::size_t read_ahead = 32 * 1024;
     // The kernel fills up to 32 buffers before it looks at the cancel that ends it.
     constexpr std::size_t on_the_way = 32 * 16 * 1024;
@@ -186,7 +186,7 @@ TEST_P(tcp_stream_test, what_a_stream_nobody_reads_takes_is_bounded_and_arrives_
     });
 }
 
-TEST_P(tcp_stream_test, small_messages_nobody_reads_do_not_use_up_the_pool) {
+TEST_P(tcp_stream_test, unread_small_messages_do_not_use_up_the_pool) {
     auto [ours, theirs] = connect_raw();
     ::setsockopt(theirs.fd(), IPPROTO_TCP, TCP_NODELAY, std::array{1}.data(), sizeof(int));
     run([&]() -> task<> {
@@ -313,7 +313,7 @@ TEST_P(tcp_stream_test, set_linger_accepts_only_zero_and_none) {
 
 // --- large and many ------------------------------------------------------------------------------
 
-TEST_P(tcp_stream_test, sixty_four_mebibytes_cross_both_ways_through_small_buffers) {
+TEST_P(tcp_stream_test, sixty_four_mebibytes_pass_both_ways_through_small_buffers) {
     auto [ours, theirs] = connected_pair({.ours = 65536, .theirs = 65536});
     constexpr std::size_t block_size = 1 << 20;
     constexpr std::size_t blocks = 64 / testing::patience;
@@ -432,7 +432,7 @@ TEST_P(tcp_stream_test, a_stop_has_the_same_code_everywhere) {
     });
 }
 
-TEST_P(tcp_stream_test, a_stream_given_to_a_task_closes_with_it_though_somebody_holds_the_handle) {
+TEST_P(tcp_stream_test, a_stream_moved_into_a_task_closes_with_it_even_if_its_handle_lives) {
     run([]() -> task<> {
         auto pair = connected_pair();
         auto serve = [](tcp_stream stream) -> task<> {

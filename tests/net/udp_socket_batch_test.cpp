@@ -26,7 +26,7 @@ class udp_socket_batch_test : public testing::udp_pair_test {};
 
 // --- batches
 
-TEST_P(udp_socket_batch_test, a_batch_crosses_in_order_whatever_its_size) {
+TEST_P(udp_socket_batch_test, a_batch_of_any_size_arrives_in_order) {
     EXPECT_TRUE(two().set_receive_buffer(1 << 20));
     run([&]() -> task<> {
         std::vector<std::string> texts;
@@ -51,7 +51,7 @@ TEST_P(udp_socket_batch_test, a_batch_crosses_in_order_whatever_its_size) {
     });
 }
 
-TEST_P(udp_socket_batch_test, an_error_in_the_middle_of_a_batch_says_how_many_went) {
+TEST_P(udp_socket_batch_test, an_error_in_the_middle_of_a_batch_says_how_many_were_sent) {
     run([&]() -> task<> {
         const std::string huge(70'000, 'x');
         const std::array<outgoing_datagram, 4> batch{{{.data = "1", .to = address_of(two())},
@@ -70,7 +70,7 @@ TEST_P(udp_socket_batch_test, an_error_in_the_middle_of_a_batch_says_how_many_we
     });
 }
 
-TEST_P(udp_socket_batch_test, neighbours_in_a_batch_that_go_as_one_arrive_as_they_were) {
+TEST_P(udp_socket_batch_test, neighbours_that_are_sent_as_segments_arrive_as_separate_datagrams) {
     auto third = or_throw(udp_socket::bind(endpoint::loopback(0)));
     run([&]() -> task<> {
         struct piece {
@@ -108,7 +108,7 @@ TEST_P(udp_socket_batch_test, neighbours_in_a_batch_that_go_as_one_arrive_as_the
     });
 }
 
-TEST_P(udp_socket_batch_test, neighbours_in_a_batch_are_cut_by_the_kernel) {
+TEST_P(udp_socket_batch_test, neighbours_in_a_batch_are_sent_as_segments) {
     EXPECT_TRUE(two().enable_gro());
     run([&]() -> task<> {
         const std::vector<outgoing_datagram> batch(100, {.data = "four", .to = address_of(two())});
@@ -120,13 +120,13 @@ TEST_P(udp_socket_batch_test, neighbours_in_a_batch_are_cut_by_the_kernel) {
     });
 }
 
-TEST_P(udp_socket_batch_test, a_batch_of_none_is_sent_at_once) {
+TEST_P(udp_socket_batch_test, an_empty_batch_is_sent_at_once) {
     run([&]() -> task<> {
         EXPECT_EQ(co_await one().send_batch(std::span<const outgoing_datagram>{}), 0U);
     });
 }
 
-TEST_P(udp_socket_batch_test, a_batch_marks_what_was_cut_off_and_what_is_empty) {
+TEST_P(udp_socket_batch_test, a_batch_marks_truncated_and_empty_datagrams) {
     run([&]() -> task<> {
         const std::array<outgoing_datagram, 3> batch{
             {{.data = "long enough to be cut", .to = address_of(two())},
@@ -164,7 +164,7 @@ TEST_P(udp_socket_batch_test, segments_arrive_as_datagrams) {
     });
 }
 
-TEST_P(udp_socket_batch_test, segments_arrive_together_with_their_size_where_gro_is_on) {
+TEST_P(udp_socket_batch_test, segments_arrive_together_with_their_size_if_gro_is_on) {
     EXPECT_TRUE(two().enable_gro());
     run([&]() -> task<> {
         const std::string text = noise(1050);
@@ -186,7 +186,7 @@ TEST_P(udp_socket_batch_test, segments_arrive_together_with_their_size_where_gro
     });
 }
 
-TEST_P(udp_socket_batch_test, more_segments_than_the_kernel_takes_at_once_all_go) {
+TEST_P(udp_socket_batch_test, more_segments_than_the_kernel_takes_at_once_are_all_sent) {
     EXPECT_TRUE(two().set_receive_buffer(1 << 20));
     EXPECT_TRUE(two().connect_to(address_of(one())));
     EXPECT_TRUE(one().connect_to(address_of(two())));
@@ -208,7 +208,7 @@ TEST_P(udp_socket_batch_test, more_segments_than_the_kernel_takes_at_once_all_go
     });
 }
 
-TEST_P(udp_socket_batch_test, where_the_kernel_cannot_cut_datagrams_go_one_by_one) {
+TEST_P(udp_socket_batch_test, datagrams_are_sent_one_by_one_if_the_kernel_cannot_segment) {
     const int on = 1; // without checksums the kernel refuses
     EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
     run([&]() -> task<> {

@@ -21,7 +21,7 @@ using testing::turns;
 
 class udp_socket_errors_test : public testing::udp_pair_test {};
 
-TEST_P(udp_socket_errors_test, that_nobody_is_there_ends_a_waiting_receive_and_not_the_socket) {
+TEST_P(udp_socket_errors_test, an_unreachable_peer_ends_a_waiting_receive_but_not_the_socket) {
     run([&]() -> task<> {
         const endpoint gone = nobody();
         auto socket = or_throw(udp_socket::connect(gone));
@@ -41,8 +41,7 @@ TEST_P(udp_socket_errors_test, that_nobody_is_there_ends_a_waiting_receive_and_n
     });
 }
 
-TEST_P(udp_socket_errors_test,
-       in_a_batch_to_nobody_every_error_is_an_error_and_the_socket_goes_on) {
+TEST_P(udp_socket_errors_test, a_batch_to_an_unreachable_peer_fails_and_the_socket_stays_usable) {
     run([&]() -> task<> {
         const endpoint gone = nobody();
         auto socket = or_throw(udp_socket::connect(gone));
@@ -57,7 +56,7 @@ TEST_P(udp_socket_errors_test,
     });
 }
 
-TEST_P(udp_socket_errors_test, a_socket_that_is_not_connected_is_told_only_if_it_asks) {
+TEST_P(udp_socket_errors_test, an_unconnected_socket_is_notified_only_on_request) {
     run([&]() -> task<> {
         const endpoint gone = nobody();
         EXPECT_TRUE(co_await one().send_to("x", gone));
@@ -80,7 +79,7 @@ TEST_P(udp_socket_errors_test, a_socket_that_is_not_connected_is_told_only_if_it
 
 // An error queue that nobody reads makes every poll(2) of the socket say POLLERR: with io_uring a
 // wait went round and round until take_error() was called.
-TEST_P(udp_socket_errors_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
+TEST_P(udp_socket_errors_test, an_unread_error_queue_keeps_no_loop_awake) {
     run([&]() -> task<> {
         EXPECT_TRUE(one().set_receive_errors(true));
         EXPECT_TRUE(co_await one().send_to("x", nobody()));

@@ -41,7 +41,7 @@ TEST_P(udp_socket_test, a_datagram_arrives_with_its_sender) {
     });
 }
 
-TEST_P(udp_socket_test, an_empty_datagram_is_a_datagram_and_no_end) {
+TEST_P(udp_socket_test, an_empty_datagram_is_not_the_end_of_the_stream) {
     run([&]() -> task<> {
         EXPECT_EQ(co_await one().send_to(const_buffer{}, address_of(two())), 0U);
         EXPECT_EQ(co_await one().send_to("next", address_of(two())), 4U);
@@ -52,7 +52,7 @@ TEST_P(udp_socket_test, an_empty_datagram_is_a_datagram_and_no_end) {
     });
 }
 
-TEST_P(udp_socket_test, what_a_buffer_cuts_off_is_told) {
+TEST_P(udp_socket_test, a_truncated_datagram_is_marked) {
     run([&]() -> task<> {
         EXPECT_TRUE(co_await one().send_to(std::string(100, 'x'), address_of(two())));
         EXPECT_TRUE(co_await one().send_to("whole", address_of(two())));
@@ -65,7 +65,7 @@ TEST_P(udp_socket_test, what_a_buffer_cuts_off_is_told) {
     });
 }
 
-TEST_P(udp_socket_test, too_long_a_datagram_is_refused_and_the_socket_goes_on) {
+TEST_P(udp_socket_test, a_datagram_that_is_too_long_is_refused_and_the_socket_stays_usable) {
     run([&]() -> task<> {
         const std::string most(65'507, 'm');
         EXPECT_EQ(error_of(co_await one().send_to(std::string(65'508, 'x'), address_of(two()))),
@@ -98,7 +98,7 @@ TEST_P(udp_socket_test, a_stopped_receive_leaves_the_datagram_to_the_next) {
     });
 }
 
-TEST_P(udp_socket_test, no_datagram_is_lost_to_stops_and_deadlines_that_race) {
+TEST_P(udp_socket_test, racing_stops_and_deadlines_lose_no_datagram) {
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         dice dice{seed};
         run([&]() -> task<> {
@@ -142,7 +142,7 @@ TEST_P(udp_socket_test, no_datagram_is_lost_to_stops_and_deadlines_that_race) {
     }
 }
 
-TEST_P(udp_socket_test, what_is_there_beats_a_deadline_that_has_passed) {
+TEST_P(udp_socket_test, a_waiting_datagram_beats_a_deadline_that_has_passed) {
     run([&]() -> task<> {
         EXPECT_TRUE(co_await one().send_to("there", address_of(two())));
         EXPECT_EQ((co_await with_timeout(two().receive_from(buffer_), -1h))->size, 5U);
@@ -158,7 +158,7 @@ TEST_P(udp_socket_test, what_is_there_beats_a_deadline_that_has_passed) {
     });
 }
 
-TEST_P(udp_socket_test, a_stopped_scope_refuses_and_leaves_everything_where_it_is) {
+TEST_P(udp_socket_test, a_stopped_scope_refuses_and_consumes_nothing) {
     run([&]() -> task<> {
         EXPECT_TRUE(co_await one().send_to("kept", address_of(two())));
         auto child = spawn([&]() -> task<> {
@@ -211,7 +211,7 @@ TEST_P(udp_socket_test, close_does_not_end_a_duplicate_of_the_socket) {
     });
 }
 
-TEST_P(udp_socket_test, it_moves_and_dies_with_a_receive_in_flight) {
+TEST_P(udp_socket_test, a_socket_may_be_moved_and_destroyed_with_a_receive_in_flight) {
     run([&]() -> task<> {
         const endpoint at = address_of(two());
         auto waiting = spawn([&]() -> task<result<udp_datagram>> {
@@ -252,7 +252,7 @@ TEST_P(udp_socket_test, a_second_receive_is_a_contract_violation) {
     EXPECT_DEATH(twice(), "a second read");
 }
 
-TEST_P(udp_socket_test, empty_places_and_segments_of_no_size_are_contract_violations) {
+TEST_P(udp_socket_test, empty_buffers_and_segments_of_size_zero_are_contract_violations) {
     std::array<incoming_datagram, 1> nowhere{};
     EXPECT_DEATH((void)one().receive_from(mutable_buffer{}), "contract violation");
     EXPECT_DEATH((void)one().receive_batch(std::span<incoming_datagram>{}), "contract violation");
@@ -264,7 +264,7 @@ TEST_P(udp_socket_test, empty_places_and_segments_of_no_size_are_contract_violat
                  "contract violation");
 }
 
-TEST_P(udp_socket_test, a_released_socket_goes_on_elsewhere_with_what_had_arrived) {
+TEST_P(udp_socket_test, a_released_socket_keeps_the_datagrams_that_have_arrived) {
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await with_timeout(two().receive_from(buffer_), 0s)),
                   errc::deadline_exceeded);
@@ -277,7 +277,7 @@ TEST_P(udp_socket_test, a_released_socket_goes_on_elsewhere_with_what_had_arrive
     });
 }
 
-TEST_P(udp_socket_test, sends_and_receives_go_on_at_the_same_time) {
+TEST_P(udp_socket_test, sends_and_receives_run_concurrently) {
     EXPECT_TRUE(one().set_receive_buffer(1 << 20));
     EXPECT_TRUE(two().set_receive_buffer(1 << 20));
     run([&]() -> task<> {
@@ -306,7 +306,7 @@ TEST_P(udp_socket_test, sends_and_receives_go_on_at_the_same_time) {
 
 // --- what stands beside a datagram
 
-TEST_P(udp_socket_test, an_answer_can_come_from_the_address_that_was_asked) {
+TEST_P(udp_socket_test, a_reply_can_come_from_the_address_that_received_the_request) {
     run([&]() -> task<> {
         auto server = or_throw(udp_socket::bind(endpoint::any(0)));
         EXPECT_TRUE(server.set_receive_packet_info(true));
@@ -331,7 +331,7 @@ TEST_P(udp_socket_test, an_answer_can_come_from_the_address_that_was_asked) {
     });
 }
 
-TEST_P(udp_socket_test, packet_info_is_told_of_ipv6_and_of_ipv4_on_an_ipv6_socket) {
+TEST_P(udp_socket_test, packet_info_covers_ipv6_and_ipv4_on_an_ipv6_socket) {
     run([&]() -> task<> {
         auto server = or_throw(udp_socket::bind({ip_address::any_v6(), 0}));
         EXPECT_TRUE(server.set_receive_packet_info(true));
@@ -361,7 +361,7 @@ TEST_P(udp_socket_test, packet_info_is_told_of_ipv6_and_of_ipv4_on_an_ipv6_socke
     });
 }
 
-TEST_P(udp_socket_test, ecn_marks_are_sent_and_told) {
+TEST_P(udp_socket_test, ecn_marks_are_sent_and_received) {
     EXPECT_TRUE(two().set_receive_ecn(true));
     run([&]() -> task<> {
         using enum ecn;
@@ -392,7 +392,7 @@ unsigned interface_for(const ip_address& group) {
     return found;
 }
 
-TEST_P(udp_socket_test, a_group_hears_what_is_sent_to_it_until_it_leaves) {
+TEST_P(udp_socket_test, a_socket_receives_from_a_group_until_it_leaves) {
     // Of this process alone: a socket hears any group that somebody on the machine has joined, if
     // the port is its own (IP_MULTICAST_ALL in ip(7)), and two that may share a port may get it.
     const auto own = static_cast<unsigned>(::getpid()) & 0xffffU;

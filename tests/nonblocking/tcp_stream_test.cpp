@@ -11,7 +11,7 @@ using namespace simplenet;
 using namespace simplenet::testing;
 using nonblocking::tcp_stream;
 
-TEST(tcp_stream_test, a_started_connection_is_there_when_finish_connect_says_so) {
+TEST(tcp_stream_test, a_connection_is_established_when_finish_connect_succeeds) {
     auto listener = nonblocking_tcp::listen();
     auto client = or_throw(tcp_stream::connect(nonblocking_tcp::address_of(listener)));
     EXPECT_TRUE(is_close_on_exec(client.native_handle()));
@@ -39,7 +39,7 @@ TEST(tcp_stream_test, finish_connect_reports_refusal_once) {
 }
 
 // SO_ERROR is 0 as long as nobody has answered: it must not be taken for success.
-TEST(tcp_stream_test, finish_connect_would_block_as_long_as_nobody_answers) {
+TEST(tcp_stream_test, finish_connect_would_block_until_the_server_answers) {
     auto listener = nonblocking_tcp::listen({.backlog = 1});
     const endpoint at = nonblocking_tcp::address_of(listener);
 
@@ -58,7 +58,7 @@ TEST(tcp_stream_test, finish_connect_would_block_as_long_as_nobody_answers) {
     EXPECT_EQ(error_of(client.remote_endpoint()), std::errc::not_connected);
 }
 
-TEST(tcp_stream_test, connect_reports_at_once_an_address_that_nothing_leads_to) {
+TEST(tcp_stream_test, connect_reports_an_unreachable_address_at_once) {
     const endpoint everybody{or_throw(ip_address::parse("255.255.255.255")), 9};
 
     EXPECT_EQ(error_of(tcp_stream::connect(everybody)), std::errc::network_unreachable);

@@ -106,7 +106,7 @@ TEST_P(refused_io_uring_test, automatic_falls_back_to_epoll_and_works) {
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-TEST_P(refused_io_uring_test, an_explicit_choice_says_that_it_is_unavailable) {
+TEST_P(refused_io_uring_test, an_explicit_choice_that_is_unavailable_is_an_error) {
     EXPECT_EXIT(
         {
             refuse();
@@ -116,7 +116,8 @@ TEST_P(refused_io_uring_test, an_explicit_choice_says_that_it_is_unavailable) {
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-TEST_P(refused_io_uring_test, an_explicit_choice_by_the_environment_says_so_too) {
+TEST_P(refused_io_uring_test,
+       an_explicit_choice_by_the_environment_that_is_unavailable_is_an_error) {
     EXPECT_EXIT(
         {
             refuse();
@@ -126,7 +127,7 @@ TEST_P(refused_io_uring_test, an_explicit_choice_by_the_environment_says_so_too)
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-TEST_P(refused_io_uring_test, epoll_does_not_care) {
+TEST_P(refused_io_uring_test, epoll_does_not_depend_on_io_uring) {
     EXPECT_EXIT(
         {
             refuse();
@@ -191,7 +192,7 @@ TEST_F(backend_choice_test, epoll_that_cannot_wait_is_an_error_of_create) {
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-TEST_F(backend_choice_test, automatic_takes_io_uring_where_the_kernel_has_it) {
+TEST_F(backend_choice_test, automatic_takes_io_uring_if_the_kernel_provides_it) {
     if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
     EXPECT_EXIT(judge(event_loop::create(), backend::io_uring),
                 ::testing::ExitedWithCode(as_expected), "");
@@ -254,7 +255,7 @@ TEST_F(backend_choice_test, running_out_of_descriptors_is_reported_and_not_remem
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-TEST_F(backend_choice_test, without_locked_memory_there_is_a_loop_all_the_same) {
+TEST_F(backend_choice_test, a_loop_works_without_locked_memory) {
     EXPECT_EXIT(
         {
             const rlimit none{};
@@ -333,7 +334,7 @@ TEST_F(backend_choice_death_test, a_name_that_is_no_backend_is_an_error) {
     }
 }
 
-TEST_F(backend_choice_death_test, an_empty_environment_variable_says_nothing) {
+TEST_F(backend_choice_death_test, an_empty_environment_variable_is_ignored) {
     ::setenv("SIMPLENET_BACKEND", "", 1);
     EXPECT_EXIT(tell(choice()), exited_with_success, "^(epoll|io_uring)$");
 }
@@ -343,7 +344,7 @@ std::string choice_without_io_uring(int error, loop_options options = {}) {
     return choice(options);
 }
 
-TEST_F(backend_choice_death_test, automatic_is_epoll_where_io_uring_is_refused) {
+TEST_F(backend_choice_death_test, automatic_is_epoll_if_io_uring_is_refused) {
     if (!testing::can_refuse_system_calls()) GTEST_SKIP() << testing::no_refusals;
     for (const int error : {EPERM, ENOSYS, EACCES, ENOMEM, EOPNOTSUPP, EINVAL}) {
         EXPECT_EXIT(tell(choice_without_io_uring(error)), exited_with_success, "^epoll$");
@@ -352,7 +353,7 @@ TEST_F(backend_choice_death_test, automatic_is_epoll_where_io_uring_is_refused) 
 
 // It used to say "backend unavailable", and not which one or why.
 TEST_F(backend_choice_death_test,
-       an_io_uring_that_was_chosen_and_is_refused_is_named_with_the_reason) {
+       an_explicit_io_uring_that_is_refused_is_reported_with_the_reason) {
     if (!testing::can_refuse_system_calls()) GTEST_SKIP() << testing::no_refusals;
     for (const int error : {EPERM, ENOSYS, ENOMEM}) {
 #if SIMPLENET_HAS_IO_URING
@@ -370,7 +371,7 @@ TEST_F(backend_choice_death_test,
 }
 
 // Used to be kept as the verdict on io_uring for the life of the process.
-TEST_F(backend_choice_death_test, a_shortage_of_descriptors_is_no_verdict_on_io_uring) {
+TEST_F(backend_choice_death_test, a_shortage_of_descriptors_does_not_rule_out_io_uring) {
     if (choice({.backend = backend::io_uring}) != "io_uring") GTEST_SKIP() << "no io_uring here";
     const auto after_a_shortage = [] {
         {

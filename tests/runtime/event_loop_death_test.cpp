@@ -42,7 +42,7 @@ TEST_P(event_loop_death_test, an_unhandled_exception_terminates_by_default) {
     EXPECT_DEATH((loop().spawn(throws()), loop().run()), "nobody catches this");
 }
 
-TEST_P(event_loop_death_test, get_on_the_thread_of_a_loop_stops_the_program) {
+TEST_P(event_loop_death_test, get_on_a_loop_thread_stops_the_program) {
     auto nothing = []() -> task<> { co_return; };
     loop().post([&] { loop().spawn_remote(nothing()).get(); });
     EXPECT_DEATH(loop().run(), "get\\(\\) would block this thread's event loop");

@@ -120,7 +120,7 @@ TEST_P(event_loop_embedding_test, a_post_makes_the_native_handle_readable) {
     }
 }
 
-TEST_P(event_loop_embedding_test, a_post_before_the_handle_was_asked_for_makes_it_readable) {
+TEST_P(event_loop_embedding_test, an_earlier_post_makes_the_native_handle_readable) {
     bool ran = false;
     loop().post([&] { ran = true; });
 

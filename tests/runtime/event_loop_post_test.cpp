@@ -118,7 +118,7 @@ TEST_P(event_loop_post_test, posts_to_a_loop_that_is_awake_make_no_system_call) 
     EXPECT_EQ(loop().metrics().wake_ups, before);
 }
 
-TEST_P(event_loop_post_test, what_is_still_posted_at_the_end_of_the_loop_is_dropped) {
+TEST_P(event_loop_post_test, posts_that_have_not_run_are_dropped_at_the_end_of_the_loop) {
     auto held = std::make_shared<int>();
     bool ran = false;
     loop().post([&ran, held] { ran = true; });

@@ -31,11 +31,11 @@ class event_loop_test : public backend_test {};
 
 // --- making one
 
-TEST_P(event_loop_test, uses_the_backend_that_was_asked_for) {
+TEST_P(event_loop_test, uses_the_requested_backend) {
     EXPECT_EQ(loop().selected_backend(), GetParam());
 }
 
-TEST_P(event_loop_test, create_reports_that_no_descriptor_is_left) {
+TEST_P(event_loop_test, create_reports_a_lack_of_descriptors) {
     destroy_loop();
     const descriptor_limit none{0};
 
@@ -55,7 +55,7 @@ TEST_P(event_loop_test, a_failed_create_leaks_no_descriptor) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_P(event_loop_test, its_end_gives_back_every_descriptor) {
+TEST_P(event_loop_test, its_destruction_closes_every_descriptor) {
     destroy_loop();
     const auto before = open_descriptors();
     remake_loop();
@@ -92,7 +92,7 @@ TEST_P(event_loop_test, a_task_spawned_before_run_runs) {
     EXPECT_TRUE(handle.done());
 }
 
-TEST_P(event_loop_test, run_ends_when_what_was_spawned_inside_has_ended) {
+TEST_P(event_loop_test, run_ends_when_tasks_spawned_inside_have_ended) {
     std::vector<int> order;
     auto child = [&order](int number) -> task<> {
         co_await yield();
@@ -110,7 +110,7 @@ TEST_P(event_loop_test, run_ends_when_what_was_spawned_inside_has_ended) {
     EXPECT_THAT(order, ElementsAre(1, 2));
 }
 
-TEST_P(event_loop_test, a_stop_before_run_is_not_lost_and_is_used_up_by_it) {
+TEST_P(event_loop_test, a_stop_before_run_is_not_lost_and_is_consumed_by_it) {
     bool ran = false;
     auto body = [&]() -> task<> {
         ran = true;
@@ -126,7 +126,7 @@ TEST_P(event_loop_test, a_stop_before_run_is_not_lost_and_is_used_up_by_it) {
     EXPECT_TRUE(ran);
 }
 
-TEST_P(event_loop_test, a_stop_from_inside_ends_run_and_what_is_left_goes_on_with_the_next_one) {
+TEST_P(event_loop_test, a_stop_from_inside_ends_run_and_the_next_run_continues_the_rest) {
     std::vector<int> order;
     auto body = [&]() -> task<> {
         order.push_back(1);
@@ -321,7 +321,7 @@ TEST_P(event_loop_test, metrics_count_completions) {
 
 std::vector<std::string> unhandled;
 
-TEST_P(event_loop_test, an_exception_of_a_detached_task_goes_to_the_hook) {
+TEST_P(event_loop_test, an_exception_of_a_detached_task_reaches_the_hook) {
     unhandled.clear();
     remake_loop({.on_unhandled = [](std::exception_ptr thrown) {
         try {
@@ -363,7 +363,7 @@ TEST_P(event_loop_test, an_exception_is_not_lost_when_its_handle_outlives_the_lo
 
 // --- coroutines of other libraries
 
-TEST_P(event_loop_test, a_coroutine_of_somebody_elses_can_await_operations) {
+TEST_P(event_loop_test, a_foreign_coroutine_can_await_operations) {
     bool done = false;
     auto body = [&]() -> eager_coroutine {
         EXPECT_TRUE(co_await async_sleep(1ms));

@@ -26,7 +26,7 @@ static_assert(std::copyable<loop_options>);
 static_assert(std::is_trivially_destructible_v<loop_options>,
               "GCC 12 destroys other temporaries twice in a co_await expression");
 
-TEST(backend_names_test, are_those_of_the_environment_variable) {
+TEST(backend_names_test, match_the_values_of_the_environment_variable) {
     EXPECT_STREQ(to_string(backend::automatic), "automatic");
     EXPECT_STREQ(to_string(backend::epoll), "epoll");
     EXPECT_STREQ(to_string(backend::io_uring), "io_uring");
@@ -50,7 +50,7 @@ protected:
     }
 };
 
-TEST_P(loop_options_test, every_default_suits) {
+TEST_P(loop_options_test, the_defaults_work) {
     expect_to_work({});
 }
 

@@ -72,7 +72,7 @@ TEST_P(or_return_test, leaves_a_read_to_the_limit_around_it) {
 }
 
 // The limit's scope ends before the frame that waits in it is destroyed.
-TEST_P(or_return_test, ends_a_task_inside_of_a_limit_that_goes_on_to_be_used) {
+TEST_P(or_return_test, ends_a_task_inside_a_limit_that_stays_in_use) {
     run([&]() -> task<> {
         auto fails = []() -> task<result<>> {
             co_await or_return(async_sleep(1us));

@@ -42,7 +42,7 @@ protected:
     [[nodiscard]] static loop_options options() { return {.backend = GetParam()}; }
 };
 
-TEST_P(run_on_test, calls_over_there_and_goes_on_here) {
+TEST_P(run_on_test, calls_on_the_other_loop_and_continues_on_this_one) {
     background_loop other{options()};
 
     run([&]() -> task<> {
@@ -52,7 +52,7 @@ TEST_P(run_on_test, calls_over_there_and_goes_on_here) {
     });
 }
 
-TEST_P(run_on_test, hands_arguments_over_and_results_back) {
+TEST_P(run_on_test, passes_arguments_and_returns_results) {
     background_loop other{options()};
     auto join = [](std::string a, std::unique_ptr<std::string> b) { return a + *b; };
     auto join_later = [](std::string a, const std::string& b) -> task<std::string> {
@@ -68,7 +68,7 @@ TEST_P(run_on_test, hands_arguments_over_and_results_back) {
     });
 }
 
-TEST_P(run_on_test, returns_nothing_references_and_what_only_moves) {
+TEST_P(run_on_test, returns_void_references_and_move_only_values) {
     background_loop other{options()};
     std::vector<int> numbers;
     auto nothing = [](std::vector<int>& into) { into.push_back(1); };
@@ -85,7 +85,7 @@ TEST_P(run_on_test, returns_nothing_references_and_what_only_moves) {
 
 // GCC 12 destroys the captures of a closure twice that stands in the co_await. It is refused there,
 // and with it one that has a name and is moved, which looks the same to run_on.
-TEST_P(run_on_test, takes_state_that_only_moves_as_an_argument) {
+TEST_P(run_on_test, takes_move_only_state_as_an_argument) {
     background_loop other{options()};
     auto value = [](std::unique_ptr<std::string> state) { return *state; };
     auto value_later = [](std::unique_ptr<std::string> state) -> task<std::string> {
@@ -113,7 +113,7 @@ TEST_P(run_on_test, takes_state_that_only_moves_as_an_argument) {
 #endif
 }
 
-TEST_P(run_on_test, brings_exceptions_back) {
+TEST_P(run_on_test, returns_exceptions) {
     background_loop other{options()};
     auto throws = []() -> int { throw std::runtime_error{"plain"}; };
     auto throws_later = []() -> task<result<>> {
@@ -137,7 +137,7 @@ TEST_P(run_on_test, brings_exceptions_back) {
     });
 }
 
-TEST_P(run_on_test, works_on_the_own_loop) {
+TEST_P(run_on_test, works_on_the_same_loop) {
     run([&]() -> task<> {
         EXPECT_EQ(co_await run_on(loop(), here), here());
         EXPECT_EQ(co_await run_on(loop(), here_later), here());
@@ -221,7 +221,7 @@ TEST_P(run_on_test, a_limit_reports_a_call_without_errors_that_never_began) {
 }
 
 // The error there was operation_canceled, for a deadline too.
-TEST_P(run_on_test, a_deadline_arrives_over_there_as_one) {
+TEST_P(run_on_test, a_deadline_reaches_the_other_loop_as_a_deadline) {
     background_loop other{options()};
     auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
 
@@ -236,7 +236,7 @@ TEST_P(run_on_test, a_deadline_arrives_over_there_as_one) {
     });
 }
 
-TEST_P(run_on_test, returns_what_succeeded_in_spite_of_a_stop) {
+TEST_P(run_on_test, returns_a_success_in_spite_of_a_stop) {
     std::atomic<bool> begun = false;
     background_loop other{options()};
     auto succeeds = [&]() -> task<result<int>> {
@@ -271,7 +271,7 @@ TEST_P(run_on_test, a_limit_holds_while_the_other_loop_is_busy) {
     release.count_down();
 }
 
-TEST_P(run_on_test, a_limit_holds_where_nobody_runs_the_other_loop_any_more) {
+TEST_P(run_on_test, a_limit_holds_when_the_other_loop_no_longer_runs) {
     event_loop ended = or_throw(event_loop::create(options()));
     ended.run();
     auto call = [] { return 7; };
@@ -286,7 +286,7 @@ TEST_P(run_on_test, a_limit_holds_where_nobody_runs_the_other_loop_any_more) {
     ended.run(); // what is left of them there is nothing
 }
 
-TEST_P(run_on_test, what_is_withdrawn_is_destroyed_here_before_the_await_returns) {
+TEST_P(run_on_test, a_withdrawn_call_is_destroyed_here_before_the_await_returns) {
     std::latch release{1};
     background_loop other{options()};
     other->post([&] { release.wait(); });
@@ -475,7 +475,7 @@ TEST_P(run_on_test, this_loop_may_end_while_the_call_runs) {
               std::vector<std::error_code>(2, std::make_error_code(std::errc::operation_canceled)));
 }
 
-TEST_P(run_on_test, an_exception_that_comes_too_late_goes_to_the_hook) {
+TEST_P(run_on_test, an_exception_that_comes_too_late_reaches_the_hook) {
     static std::atomic<int> reported;
     reported = 0;
     loop_options hooked = options();
@@ -516,7 +516,7 @@ private:
     std::vector<std::jthread> threads_;
 };
 
-TEST_P(run_on_test, takes_anything_with_a_post) {
+TEST_P(run_on_test, takes_any_type_with_post) {
     static_assert(executor<event_loop>);
     plain_executor pool;
 

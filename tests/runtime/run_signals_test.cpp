@@ -83,7 +83,7 @@ private:
     watchdog watchdog_;
 };
 
-TEST_P(run_signals_test, the_first_one_stops_main_and_everything_is_as_before) {
+TEST_P(run_signals_test, the_first_one_stops_main_and_the_handlers_are_restored) {
     for (const int number : {SIGINT, SIGTERM}) {
         auto program = start("stop");
         EXPECT_EQ(program.line(), "ready");
@@ -94,7 +94,7 @@ TEST_P(run_signals_test, the_first_one_stops_main_and_everything_is_as_before) {
     }
 }
 
-TEST_P(run_signals_test, each_run_takes_them_anew) {
+TEST_P(run_signals_test, each_run_handles_them_again) {
     auto program = start("twice");
     for (int run = 0; run < 2; ++run) {
         EXPECT_EQ(program.line(), "ready");
@@ -125,7 +125,7 @@ TEST_P(run_signals_test, the_second_one_kills_a_main_that_never_looks) {
     }
 }
 
-TEST_P(run_signals_test, a_handler_of_the_program_is_left_alone) {
+TEST_P(run_signals_test, a_handler_of_the_program_is_not_replaced) {
     auto program = start("own_handler");
     EXPECT_EQ(program.line(), "ready");
     program.send(SIGTERM);
@@ -174,7 +174,7 @@ TEST_P(run_signals_test, a_run_off_the_main_thread_does_not_touch_them) {
     EXPECT_EQ(program.end(), killed_by_int);
 }
 
-TEST_P(run_signals_test, one_that_another_thread_gets_stops_main_too) {
+TEST_P(run_signals_test, one_delivered_to_another_thread_stops_main_too) {
     auto program = start("from_thread");
     EXPECT_EQ(program.line(), "ready");
     EXPECT_EQ(program.line(), canceled);
@@ -182,7 +182,7 @@ TEST_P(run_signals_test, one_that_another_thread_gets_stops_main_too) {
     EXPECT_EQ(program.end(), "status 3");
 }
 
-TEST_P(run_signals_test, one_that_comes_after_the_end_of_main_has_its_effect_after_run) {
+TEST_P(run_signals_test, one_that_arrives_after_the_end_of_main_takes_effect_after_run) {
     auto program = start("after");
     EXPECT_EQ(program.line(), "ready");
     program.send(SIGTERM);
@@ -194,7 +194,7 @@ TEST_P(run_signals_test, one_that_comes_after_the_end_of_main_has_its_effect_aft
 
 class signal_set_in_a_program_test : public run_signals_test {};
 
-TEST_P(signal_set_in_a_program_test, receives_what_is_sent_to_the_process) {
+TEST_P(signal_set_in_a_program_test, receives_signals_sent_to_the_process) {
     for (const char* what : {"set_inside", "set_outside"}) {
         auto program = start(what);
         EXPECT_EQ(program.line(), "ready");
@@ -209,7 +209,7 @@ TEST_P(signal_set_in_a_program_test, receives_what_is_sent_to_the_process) {
     }
 }
 
-TEST_P(signal_set_in_a_program_test, what_nobody_received_has_its_effect_when_it_goes) {
+TEST_P(signal_set_in_a_program_test, unreceived_signals_take_effect_when_the_set_is_destroyed) {
     auto program = start("set_dropped");
     EXPECT_EQ(program.line(), "ready");
     program.send(SIGTERM);

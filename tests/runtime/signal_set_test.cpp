@@ -57,7 +57,7 @@ TEST_P(signal_set_test, receives_signals_of_its_numbers) {
     });
 }
 
-TEST_P(signal_set_test, wakes_who_waits) {
+TEST_P(signal_set_test, wakes_a_waiter) {
     run([]() -> task<> {
         signal_set signals{SIGUSR1};
         auto waiter =
@@ -98,7 +98,7 @@ TEST_P(signal_set_test, a_stopped_wait_takes_none) {
     });
 }
 
-TEST_P(signal_set_test, each_signal_goes_to_one_of_those_who_wait) {
+TEST_P(signal_set_test, each_signal_goes_to_one_waiter) {
     run([]() -> task<> {
         signal_set signals{SIGUSR1, SIGUSR2};
         signal_set others{SIGUSR1};
@@ -122,7 +122,7 @@ TEST_P(signal_set_test, each_signal_goes_to_one_of_those_who_wait) {
     });
 }
 
-TEST_P(signal_set_test, puts_the_mask_back_as_it_was) {
+TEST_P(signal_set_test, restores_the_signal_mask) {
     sigset_t usr2;
     ::sigemptyset(&usr2);
     ::sigaddset(&usr2, SIGUSR2);
@@ -135,7 +135,7 @@ TEST_P(signal_set_test, puts_the_mask_back_as_it_was) {
     EXPECT_TRUE(is_blocked(SIGUSR2)); // by somebody else
 }
 
-TEST_P(signal_set_test, sets_overlap_and_go_in_any_order) {
+TEST_P(signal_set_test, sets_may_overlap_and_end_in_any_order) {
     std::optional<signal_set> first{signal_set{SIGUSR1}};
     std::optional<signal_set> second{signal_set{SIGUSR1, SIGUSR2}};
     first.reset();
@@ -162,7 +162,7 @@ TEST_P(signal_set_test, receives_ignored_signals_too) {
     std::signal(SIGUSR1, before);
 }
 
-TEST_P(signal_set_test, may_be_waited_for_when_the_loop_ends) {
+TEST_P(signal_set_test, a_wait_may_be_in_flight_when_the_loop_ends) {
     if (IsSkipped()) return;
     const auto open = open_descriptors();
     {
@@ -182,7 +182,7 @@ TEST_P(signal_set_test, may_be_waited_for_when_the_loop_ends) {
 
 using signal_set_death_test = signal_set_test;
 
-TEST_P(signal_set_death_test, what_cannot_be_blocked_is_a_violation) {
+TEST_P(signal_set_death_test, a_signal_that_cannot_be_blocked_is_a_violation) {
     EXPECT_DEATH(signal_set{SIGKILL}, "can be blocked");
     EXPECT_DEATH(signal_set{4711}, "can be blocked");
 }

@@ -101,7 +101,7 @@ protected:
     std::string text_;
 };
 
-TEST_F(network_test, bytes_take_their_time_and_keep_their_order) {
+TEST_F(network_test, bytes_are_delayed_and_keep_their_order) {
     const auto [client, server] = connected();
 
     EXPECT_EQ(send(client, "one"), 3);
@@ -113,7 +113,7 @@ TEST_F(network_test, bytes_take_their_time_and_keep_their_order) {
     EXPECT_EQ(text_, "onetwo");
 }
 
-TEST_F(network_test, where_nobody_listens_a_connect_is_refused) {
+TEST_F(network_test, a_connect_without_a_listener_is_refused) {
     const int client = connecting(81);
     EXPECT_EQ(net_.readiness(client), 0U);
     watch(client);
@@ -152,7 +152,7 @@ TEST_F(network_test, a_close_with_unread_bytes_is_a_reset) {
     EXPECT_EQ(send(client, "x"), -EPIPE);
 }
 
-TEST_F(network_test, a_full_window_stops_the_sender_until_somebody_reads) {
+TEST_F(network_test, a_full_window_stops_the_sender_until_the_receiver_reads) {
     const auto [client, server] = connected();
     const std::string much(1'000'000, 'x');
     ssize_t taken = 0;
@@ -170,7 +170,7 @@ TEST_F(network_test, a_full_window_stops_the_sender_until_somebody_reads) {
     EXPECT_GT(send(client, much), 0);
 }
 
-TEST_F(network_test, a_parted_network_holds_bytes_and_gives_them_when_it_is_healed) {
+TEST_F(network_test, a_partitioned_network_delivers_its_bytes_when_it_heals) {
     const auto [client, server] = connected();
     net_.part("10.0.0.1", "10.0.0.2");
     EXPECT_EQ(send(client, "patience"), 8);
@@ -183,7 +183,7 @@ TEST_F(network_test, a_parted_network_holds_bytes_and_gives_them_when_it_is_heal
     EXPECT_EQ(receive(server), 8);
 }
 
-TEST_F(network_test, nobody_answers_from_the_other_side_of_a_parted_network) {
+TEST_F(network_test, a_connect_across_a_partition_gets_no_answer) {
     const int listener = listening(80);
     net_.part("10.0.0.1", "10.0.0.2");
     const int client = connecting(80);
@@ -193,7 +193,7 @@ TEST_F(network_test, nobody_answers_from_the_other_side_of_a_parted_network) {
     EXPECT_EQ(net_.accept(listener), -EAGAIN);
 }
 
-TEST_F(network_test, events_are_edges) {
+TEST_F(network_test, events_are_edge_triggered) {
     const auto [client, server] = connected();
     watch(server);
     EXPECT_EQ(next_event().events, unsigned{EPOLLOUT});
@@ -207,7 +207,7 @@ TEST_F(network_test, events_are_edges) {
     EXPECT_NE(next_event().events & EPOLLIN, 0U);
 }
 
-TEST_F(network_test, waiting_for_nothing_is_told) {
+TEST_F(network_test, a_wait_that_can_never_end_is_reported) {
     std::string told;
     net_.on_stuck = [](void* text, std::string_view why) {
         static_cast<std::string*>(text)->append(why);
@@ -219,7 +219,7 @@ TEST_F(network_test, waiting_for_nothing_is_told) {
     EXPECT_EQ(told, "waits for what never comes");
 }
 
-TEST_F(network_test, a_descriptor_is_nobody_elses) {
+TEST_F(network_test, a_descriptor_is_reserved_in_the_kernel_until_its_close) {
     const int fd = net_.socket(AF_INET, SOCK_STREAM);
     EXPECT_GE(fd, 0);
     EXPECT_NE(::fcntl(fd, F_GETFD), -1);

@@ -12,7 +12,7 @@ namespace {
 
 class replay_test : public testing::TestWithParam<scenario> {};
 
-TEST_P(replay_test, a_seed_is_the_same_run_again) {
+TEST_P(replay_test, the_same_seed_gives_the_same_run) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         const outcome first = simulate(GetParam(), seed, backend::epoll, true);
         static_cast<void>(simulate(GetParam(), seed + 100, backend::epoll)); // leaves no trace
@@ -24,12 +24,12 @@ TEST_P(replay_test, a_seed_is_the_same_run_again) {
     }
 }
 
-TEST_P(replay_test, another_seed_is_another_run) {
+TEST_P(replay_test, another_seed_gives_another_run) {
     EXPECT_NE(simulate(GetParam(), 1, backend::epoll).hash,
               simulate(GetParam(), 2, backend::epoll).hash);
 }
 
-TEST_P(replay_test, lines_change_nothing) {
+TEST_P(replay_test, recording_lines_changes_nothing) {
     EXPECT_EQ(simulate(GetParam(), 3, backend::epoll, true).hash,
               simulate(GetParam(), 3, backend::epoll, false).hash);
 }

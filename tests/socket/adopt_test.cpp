@@ -93,7 +93,7 @@ using adopting_classes =
                      nonblocking::local_listener>;
 TYPED_TEST_SUITE(adopt_test, adopting_classes);
 
-TYPED_TEST(adopt_test, takes_what_suits_and_makes_it_close_on_exec_and_sets_its_mode) {
+TYPED_TEST(adopt_test, sets_close_on_exec_and_the_mode_of_a_suitable_socket) {
     for (const candidate& each : candidates()) {
         if (each.name != TestFixture::traits::name) continue;
         for (const int before : {0, O_NONBLOCK}) {
@@ -124,7 +124,7 @@ TYPED_TEST(adopt_test, refuses_and_closes_every_other_kind_of_socket) {
     }
 }
 
-TYPED_TEST(adopt_test, refuses_and_closes_what_is_no_socket) {
+TYPED_TEST(adopt_test, refuses_and_closes_other_descriptors) {
     unique_fd file{::open("/dev/null", O_RDWR)};
     const int number = file.get();
 
@@ -132,11 +132,11 @@ TYPED_TEST(adopt_test, refuses_and_closes_what_is_no_socket) {
     EXPECT_FALSE(is_open(number));
 }
 
-TYPED_TEST(adopt_test, refuses_what_is_no_descriptor) {
+TYPED_TEST(adopt_test, refuses_a_bad_descriptor) {
     EXPECT_EQ(error_of(TypeParam::adopt(unique_fd{})), std::errc::bad_file_descriptor);
 }
 
-TYPED_TEST(adopt_test, a_socket_changes_its_mode_by_from_and_keeps_its_descriptor) {
+TYPED_TEST(adopt_test, from_changes_the_mode_and_keeps_the_descriptor) {
     auto socket = or_throw(TypeParam::adopt(this->suitable()));
     const int number = socket.native_handle();
 

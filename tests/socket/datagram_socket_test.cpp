@@ -72,7 +72,7 @@ TYPED_TEST(datagram_socket_test, receiving_into_an_empty_buffer_is_a_contract_vi
     EXPECT_DEATH((void)this->one_.receive(mutable_buffer{}), "contract violation");
 }
 
-TYPED_TEST(datagram_socket_test, more_than_a_datagram_can_carry_is_refused) {
+TYPED_TEST(datagram_socket_test, a_datagram_that_is_too_long_is_refused) {
     const std::vector<std::byte> huge(70'000);
 
     EXPECT_EQ(error_of(this->one_.send_to(huge, this->address_of(this->two_))),
@@ -86,14 +86,14 @@ TYPED_TEST(datagram_socket_test, a_broadcast_address_needs_the_option) {
     EXPECT_EQ(error_of(this->one_.connect_to(everybody)), std::errc::permission_denied);
 }
 
-TYPED_TEST(datagram_socket_test, an_ipv4_socket_has_no_way_to_an_ipv6_peer) {
+TYPED_TEST(datagram_socket_test, an_ipv4_socket_cannot_reach_an_ipv6_peer) {
     const endpoint peer{ip_address::loopback_v6(), 9};
 
     EXPECT_EQ(error_of(this->one_.send_to("x", peer)), std::errc::address_family_not_supported);
     EXPECT_EQ(error_of(this->one_.connect_to(peer)), std::errc::address_family_not_supported);
 }
 
-TYPED_TEST(datagram_socket_test, an_ipv6_socket_reaches_ipv4_peers_unless_it_is_of_ipv6_only) {
+TYPED_TEST(datagram_socket_test, an_ipv6_socket_reaches_ipv4_peers_unless_it_is_ipv6_only) {
     auto both = or_throw(TypeParam::bind(endpoint{ip_address::any_v6(), 0}));
     auto six = or_throw(TypeParam::bind(endpoint{ip_address::any_v6(), 0}, {.v6_only = true}));
 
@@ -107,7 +107,7 @@ TYPED_TEST(datagram_socket_test, send_without_a_peer_is_refused) {
     EXPECT_EQ(error_of(this->one_.send("x")), std::errc::destination_address_required);
 }
 
-TYPED_TEST(datagram_socket_test, a_connected_socket_sends_to_its_peer_and_hears_nobody_else) {
+TYPED_TEST(datagram_socket_test, a_connected_socket_exchanges_datagrams_only_with_its_peer) {
     auto stranger = this->bound();
     EXPECT_TRUE(this->one_.connect_to(this->address_of(this->two_)));
     EXPECT_EQ(this->one_.remote_endpoint(), this->address_of(this->two_));
@@ -121,7 +121,7 @@ TYPED_TEST(datagram_socket_test, a_connected_socket_sends_to_its_peer_and_hears_
     EXPECT_EQ(std::string_view(this->buffer_.data(), 6), "answer");
 }
 
-TYPED_TEST(datagram_socket_test, a_disconnected_socket_hears_everybody_again) {
+TYPED_TEST(datagram_socket_test, a_disconnected_socket_receives_from_everyone_again) {
     const endpoint by_number = this->nobody();
     auto socket = or_throw(TypeParam::bind(by_number));
     EXPECT_TRUE(socket.connect_to(this->address_of(this->one_)));
@@ -132,7 +132,8 @@ TYPED_TEST(datagram_socket_test, a_disconnected_socket_hears_everybody_again) {
     EXPECT_EQ(this->receive(socket, this->buffer_)->from, this->address_of(this->two_));
 }
 
-TYPED_TEST(datagram_socket_test, that_nobody_is_there_shows_later_and_does_not_harm_the_socket) {
+TYPED_TEST(datagram_socket_test,
+           an_unreachable_peer_is_reported_later_and_the_socket_stays_usable) {
     EXPECT_TRUE(this->one_.connect_to(this->nobody()));
     EXPECT_EQ(this->one_.send("is anybody there"), 16U);
 
@@ -158,7 +159,7 @@ TYPED_TEST(datagram_socket_test, receive_waits_only_if_the_socket_is_blocking) {
     }
 }
 
-TYPED_TEST(datagram_socket_test, a_group_hears_what_is_sent_to_it) {
+TYPED_TEST(datagram_socket_test, members_of_a_group_receive_what_is_sent_to_it) {
     const unsigned loopback = ::if_nametoindex("lo");
     const auto group = or_throw(ip_address::parse("239.255.7.9"));
     auto member = or_throw(TypeParam::bind(endpoint::any(0), {.reuse_address = true}));
@@ -171,7 +172,7 @@ TYPED_TEST(datagram_socket_test, a_group_hears_what_is_sent_to_it) {
     EXPECT_EQ(this->receive(member, this->buffer_)->size, 3U);
 }
 
-TYPED_TEST(datagram_socket_test, a_batch_goes_and_comes_in_order) {
+TYPED_TEST(datagram_socket_test, a_batch_is_sent_and_received_in_order) {
     std::vector<std::string> texts;
     std::vector<outgoing_datagram> batch;
     for (int at = 0; at < 100; ++at) // more than one call takes
@@ -196,7 +197,7 @@ TYPED_TEST(datagram_socket_test, a_batch_goes_and_comes_in_order) {
     }
 }
 
-TYPED_TEST(datagram_socket_test, an_error_in_the_middle_of_a_batch_says_how_many_went) {
+TYPED_TEST(datagram_socket_test, an_error_in_the_middle_of_a_batch_says_how_many_were_sent) {
     const std::string huge(70'000, 'x');
     const std::array<outgoing_datagram, 3> batch{
         {{.data = "1", .to = this->address_of(this->two_)},
@@ -242,7 +243,7 @@ TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_o
 [[maybe_unused]] const udp_send_options only_ecn{.ecn = ecn::ect_0};
 #pragma GCC diagnostic pop
 
-TEST(send_segments_test, a_socket_does_not_ask_again_for_what_was_refused) {
+TEST(send_segments_test, a_socket_does_not_try_segmentation_again_after_a_refusal) {
     auto receiver = or_throw(nonblocking::udp_socket::bind({ip_address::loopback_v6(), 0}));
     auto sender = or_throw(nonblocking::udp_socket::connect(or_throw(receiver.local_endpoint())));
     const int mtu = 1280; // as if the route were so narrow

@@ -42,7 +42,7 @@ protected:
 using streams = ::testing::Types<blocking::local_stream, nonblocking::local_stream>;
 TYPED_TEST_SUITE(descriptor_transfers_test, streams);
 
-TYPED_TEST(descriptor_transfers_test, descriptors_go_and_come_with_their_bytes) {
+TYPED_TEST(descriptor_transfers_test, descriptors_travel_with_their_bytes) {
     auto [out, in] = make_pipe();
     const std::array fds{out.get(), in.get()};
     EXPECT_EQ(this->ours->send_descriptors("there", fds).value_or(0), 5U);
@@ -70,7 +70,7 @@ TYPED_TEST(descriptor_transfers_test, an_empty_list_is_a_plain_write) {
     EXPECT_TRUE(receive_with(*this->theirs).descriptors.empty());
 }
 
-TYPED_TEST(descriptor_transfers_test, what_cannot_be_sent_is_refused_whole) {
+TYPED_TEST(descriptor_transfers_test, invalid_arguments_are_refused_and_nothing_is_sent) {
     const std::vector<int> too_many(most_descriptors + 1, 0);
     EXPECT_EQ(error_of(this->ours->send_descriptors("x", too_many)), errc::limit_exceeded);
     const std::array bad{0, -1};
@@ -80,7 +80,7 @@ TYPED_TEST(descriptor_transfers_test, what_cannot_be_sent_is_refused_whole) {
     EXPECT_DEATH(static_cast<void>(this->ours->receive_descriptors(mutable_buffer{})), "empty");
 }
 
-TYPED_TEST(descriptor_transfers_test, those_that_are_not_taken_are_closed) {
+TYPED_TEST(descriptor_transfers_test, descriptors_that_are_not_taken_are_closed) {
     const std::size_t before = open_descriptors();
     send_with(*this->theirs, "limit", std::vector<int>(20, 0));
     const auto limited = this->ours->receive_descriptors(this->buffer, 19);
@@ -103,7 +103,7 @@ TYPED_TEST(descriptor_transfers_test, those_that_are_not_taken_are_closed) {
 }
 
 // An option of somebody else's makes the kernel add a descriptor, or other control data.
-TYPED_TEST(descriptor_transfers_test, control_data_that_nobody_asked_for_is_no_harm) {
+TYPED_TEST(descriptor_transfers_test, unexpected_control_data_does_no_harm) {
     constexpr int pass_pidfd = 76; // SO_PASSPIDFD, Linux 6.5
     const int on = 1;
     const int fd = this->ours->native_handle();
@@ -126,7 +126,7 @@ TYPED_TEST(descriptor_transfers_test, the_end_of_the_stream_is_its_error) {
     EXPECT_EQ(error_of(this->ours->send_descriptors("x", std::array{0})), std::errc::broken_pipe);
 }
 
-TEST(nonblocking_descriptor_transfers_test, neither_direction_waits) {
+TEST(nonblocking_descriptor_transfers_test, neither_direction_blocks) {
     auto [one, other] = testing::local_ends({.ours = 4096, .theirs = 4096});
     auto ours = or_throw(nonblocking::local_stream::adopt(std::move(one)));
     std::array<char, 8> buffer{};

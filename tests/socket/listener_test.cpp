@@ -81,7 +81,7 @@ TYPED_TEST(listener_test, binding_a_name_that_is_taken_reports_address_in_use) {
               std::errc::address_in_use);
 }
 
-TYPED_TEST(listener_test, a_closed_listener_accepts_nothing_and_its_name_is_free) {
+TYPED_TEST(listener_test, a_closed_listener_accepts_nothing_and_frees_its_name) {
     auto listener = TypeParam::listen();
     const auto address = TypeParam::address_of(listener);
     auto client = connect_to<TypeParam>(listener);
@@ -116,7 +116,7 @@ TYPED_TEST(listener_test, a_backlog_below_zero_is_a_contract_violation) {
     EXPECT_DEATH((void)TypeParam::listen({.backlog = -1}), "contract violation");
 }
 
-TYPED_TEST(listener_test, a_backlog_of_zero_still_lets_one_in) {
+TYPED_TEST(listener_test, a_backlog_of_zero_still_admits_one_connection) {
     auto listener = TypeParam::listen({.backlog = 0});
 
     EXPECT_TRUE(TypeParam::stream::connect(TypeParam::address_of(listener)));
@@ -145,7 +145,7 @@ TYPED_TEST(tcp_listener_test, an_address_of_another_machine_is_not_available) {
     EXPECT_EQ(error_of(TypeParam::listener::bind(elsewhere)), std::errc::address_not_available);
 }
 
-TYPED_TEST(tcp_listener_test, listeners_share_a_port_only_if_all_of_them_say_so) {
+TYPED_TEST(tcp_listener_test, listeners_share_a_port_only_if_all_of_them_allow_it) {
     const auto first = TypeParam::listen({.reuse_port = true});
     const endpoint at = this->address_of(first);
 
@@ -172,7 +172,7 @@ TYPED_TEST(tcp_listener_test, without_reuse_address_a_port_in_time_wait_is_taken
               std::errc::address_in_use);
 }
 
-TYPED_TEST(tcp_listener_test, an_ipv6_listener_takes_ipv4_unless_told_otherwise) {
+TYPED_TEST(tcp_listener_test, an_ipv6_listener_accepts_ipv4_unless_it_is_ipv6_only) {
     using stream = blocking::tcp_stream;
     auto both = or_throw(TypeParam::listener::bind({ip_address::any_v6(), 0}));
     const auto six =
@@ -211,13 +211,13 @@ TYPED_TEST(local_listener_test, unlink_existing_takes_the_path_over) {
     EXPECT_TRUE(accept_one(listener).is_open());
 }
 
-TYPED_TEST(local_listener_test, unlink_existing_needs_nothing_to_be_there) {
+TYPED_TEST(local_listener_test, unlink_existing_accepts_a_path_that_does_not_exist) {
     const auto at = or_throw(local_endpoint::parse(this->directory_ / "socket"));
 
     EXPECT_TRUE(TypeParam::listener::bind(at, {.unlink_existing = true}));
 }
 
-TYPED_TEST(local_listener_test, unlink_existing_spares_what_is_no_socket) {
+TYPED_TEST(local_listener_test, unlink_existing_removes_nothing_but_sockets) {
     const std::string file = this->directory_ / "file";
     std::ofstream{file} << "precious";
     const std::string link = this->directory_ / "link";
@@ -251,7 +251,7 @@ TYPED_TEST(local_listener_test, a_directory_that_does_not_exist_is_reported) {
     EXPECT_EQ(error_of(TypeParam::listener::bind(at)), std::errc::no_such_file_or_directory);
 }
 
-TYPED_TEST(local_listener_test, a_path_too_long_for_the_kernel_never_gets_there) {
+TYPED_TEST(local_listener_test, a_path_too_long_for_the_kernel_is_refused_before_the_call) {
     const std::string path = this->directory_ / std::string(200, 'x');
 
     EXPECT_EQ(error_of(local_endpoint::parse(path)), std::errc::filename_too_long);

@@ -43,7 +43,7 @@ TYPED_TEST(local_datagram_test, every_descriptor_is_close_on_exec_and_in_the_mod
     }
 }
 
-TYPED_TEST(local_datagram_test, datagrams_go_by_name_and_in_pairs) {
+TYPED_TEST(local_datagram_test, datagrams_travel_between_names_and_within_pairs) {
     const temporary_directory directory;
     const auto path = or_throw(local_endpoint::parse(directory / "socket"));
     auto by_path = or_throw(TypeParam::bind(path));
@@ -64,7 +64,7 @@ TYPED_TEST(local_datagram_test, datagrams_go_by_name_and_in_pairs) {
               (local_message{.size = 16, .truncated = true, .missing = 4}));
 }
 
-TYPED_TEST(local_datagram_test, a_batch_goes_and_comes_in_order) {
+TYPED_TEST(local_datagram_test, a_batch_is_sent_and_received_in_order) {
     auto [left, right] = or_throw(TypeParam::pair());
     const std::array<outgoing_message, 3> batch{{{.data = "one"}, {.data = {}}, {.data = "three"}}};
     EXPECT_EQ(left.send_batch(batch), 3U);
@@ -79,7 +79,7 @@ TYPED_TEST(local_datagram_test, a_batch_goes_and_comes_in_order) {
     EXPECT_EQ(std::string_view(memory[2].data(), places[2].about.size), "three");
 }
 
-TYPED_TEST(local_datagram_test, an_existing_path_is_in_the_way_unless_it_is_to_be_removed) {
+TYPED_TEST(local_datagram_test, an_existing_path_is_an_error_unless_it_is_to_be_removed) {
     const temporary_directory directory;
     const auto path = or_throw(local_endpoint::parse(directory / "socket"));
     {

@@ -48,7 +48,7 @@ TEST(setup_test, a_socket_that_never_connected_is_reported_as_not_connected) {
     EXPECT_EQ(error_of(detail::finish_connect(fd.get())), std::errc::not_connected);
 }
 
-TEST(setup_test, accepted_connections_have_the_mode_asked_for_whatever_the_listener_has) {
+TEST(setup_test, accepted_connections_have_the_requested_mode_whatever_the_listeners_is) {
     auto listener = blocking_tcp::listen();
     for (const auto waiting : {sys::mode::blocking, sys::mode::nonblocking}) {
         const auto client = connect_to<blocking_tcp>(listener);

@@ -47,7 +47,7 @@ TEST(socket_handle_test, close_can_be_called_twice) {
     EXPECT_EQ(socket.native_handle(), -1);
 }
 
-TEST(socket_handle_test, release_gives_the_descriptor_away_open) {
+TEST(socket_handle_test, release_leaves_the_descriptor_open) {
     handle socket = make_handle();
     const int fd = socket.native_handle();
 

@@ -36,7 +36,7 @@ class local_names_test : public ::testing::Test {};
 using local_flavours = ::testing::Types<blocking_local, nonblocking_local>;
 TYPED_TEST_SUITE(local_names_test, local_flavours, flavour_name);
 
-TYPED_TEST(local_names_test, a_path_is_told_as_it_was_bound) {
+TYPED_TEST(local_names_test, a_path_is_reported_as_it_was_bound) {
     const temporary_directory directory;
     const auto at = or_throw(local_endpoint::parse(directory / "socket"));
     auto listener = or_throw(TypeParam::listener::bind(at));
@@ -49,7 +49,7 @@ TYPED_TEST(local_names_test, a_path_is_told_as_it_was_bound) {
     EXPECT_EQ(or_throw(server.local_endpoint()), at);
 }
 
-TYPED_TEST(local_names_test, a_path_of_the_greatest_length_is_told_whole) {
+TYPED_TEST(local_names_test, a_path_of_the_greatest_length_is_reported_completely) {
     const temporary_directory directory;
     std::string path = directory / "x";
     path.resize(local_endpoint::max_name_size, 'x');
@@ -60,7 +60,7 @@ TYPED_TEST(local_names_test, a_path_of_the_greatest_length_is_told_whole) {
     EXPECT_EQ(or_throw(listener.local_endpoint()).path(), path);
 }
 
-TYPED_TEST(local_names_test, an_abstract_name_is_told_with_its_nuls) {
+TYPED_TEST(local_names_test, an_abstract_name_is_reported_with_its_nuls) {
     using namespace std::string_literals;
     const auto name = "simplenet\0test "s + std::to_string(::getpid());
     const auto at = or_throw(local_endpoint::abstract(name));
@@ -84,7 +84,7 @@ TYPED_TEST(local_names_test, clients_and_pairs_are_unnamed) {
     EXPECT_TRUE(or_throw(right.local_endpoint()).is_unnamed());
 }
 
-TYPED_TEST(local_names_test, peer_credentials_tell_who_is_at_the_other_end) {
+TYPED_TEST(local_names_test, peer_credentials_identify_the_peer) {
     auto listener = TypeParam::listen();
     auto client = connect_to<TypeParam>(listener);
     const auto server = accept_one(listener);
@@ -98,7 +98,7 @@ TYPED_TEST(local_names_test, peer_credentials_tell_who_is_at_the_other_end) {
     EXPECT_EQ(error_of(client.peer_credentials()), std::errc::bad_file_descriptor);
 }
 
-TYPED_TEST(local_names_test, unlink_path_removes_the_way_in_and_nothing_else) {
+TYPED_TEST(local_names_test, unlink_path_removes_only_the_name) {
     const temporary_directory directory;
     const std::string path = directory / "socket";
     const auto at = or_throw(local_endpoint::parse(path));
@@ -115,7 +115,7 @@ TYPED_TEST(local_names_test, unlink_path_removes_the_way_in_and_nothing_else) {
     EXPECT_EQ(error_of(listener.unlink_path()), std::errc::no_such_file_or_directory);
 }
 
-TYPED_TEST(local_names_test, unlink_path_of_an_abstract_name_has_nothing_to_do) {
+TYPED_TEST(local_names_test, unlink_path_of_an_abstract_name_does_nothing) {
     EXPECT_TRUE(TypeParam::listen().unlink_path());
 }
 

@@ -46,12 +46,12 @@ using every_socket =
                      udp_maker<blocking::udp_socket>, udp_maker<nonblocking::udp_socket>>;
 TYPED_TEST_SUITE(every_socket_test, every_socket);
 
-TYPED_TEST(every_socket_test, receive_buffer_is_about_twice_what_was_asked_for) {
+TYPED_TEST(every_socket_test, receive_buffer_is_about_twice_the_requested_size) {
     EXPECT_TRUE(this->socket_.set_receive_buffer(20'000));
     EXPECT_EQ(this->socket_.receive_buffer(), 40'000U);
 }
 
-TYPED_TEST(every_socket_test, send_buffer_is_about_twice_what_was_asked_for) {
+TYPED_TEST(every_socket_test, send_buffer_is_about_twice_the_requested_size) {
     EXPECT_TRUE(this->socket_.set_send_buffer(20'000));
     EXPECT_EQ(this->socket_.send_buffer(), 40'000U);
 }
@@ -281,7 +281,7 @@ TYPED_TEST(udp_options_test, ipv6_groups_take_the_interface_from_their_scope) {
     EXPECT_TRUE(socket.leave_group(group, this->loopback_));
 }
 
-TYPED_TEST(udp_options_test, joining_what_is_no_group_is_refused) {
+TYPED_TEST(udp_options_test, joining_an_address_that_is_not_multicast_is_refused) {
     EXPECT_EQ(error_of(this->socket_.join_group(ip_address::loopback_v4(), this->loopback_)),
               std::errc::invalid_argument);
     EXPECT_EQ(error_of(this->socket_.join_group(this->group_, 0x7fff'ffff)),

@@ -61,7 +61,7 @@ private:
 
 TYPED_TEST_SUITE(stream_socket_test, all_flavours, flavour_name);
 
-TYPED_TEST(stream_socket_test, what_one_side_writes_the_other_reads) {
+TYPED_TEST(stream_socket_test, one_side_reads_what_the_other_writes) {
     EXPECT_EQ(this->client().write_some("ping"), 4U);
     EXPECT_EQ(read_text(this->server(), 4), "ping");
 
@@ -69,7 +69,7 @@ TYPED_TEST(stream_socket_test, what_one_side_writes_the_other_reads) {
     EXPECT_EQ(read_text(this->client(), 5), "pong!");
 }
 
-TYPED_TEST(stream_socket_test, read_some_returns_what_is_there_and_not_more_than_fits) {
+TYPED_TEST(stream_socket_test, read_some_returns_available_bytes_and_no_more_than_fit) {
     EXPECT_TRUE(this->client().write_some("abcdef"));
     await(this->server().native_handle(), POLLIN);
     std::array<char, 4> small{};
@@ -116,7 +116,7 @@ TYPED_TEST(stream_socket_test, shutdown_write_twice_does_no_harm) {
 }
 
 // An unhandled SIGPIPE would end the test program.
-TYPED_TEST(stream_socket_test, writing_to_a_peer_that_is_gone_ends_with_an_error_and_no_signal) {
+TYPED_TEST(stream_socket_test, writing_to_a_peer_that_has_closed_fails_and_raises_no_signal) {
     EXPECT_TRUE(this->server().write_some("unread")); // makes closing a reset
     await(this->client().native_handle(), POLLIN);
     this->client().close();
@@ -174,14 +174,14 @@ TYPED_TEST(stream_socket_test, write_some_looks_past_any_number_of_empty_buffers
     EXPECT_EQ(read_text(this->server(), 3), "end");
 }
 
-TYPED_TEST(stream_socket_test, a_full_send_buffer_takes_a_part_and_then_would_block) {
+TYPED_TEST(stream_socket_test, a_send_buffer_takes_a_part_and_would_block_once_full) {
     const std::size_t written = this->fill();
 
     EXPECT_GT(written, 0U);
     EXPECT_LT(this->last_count(), this->block_size());
 }
 
-TYPED_TEST(stream_socket_test, what_a_full_send_buffer_took_arrives_whole) {
+TYPED_TEST(stream_socket_test, everything_that_a_full_send_buffer_took_arrives) {
     const std::size_t written = this->fill();
     EXPECT_TRUE(this->client().shutdown_write());
 
@@ -202,7 +202,7 @@ TYPED_TEST(stream_socket_test, operations_on_a_closed_stream_fail_with_bad_file_
     EXPECT_EQ(stream.remote_endpoint().error(), std::errc::bad_file_descriptor);
 }
 
-TYPED_TEST(stream_socket_test, read_some_with_nothing_there_waits_only_if_the_stream_is_blocking) {
+TYPED_TEST(stream_socket_test, read_some_without_data_waits_only_if_the_stream_is_blocking) {
     std::array<char, 1> one{};
 
     if constexpr (TypeParam::blocking) {
@@ -220,7 +220,7 @@ class whole_transfers_test : public stream_socket_test<Flavour> {};
 using blocking_flavours = ::testing::Types<blocking_tcp, blocking_local>;
 TYPED_TEST_SUITE(whole_transfers_test, blocking_flavours, flavour_name);
 
-TYPED_TEST(whole_transfers_test, read_exact_waits_for_all_of_it) {
+TYPED_TEST(whole_transfers_test, read_exact_waits_until_the_buffer_is_full) {
     std::string text(9, '?');
     EXPECT_TRUE(this->server().write_some("one "));
 
@@ -235,7 +235,7 @@ TYPED_TEST(whole_transfers_test, read_exact_waits_for_all_of_it) {
     EXPECT_EQ(read_text(this->client(), 4), "rest");
 }
 
-TYPED_TEST(whole_transfers_test, read_exact_says_how_much_came_before_the_end) {
+TYPED_TEST(whole_transfers_test, read_exact_says_how_many_bytes_preceded_the_end) {
     std::string text(9, '?');
     EXPECT_TRUE(this->server().write_some("abc"));
     this->server().close();
@@ -285,7 +285,7 @@ TYPED_TEST(whole_transfers_test, write_all_of_many_buffers_keeps_their_order) {
     EXPECT_TRUE(received == whole);
 }
 
-TYPED_TEST(whole_transfers_test, write_all_says_how_much_went_before_the_peer_reset) {
+TYPED_TEST(whole_transfers_test, write_all_says_how_much_was_written_before_the_reset) {
     const std::string large(std::size_t{64} << 20, 'x');
     std::thread reader{[this] {
         EXPECT_EQ(read_text(this->server(), 1000).size(), 1000U);
@@ -302,7 +302,7 @@ TYPED_TEST(whole_transfers_test, write_all_says_how_much_went_before_the_peer_re
     EXPECT_LT(outcome.error().transferred, large.size());
 }
 
-TYPED_TEST(whole_transfers_test, write_all_of_buffers_says_how_much_went_before_the_peer_reset) {
+TYPED_TEST(whole_transfers_test, write_all_of_buffers_says_how_much_was_written_before_the_reset) {
     const std::string block(std::size_t{1} << 20, 'x');
     const std::vector<const_buffer> parts(64, const_buffer{block});
     std::thread reader{[this] {

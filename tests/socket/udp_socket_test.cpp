@@ -51,7 +51,7 @@ TYPED_TEST(udp_socket_test, connect_to_a_broadcast_address_is_refused) {
     EXPECT_EQ(error_of(TypeParam::connect(everybody)), std::errc::permission_denied);
 }
 
-TYPED_TEST(udp_socket_test, an_open_socket_gets_its_address_by_sending) {
+TYPED_TEST(udp_socket_test, an_unbound_socket_gets_its_address_by_sending) {
     auto peer = or_throw(TypeParam::bind(endpoint::loopback(0)));
     auto socket = or_throw(TypeParam::open_v4());
     EXPECT_EQ(socket.local_endpoint()->port(), 0);
@@ -74,7 +74,7 @@ TYPED_TEST(udp_socket_test, binding_an_address_of_another_machine_is_reported) {
     EXPECT_EQ(error_of(TypeParam::bind(elsewhere)), std::errc::address_not_available);
 }
 
-TYPED_TEST(udp_socket_test, sockets_share_a_port_if_both_say_so) {
+TYPED_TEST(udp_socket_test, sockets_share_a_port_if_both_allow_it) {
     for (const udp_options& options :
          {udp_options{.reuse_port = true}, udp_options{.reuse_address = true}}) {
         const auto first = or_throw(TypeParam::bind(endpoint::loopback(0), options));
@@ -85,7 +85,7 @@ TYPED_TEST(udp_socket_test, sockets_share_a_port_if_both_say_so) {
     }
 }
 
-TYPED_TEST(udp_socket_test, an_ipv6_socket_leaves_the_ipv4_port_free_only_if_it_is_of_ipv6_only) {
+TYPED_TEST(udp_socket_test, an_ipv6_socket_leaves_the_ipv4_port_free_only_if_it_is_ipv6_only) {
     const auto six = or_throw(TypeParam::bind({ip_address::any_v6(), 0}, {.v6_only = true}));
     const auto both = or_throw(TypeParam::bind({ip_address::any_v6(), 0}));
 

@@ -117,7 +117,7 @@ TEST_P(allocation_test, lines_allocate_nothing) {
     });
 }
 
-TEST_P(allocation_test, a_line_without_end_takes_little_more_than_twice_its_limit) {
+TEST_P(allocation_test, an_endless_line_takes_little_more_than_twice_its_limit) {
     run([&]() -> task<> {
         for (const std::size_t limit : {std::size_t{100}, std::size_t{10'000}}) {
             auto [ours, theirs] = duplex();
@@ -138,7 +138,7 @@ TEST_P(allocation_test, a_line_without_end_takes_little_more_than_twice_its_limi
     });
 }
 
-TEST_P(allocation_test, a_count_takes_no_memory_before_its_bytes_come) {
+TEST_P(allocation_test, a_count_takes_no_memory_before_its_bytes_arrive) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         EXPECT_TRUE(co_await async_write_all(theirs, "little"));

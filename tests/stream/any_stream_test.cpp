@@ -112,21 +112,21 @@ task<> exercise(any_stream ours, duplex_stream theirs) {
 
 class any_stream_test : public testing::backend_test {};
 
-TEST_P(any_stream_test, a_stream_whose_operations_are_leaves) {
+TEST_P(any_stream_test, a_stream_with_awaitable_operations) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         co_await exercise(any_stream{std::move(ours)}, std::move(theirs));
     });
 }
 
-TEST_P(any_stream_test, a_stream_that_is_made_of_coroutines) {
+TEST_P(any_stream_test, a_stream_with_coroutine_operations) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         co_await exercise(any_stream{stubborn_stream{std::move(ours)}}, std::move(theirs));
     });
 }
 
-TEST_P(any_stream_test, a_stream_whose_operations_are_too_large) {
+TEST_P(any_stream_test, a_stream_with_operations_that_are_too_large) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         any_stream inner{std::move(ours)};
@@ -142,7 +142,7 @@ TEST_P(any_stream_test, a_stream_whose_operations_are_too_large) {
     });
 }
 
-TEST_P(any_stream_test, what_the_stream_throws_is_thrown_on) {
+TEST_P(any_stream_test, an_exception_of_the_stream_is_passed_on) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         stubborn_stream thrower{std::move(ours)};
@@ -204,7 +204,7 @@ TEST_P(any_stream_test, the_loop_may_end_with_operations_in_flight) {
     destroy_loop();
 }
 
-TEST_P(any_stream_test, misuse_is_named) {
+TEST_P(any_stream_test, misuse_stops_the_program) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     any_stream stream{duplex().first};
     EXPECT_DEATH(static_cast<void>(stream.read_some(mutable_buffer{})), "into an empty buffer");

@@ -126,7 +126,7 @@ TEST_P(buffered_reader_test, lines_come_without_their_ends) {
     });
 }
 
-TEST_P(buffered_reader_test, what_has_no_end_of_line_stays_readable_at_the_end_of_the_stream) {
+TEST_P(buffered_reader_test, an_unfinished_line_stays_readable_at_the_end_of_the_stream) {
     run([&]() -> task<> {
         buffered_reader reader{pieces{{"whole\nunfin", "ished"}}};
         const lines got = co_await read_lines(reader, 100);
@@ -152,7 +152,7 @@ TEST_P(buffered_reader_test, a_limit_counts_the_line_without_its_end) {
     });
 }
 
-TEST_P(buffered_reader_test, a_limit_is_noticed_before_the_end_of_the_line_is_there) {
+TEST_P(buffered_reader_test, a_limit_is_noticed_before_the_end_of_the_line_arrives) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         buffered_reader reader{ours};
@@ -169,7 +169,7 @@ TEST_P(buffered_reader_test, a_limit_is_noticed_before_the_end_of_the_line_is_th
     });
 }
 
-TEST_P(buffered_reader_test, limits_of_zero_and_of_all_there_is) {
+TEST_P(buffered_reader_test, limits_of_zero_and_of_the_whole_input) {
     run([&]() -> task<> {
         buffered_reader reader{pieces{{"\n\r\nlong\n"}}};
         EXPECT_EQ((co_await reader.read_line(0)).value_or("?"), "");
@@ -244,7 +244,7 @@ TEST_P(buffered_reader_test, a_view_lasts_until_the_next_call) {
     });
 }
 
-TEST_P(buffered_reader_test, it_owns_or_borrows_its_stream) {
+TEST_P(buffered_reader_test, a_reader_owns_or_borrows_its_stream) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         {
@@ -266,7 +266,7 @@ TEST_P(buffered_reader_test, it_owns_or_borrows_its_stream) {
 
 // --- other things to read ------------------------------------------------------------------------
 
-TEST_P(buffered_reader_test, calls_of_every_kind_follow_each_other) {
+TEST_P(buffered_reader_test, calls_of_every_kind_can_be_mixed) {
     run([&]() -> task<> {
         for (std::size_t piece = 1; piece < 40; ++piece) {
             buffered_reader reader{
@@ -289,7 +289,7 @@ TEST_P(buffered_reader_test, calls_of_every_kind_follow_each_other) {
     });
 }
 
-TEST_P(buffered_reader_test, a_delimiter_behind_the_limit_is_too_far) {
+TEST_P(buffered_reader_test, a_delimiter_beyond_the_limit_is_not_found) {
     run([&]() -> task<> {
         buffered_reader reader{pieces{{"abcdef--rest"}}};
         EXPECT_EQ(error_of(co_await reader.read_until("--", 7)), errc::limit_exceeded);
@@ -328,7 +328,7 @@ TEST_P(buffered_reader_test, read_some_takes_from_the_buffer_and_then_from_the_s
     });
 }
 
-TEST_P(buffered_reader_test, a_count_that_a_peer_claims_takes_no_memory_before_it_comes) {
+TEST_P(buffered_reader_test, a_count_claimed_by_a_peer_takes_no_memory_before_its_bytes_arrive) {
     run([&]() -> task<> {
         buffered_reader reader{pieces{{"little"}}};
         EXPECT_EQ(error_of(co_await reader.read_exact(no_limit)), errc::end_of_stream);
@@ -336,7 +336,7 @@ TEST_P(buffered_reader_test, a_count_that_a_peer_claims_takes_no_memory_before_i
     });
 }
 
-TEST_P(buffered_reader_test, large_counts_arrive_whole) {
+TEST_P(buffered_reader_test, large_counts_arrive_completely) {
     run([&]() -> task<> {
         testing::dice dice{7};
         const std::string text = noise(1 << 20);
@@ -349,7 +349,7 @@ TEST_P(buffered_reader_test, large_counts_arrive_whole) {
 
 // --- errors, stops and deadlines -----------------------------------------------------------------
 
-TEST_P(buffered_reader_test, errors_of_the_stream_come_after_the_lines_before_them) {
+TEST_P(buffered_reader_test, errors_of_the_stream_follow_the_lines_received_before) {
     run([&]() -> task<> {
         buffered_reader reader{
             pieces{{"one\ntwo\nthr"}, std::make_error_code(std::errc::connection_reset)}};
@@ -422,7 +422,7 @@ TEST_P(buffered_reader_test, a_slow_peer_cannot_stretch_a_limit) {
     });
 }
 
-TEST_P(buffered_reader_test, a_stopped_call_is_refused_even_if_its_line_is_there) {
+TEST_P(buffered_reader_test, a_stopped_call_is_refused_even_if_its_line_is_available) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         buffered_reader reader{ours};
@@ -479,7 +479,7 @@ TEST_P(buffered_reader_test, a_stop_at_any_turn_loses_nothing) {
     }
 }
 
-TEST_P(buffered_reader_test, lines_that_are_there_do_not_keep_the_thread_from_others) {
+TEST_P(buffered_reader_test, buffered_lines_let_others_run) {
     run([&]() -> task<> {
         std::string text;
         for (int line = 0; line < 1000; ++line)
@@ -503,7 +503,7 @@ TEST_P(buffered_reader_test, lines_that_are_there_do_not_keep_the_thread_from_ot
     });
 }
 
-TEST_P(buffered_reader_test, what_the_stream_throws_is_thrown_on_and_the_reader_works_after_it) {
+TEST_P(buffered_reader_test, an_exception_of_the_stream_is_passed_on_and_the_reader_stays_usable) {
     run([&]() -> task<> {
         pieces stream{{"half ", "a line\n"}};
         stream.throw_at_read(1);
@@ -536,7 +536,7 @@ TEST_P(buffered_reader_test, the_loop_may_end_while_a_line_is_awaited) {
     EXPECT_TRUE(reader.peek().empty());
 }
 
-TEST_P(buffered_reader_test, lines_come_through_sockets) {
+TEST_P(buffered_reader_test, lines_arrive_through_sockets) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         buffered_reader reader{std::move(ours)};
@@ -555,7 +555,7 @@ TEST_P(buffered_reader_test, lines_come_through_sockets) {
 
 // --- misuse --------------------------------------------------------------------------------------
 
-TEST_P(buffered_reader_test, misuse_is_named) {
+TEST_P(buffered_reader_test, misuse_stops_the_program) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto [ours, theirs] = duplex();
     buffered_reader reader{ours};

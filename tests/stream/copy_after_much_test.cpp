@@ -68,7 +68,7 @@ protected:
     testing::raw_peer& sink_ = out_.theirs;
 };
 
-TEST_P(copy_after_much_test, little_and_much_again_arrive) {
+TEST_P(copy_after_much_test, small_and_large_amounts_alternate) {
     during([&](copy_handle& copying) -> task<> {
         for (const std::size_t size : {std::size_t{3}, much, std::size_t{1}, much})
             co_await pass_on(source_, sink_, size);
@@ -77,7 +77,7 @@ TEST_P(copy_after_much_test, little_and_much_again_arrive) {
     });
 }
 
-TEST_P(copy_after_much_test, the_end_is_the_end) {
+TEST_P(copy_after_much_test, the_end_of_the_stream_ends_the_copy) {
     during([&](copy_handle& copying) -> task<> {
         source_.shutdown_write();
         EXPECT_EQ((co_await copying).value_or(0), much);
@@ -115,7 +115,7 @@ TEST_P(copy_after_much_test, a_reset_in_the_middle_of_a_splice_raises_no_signal)
 }
 
 // splice(2) does not pass over an urgent byte, says that nothing is there, and no edge follows.
-TEST_P(copy_after_much_test, bytes_behind_an_urgent_one_are_not_left_behind) {
+TEST_P(copy_after_much_test, bytes_after_an_urgent_byte_are_copied) {
     for (const int when : {0, 1, 3}) {
         during([&](copy_handle& copying) -> task<> {
             source_.send(noise(much));
@@ -175,7 +175,7 @@ TEST_P(copy_after_much_test, a_stop_loses_nothing) {
     });
 }
 
-TEST_P(copy_after_much_test, a_close_from_beside_ends_it) {
+TEST_P(copy_after_much_test, a_close_by_another_task_ends_it) {
     during([&](copy_handle& copying) -> task<> {
         from_.close();
         EXPECT_EQ(error_of(co_await copying), std::errc::operation_canceled);

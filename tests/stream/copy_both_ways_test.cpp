@@ -35,7 +35,7 @@ class copy_both_ways_test : public testing::backend_test {};
 
 // --- both ways
 
-TEST_P(copy_both_ways_test, both_ways_each_end_is_passed_on_and_the_other_way_goes_on) {
+TEST_P(copy_both_ways_test, both_ways_each_end_is_passed_on_and_the_other_direction_continues) {
     auto [a, left] = connect_raw();
     auto [b, right] = connect_raw_local();
     run([&]() -> task<> {
@@ -57,7 +57,7 @@ TEST_P(copy_both_ways_test, both_ways_each_end_is_passed_on_and_the_other_way_go
     });
 }
 
-TEST_P(copy_both_ways_test, both_ways_at_once_every_byte_arrives) {
+TEST_P(copy_both_ways_test, both_ways_every_byte_arrives) {
     auto [a, left] = connect_raw({.ours = 8192, .theirs = 8192});
     auto [b, right] = connect_raw();
     const std::string to_right = noise(2'000'000, 1);
@@ -118,7 +118,7 @@ TEST_P(copy_both_ways_test, both_ways_a_limit_stops_both_and_the_counts_are_exac
     });
 }
 
-TEST_P(copy_both_ways_test, both_ways_a_close_from_beside_ends_it) {
+TEST_P(copy_both_ways_test, both_ways_a_close_by_another_task_ends_it) {
     auto [a, left] = connect_raw();
     auto [b, right] = connect_raw();
     run([&]() -> task<> {

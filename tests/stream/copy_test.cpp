@@ -39,7 +39,7 @@ static_assert(!detail::leasing_reader<piecemeal_stream>);
 
 class copy_test : public testing::backend_test {};
 
-TEST_P(copy_test, everything_arrives_and_is_counted_however_small_the_sockets) {
+TEST_P(copy_test, everything_arrives_and_is_counted_through_small_sockets) {
     for (const int size : {0, 4096}) {
         auto [from, source] = connect_raw({.ours = size, .theirs = size});
         auto [to, sink] = connect_raw_local({.ours = size, .theirs = size});
@@ -84,7 +84,7 @@ TEST_P(copy_test, pieces_of_any_size_arrive) {
     }
 }
 
-TEST_P(copy_test, what_has_come_is_passed_on_before_more_comes) {
+TEST_P(copy_test, bytes_are_passed_on_before_more_arrive) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     run([&]() -> task<> {
@@ -100,7 +100,7 @@ TEST_P(copy_test, what_has_come_is_passed_on_before_more_comes) {
     });
 }
 
-TEST_P(copy_test, an_error_of_the_reader_is_reported_with_what_moved) {
+TEST_P(copy_test, an_error_of_the_reader_is_reported_with_the_bytes_moved) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     run([&]() -> task<> {
@@ -114,7 +114,7 @@ TEST_P(copy_test, an_error_of_the_reader_is_reported_with_what_moved) {
     });
 }
 
-TEST_P(copy_test, an_error_of_the_writer_is_reported_with_what_it_took) {
+TEST_P(copy_test, an_error_of_the_writer_is_reported_with_the_bytes_it_took) {
     auto [from, source] = connect_raw();
     piecemeal_stream to{"", 13};
     source.send(noise(100));
@@ -166,7 +166,7 @@ TEST_P(copy_test, a_stop_while_it_waits_for_the_writer_counts_to_the_byte) {
 }
 
 // Between sockets a large amount goes through a pipe (splice(2)), which a stop leaves half full.
-TEST_P(copy_test, a_stop_in_the_middle_of_a_large_amount_counts_to_the_byte_and_spoils_no_other) {
+TEST_P(copy_test, a_stop_during_a_large_copy_counts_to_the_byte_and_affects_no_other) {
     for (int round = 0; round < 3; ++round) {
         auto [from, source] = connect_raw();
         auto [to, sink] = connect_raw_local({.ours = 65536, .theirs = 65536});
@@ -193,7 +193,7 @@ TEST_P(copy_test, a_stop_in_the_middle_of_a_large_amount_counts_to_the_byte_and_
     }
 }
 
-TEST_P(copy_test, without_descriptors_for_a_pipe_bytes_are_copied) {
+TEST_P(copy_test, without_descriptors_for_a_pipe_the_bytes_are_copied) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     const std::string sent = noise(3 << 20);
@@ -213,7 +213,7 @@ TEST_P(copy_test, without_descriptors_for_a_pipe_bytes_are_copied) {
     EXPECT_TRUE(got == sent);
 }
 
-TEST_P(copy_test, a_peer_that_is_gone_in_the_middle_of_a_large_amount_is_an_error_and_no_signal) {
+TEST_P(copy_test, a_peer_that_closes_during_a_large_copy_is_an_error_and_no_signal) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     std::thread sending{[&] {

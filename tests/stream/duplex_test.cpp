@@ -49,7 +49,7 @@ class duplex_test : public testing::backend_test {};
 
 // --- reading and writing -------------------------------------------------------------------------
 
-TEST_P(duplex_test, what_one_end_writes_the_other_one_reads) {
+TEST_P(duplex_test, one_end_reads_what_the_other_writes) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         EXPECT_EQ((co_await left.write_some("ping")).value_or(0), 4U);
@@ -111,7 +111,7 @@ TEST_P(duplex_test, write_some_waits_for_room_and_takes_what_fits) {
     });
 }
 
-TEST_P(duplex_test, a_duplex_holds_as_much_as_was_asked_for_in_each_direction) {
+TEST_P(duplex_test, a_duplex_holds_its_capacity_in_each_direction) {
     run([&]() -> task<> {
         for (const std::size_t capacity : {std::size_t{1}, std::size_t{7}, std::size_t{65536}}) {
             auto [left, right] = duplex(capacity);
@@ -172,7 +172,7 @@ TEST_P(duplex_test, transfers_of_any_size_go_through_a_pipe_of_any_size) {
     }
 }
 
-TEST_P(duplex_test, both_directions_flow_at_once) {
+TEST_P(duplex_test, both_directions_flow_concurrently) {
     run([&]() -> task<> {
         auto [left, right] = duplex(10);
         const std::string there = noise(1000, 1);
@@ -244,7 +244,7 @@ TEST_P(duplex_test, shutdown_write_ends_a_read_and_a_write_in_flight) {
     });
 }
 
-TEST_P(duplex_test, read_exact_reports_the_end_with_what_came_before_it) {
+TEST_P(duplex_test, read_exact_reports_the_end_with_the_bytes_before_it) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         EXPECT_TRUE(co_await left.write_some("abc"));
@@ -258,7 +258,7 @@ TEST_P(duplex_test, read_exact_reports_the_end_with_what_came_before_it) {
     });
 }
 
-TEST_P(duplex_test, closing_ends_what_is_in_flight_at_both_ends) {
+TEST_P(duplex_test, closing_ends_operations_in_flight_at_both_ends) {
     run([&]() -> task<> {
         auto [left, right] = duplex(4);
         EXPECT_EQ(co_await fill(left), 4U);
@@ -280,7 +280,7 @@ TEST_P(duplex_test, closing_ends_what_is_in_flight_at_both_ends) {
     });
 }
 
-TEST_P(duplex_test, close_beats_bytes_that_are_on_their_way_to_a_reader) {
+TEST_P(duplex_test, close_beats_bytes_being_delivered_to_a_reader) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         auto reading = spawn([&]() -> task<result<std::size_t>> {
@@ -294,7 +294,7 @@ TEST_P(duplex_test, close_beats_bytes_that_are_on_their_way_to_a_reader) {
     });
 }
 
-TEST_P(duplex_test, operations_on_a_closed_end_say_so) {
+TEST_P(duplex_test, operations_on_a_closed_end_are_an_error) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         left.close();
@@ -305,7 +305,7 @@ TEST_P(duplex_test, operations_on_a_closed_end_say_so) {
     });
 }
 
-TEST_P(duplex_test, an_end_may_move_and_die_with_operations_in_flight) {
+TEST_P(duplex_test, an_end_may_be_moved_and_destroyed_with_operations_in_flight) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         auto reading = spawn([&]() -> task<result<std::size_t>> {
@@ -332,7 +332,7 @@ TEST_P(duplex_test, an_end_may_move_and_die_with_operations_in_flight) {
     });
 }
 
-TEST_P(duplex_test, assignment_closes_what_was_there) {
+TEST_P(duplex_test, assignment_closes_the_previous_end) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         auto [other_left, other_right] = duplex();
@@ -369,7 +369,7 @@ TEST_P(duplex_test, a_stopped_operation_fails_and_loses_nothing) {
     });
 }
 
-TEST_P(duplex_test, success_beats_a_stop_that_comes_after_the_bytes) {
+TEST_P(duplex_test, bytes_beat_a_later_stop) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         auto reading = spawn([&]() -> task<> {
@@ -407,7 +407,7 @@ TEST_P(duplex_test, a_refused_operation_passes_through_the_loop) {
     });
 }
 
-TEST_P(duplex_test, shield_holds) {
+TEST_P(duplex_test, shield_keeps_a_stop_out) {
     run([&]() -> task<> {
         auto [left, right] = duplex();
         auto reading = spawn([&]() -> task<> {
@@ -425,7 +425,7 @@ TEST_P(duplex_test, shield_holds) {
 
 // --- the end of the loop -------------------------------------------------------------------------
 
-TEST_P(duplex_test, the_loop_may_end_with_operations_in_flight_and_the_streams_go_on) {
+TEST_P(duplex_test, the_loop_may_end_with_operations_in_flight_and_the_streams_stay_usable) {
     auto [left, right] = duplex(4);
     std::vector<std::error_code> ends;
     loop().spawn([](auto& stream, auto& log) -> task<> {
@@ -492,7 +492,7 @@ TEST_P(duplex_test, a_second_reader_or_writer_is_a_violation) {
     EXPECT_DEATH(twice(false), "one in flight");
 }
 
-TEST_P(duplex_test, misuse_is_named) {
+TEST_P(duplex_test, misuse_stops_the_program) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(static_cast<void>(duplex(0)), "no room");
     auto [left, right] = duplex();

@@ -85,7 +85,7 @@ std::size_t drain(testing::raw_peer& peer) {
 
 class memory_test : public testing::backend_test {};
 
-TEST_P(memory_test, a_writer_that_goes_on_allocates_nothing) {
+TEST_P(memory_test, a_writer_in_steady_state_allocates_nothing) {
     if (!detail::recycles_frames) GTEST_SKIP() << "frames are not recycled under ASan";
     run(
         [&]() -> task<> {
@@ -124,7 +124,7 @@ TEST_P(memory_test, an_idle_writer_holds_little) {
 
 // Issue 4: within limit x connections + 64 KiB each.
 // It used to take over strings of up to twice their size: then the limit says half of what is held.
-TEST_P(memory_test, what_the_limit_counts_is_what_is_held) {
+TEST_P(memory_test, the_limit_counts_the_memory_that_is_held) {
     auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         writer to{std::move(ours), {.low = 1, .high = 2, .limit = 4 << 20}};
@@ -143,7 +143,7 @@ TEST_P(memory_test, what_the_limit_counts_is_what_is_held) {
 }
 
 // One long line used to cost its connection as much memory for as long as it lived.
-TEST_P(memory_test, a_reader_gives_back_what_a_long_line_took) {
+TEST_P(memory_test, a_reader_frees_the_memory_of_a_long_line) {
     run([&]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
         buffered_reader reader{std::move(ours)};
@@ -164,7 +164,7 @@ TEST_P(memory_test, a_reader_gives_back_what_a_long_line_took) {
     });
 }
 
-TEST_P(memory_test, a_thousand_slow_readers_take_no_more_than_the_limits_say) {
+TEST_P(memory_test, a_thousand_slow_readers_stay_within_the_limits) {
     constexpr std::size_t connections = 1000;
     constexpr watermarks marks{.low = 8 * 1024, .high = 32 * 1024, .limit = 64 * 1024};
     rlimit files{};
@@ -245,7 +245,7 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
     });
 }
 
-TEST(copy_block_test, a_thread_keeps_one_to_spare_and_frees_the_others) {
+TEST(copy_block_test, a_thread_keeps_one_spare_buffer_and_frees_the_others) {
     const std::size_t before = live_bytes;
     detail::copy_block first;
     detail::copy_block second;

@@ -43,7 +43,7 @@ class queued_writer_end_test : public testing::leak_test {};
 
 // --- errors
 
-TEST_P(queued_writer_end_test, a_write_error_reaches_whoever_waits_and_everybody_later) {
+TEST_P(queued_writer_end_test, a_write_error_reaches_every_present_and_later_caller) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}, small_marks};
@@ -69,7 +69,7 @@ TEST_P(queued_writer_end_test, a_write_error_reaches_whoever_waits_and_everybody
     EXPECT_EQ(peer.alive, 0);
 }
 
-TEST_P(queued_writer_end_test, a_flush_that_was_done_does_not_see_a_later_error) {
+TEST_P(queued_writer_end_test, a_completed_flush_does_not_see_a_later_error) {
     script peer;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}};
@@ -83,7 +83,7 @@ TEST_P(queued_writer_end_test, a_flush_that_was_done_does_not_see_a_later_error)
     });
 }
 
-TEST_P(queued_writer_end_test, a_peer_that_is_gone_is_reported) {
+TEST_P(queued_writer_end_test, a_closed_peer_is_reported) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         queued_writer writer{std::move(ours)};
@@ -99,7 +99,7 @@ TEST_P(queued_writer_end_test, a_peer_that_is_gone_is_reported) {
     });
 }
 
-TEST_P(queued_writer_end_test, a_stream_that_was_closed_is_reported) {
+TEST_P(queued_writer_end_test, a_closed_stream_is_reported) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         queued_writer writer{std::move(ours)};
@@ -123,7 +123,7 @@ TEST_P(queued_writer_end_test, closing_the_stream_ends_a_write_in_flight) {
 
 std::vector<std::string> unhandled;
 
-TEST_P(queued_writer_end_test, a_stream_that_throws_is_not_swallowed_and_nobody_hangs) {
+TEST_P(queued_writer_end_test, an_exception_of_the_stream_is_reported_and_ends_all_waits) {
     remake_loop({.on_unhandled = [](std::exception_ptr thrown) {
         try {
             std::rethrow_exception(std::move(thrown));
@@ -144,7 +144,7 @@ TEST_P(queued_writer_end_test, a_stream_that_throws_is_not_swallowed_and_nobody_
 
 // --- the end
 
-TEST_P(queued_writer_end_test, graceful_shutdown_sends_all_and_then_the_end_of_the_stream) {
+TEST_P(queued_writer_end_test, graceful_shutdown_sends_everything_and_then_the_end_of_the_stream) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string sent = noise(300'000);
     std::string got;
@@ -179,7 +179,7 @@ TEST_P(queued_writer_end_test, graceful_shutdown_of_a_writer_that_never_wrote) {
     });
 }
 
-TEST_P(queued_writer_end_test, a_stopped_graceful_shutdown_goes_on_without_its_waiter) {
+TEST_P(queued_writer_end_test, a_stopped_graceful_shutdown_continues_without_its_waiter) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}};
@@ -198,7 +198,7 @@ TEST_P(queued_writer_end_test, a_stopped_graceful_shutdown_goes_on_without_its_w
     });
 }
 
-TEST_P(queued_writer_end_test, a_graceful_shutdown_wakes_who_waits_to_write) {
+TEST_P(queued_writer_end_test, a_graceful_shutdown_wakes_waiting_writers) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}, small_marks};
@@ -302,7 +302,7 @@ TEST_P(queued_writer_end_test,
     static_cast<void>(theirs.receive_to_the_end());
 }
 
-TEST_P(queued_writer_end_test, a_stream_without_close_is_let_go_by_a_stop) {
+TEST_P(queued_writer_end_test, a_stream_without_close_is_freed_after_a_stop) {
     script peer{.room = 0};
     run([&]() -> task<> {
         {
@@ -314,7 +314,7 @@ TEST_P(queued_writer_end_test, a_stream_without_close_is_let_go_by_a_stop) {
     });
 }
 
-TEST_P(queued_writer_end_test, whoever_a_writer_woke_may_destroy_it) {
+TEST_P(queued_writer_end_test, a_woken_waiter_may_destroy_the_writer) {
     script peer{.room = 0};
     run([&]() -> task<> {
         std::optional<queued_writer<rich_stream>> writer{std::in_place, rich_stream{peer}};
@@ -354,7 +354,7 @@ TEST_P(queued_writer_end_test, a_writer_may_be_moved_while_it_sends_and_while_ot
 
 // --- the end of the loop
 
-TEST_P(queued_writer_end_test, a_loop_that_ends_ends_the_sending) {
+TEST_P(queued_writer_end_test, the_end_of_the_loop_ends_the_sending) {
     for (int polls = 0; polls < 6; ++polls) {
         auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
         loop().spawn([](tcp_stream stream) -> task<> {
@@ -391,7 +391,7 @@ TEST_P(queued_writer_end_test, a_writer_that_outlives_its_loop_has_been_closed_b
     }
 }
 
-TEST_P(queued_writer_end_test, a_task_that_ignores_its_end_enqueues_for_a_while_at_most) {
+TEST_P(queued_writer_end_test, a_task_that_ignores_the_end_of_its_loop_cannot_enqueue_forever) {
     auto [ours, theirs] = connect_raw();
     loop().spawn([](tcp_stream stream) -> task<> {
         queued_writer writer{std::move(stream)};

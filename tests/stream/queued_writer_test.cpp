@@ -53,7 +53,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 // --- sending
 
-TEST_P(queued_writer_test, what_is_enqueued_is_sent_without_anybody_waiting) {
+TEST_P(queued_writer_test, enqueued_bytes_are_sent_without_a_waiter) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         queued_writer writer{std::move(ours)};
@@ -81,7 +81,7 @@ TEST_P(queued_writer_test, an_idle_writer_does_not_keep_the_loop_running) {
     EXPECT_EQ(theirs.receive(2), "b");
 }
 
-TEST_P(queued_writer_test, bytes_of_every_kind_arrive_in_order_however_small_the_socket) {
+TEST_P(queued_writer_test, bytes_of_every_kind_arrive_in_order_through_a_small_socket) {
     for (std::uint32_t seed = 1; seed <= 6; ++seed) {
         testing::dice dice{seed};
         auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
@@ -118,7 +118,7 @@ TEST_P(queued_writer_test, bytes_of_every_kind_arrive_in_order_however_small_the
     }
 }
 
-TEST_P(queued_writer_test, everything_of_one_turn_goes_out_with_one_write) {
+TEST_P(queued_writer_test, everything_enqueued_in_one_turn_is_sent_with_one_write) {
     script seen;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{seen}};
@@ -162,7 +162,7 @@ TEST_P(queued_writer_test, a_stream_without_vectored_writes_is_written_buffer_by
     EXPECT_EQ(seen.alive, 0);
 }
 
-TEST_P(queued_writer_test, what_is_given_away_is_not_copied) {
+TEST_P(queued_writer_test, moved_buffers_are_not_copied) {
     script seen;
     std::string text(5000, 'x');
     auto bytes = bytes_of(std::string(3000, 'y'));
@@ -177,7 +177,7 @@ TEST_P(queued_writer_test, what_is_given_away_is_not_copied) {
     EXPECT_EQ(seen.addresses, where);
 }
 
-TEST_P(queued_writer_test, what_is_kept_is_copied) {
+TEST_P(queued_writer_test, borrowed_buffers_are_copied) {
     script seen;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{seen}};
@@ -192,7 +192,7 @@ TEST_P(queued_writer_test, what_is_kept_is_copied) {
     EXPECT_TRUE(seen.written == std::string(5000, 'x') + std::string(2000, 'y'));
 }
 
-TEST_P(queued_writer_test, little_that_is_given_away_is_gone_too) {
+TEST_P(queued_writer_test, small_moved_buffers_are_left_empty) {
     script seen;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{seen}};
@@ -207,7 +207,7 @@ TEST_P(queued_writer_test, little_that_is_given_away_is_gone_too) {
     EXPECT_EQ(seen.written, "shortroomy");
 }
 
-TEST_P(queued_writer_test, nothing_is_a_thing_that_can_be_enqueued) {
+TEST_P(queued_writer_test, empty_buffers_can_be_enqueued) {
     script seen;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{seen}, small_marks};
@@ -220,7 +220,7 @@ TEST_P(queued_writer_test, nothing_is_a_thing_that_can_be_enqueued) {
 
 // --- the marks
 
-TEST_P(queued_writer_test, the_high_mark_holds_until_the_low_one) {
+TEST_P(queued_writer_test, backpressure_lasts_from_the_high_to_the_low_mark) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}, small_marks};
@@ -254,7 +254,7 @@ TEST_P(queued_writer_test, writable_waits_until_below_the_low_mark) {
     });
 }
 
-TEST_P(queued_writer_test, the_limit_refuses_and_takes_nothing) {
+TEST_P(queued_writer_test, a_buffer_beyond_the_limit_is_refused_completely) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}, small_marks};
@@ -277,7 +277,7 @@ TEST_P(queued_writer_test, the_limit_refuses_and_takes_nothing) {
 
 // --- flush
 
-TEST_P(queued_writer_test, flush_waits_for_what_was_enqueued_before_it_and_no_more) {
+TEST_P(queued_writer_test, flush_waits_only_for_bytes_enqueued_before_it) {
     script peer{.room = 0};
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}};
@@ -332,7 +332,7 @@ TEST_P(queued_writer_test, a_stop_ends_only_the_wait) {
     });
 }
 
-TEST_P(queued_writer_test, a_stopped_scope_may_enqueue_and_not_wait) {
+TEST_P(queued_writer_test, a_stopped_scope_may_enqueue_but_not_wait) {
     script peer;
     run([&]() -> task<> {
         queued_writer writer{rich_stream{peer}};

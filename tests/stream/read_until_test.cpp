@@ -29,7 +29,7 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 class read_until_test : public testing::backend_test {};
 
-TEST_P(read_until_test, returns_the_length_through_the_delimiter_and_keeps_what_is_behind) {
+TEST_P(read_until_test, returns_the_length_through_the_delimiter_and_keeps_the_rest) {
     run([&]() -> task<> {
         pieces stream{{"key: ", "value\r", "\nnext: more\r\n"}};
         std::string text;
@@ -41,7 +41,7 @@ TEST_P(read_until_test, returns_the_length_through_the_delimiter_and_keeps_what_
     });
 }
 
-TEST_P(read_until_test, reads_nothing_if_the_delimiter_is_there) {
+TEST_P(read_until_test, reads_nothing_if_the_delimiter_is_already_there) {
     run([&]() -> task<> {
         pieces stream{{"unread"}};
         std::string text = "a;b";
@@ -50,7 +50,7 @@ TEST_P(read_until_test, reads_nothing_if_the_delimiter_is_there) {
     });
 }
 
-TEST_P(read_until_test, any_cut_into_reads_gives_the_same) {
+TEST_P(read_until_test, any_division_into_reads_gives_the_same_result) {
     const std::string text = "--a---b--c";
     run([&]() -> task<> {
         for (std::size_t first = 0; first <= text.size(); ++first) {
@@ -64,7 +64,7 @@ TEST_P(read_until_test, any_cut_into_reads_gives_the_same) {
     });
 }
 
-TEST_P(read_until_test, the_string_is_never_filled_beyond_the_limit) {
+TEST_P(read_until_test, the_string_never_grows_beyond_the_limit) {
     run([&]() -> task<> {
         for (std::size_t piece = 1; piece < 12; ++piece) {
             pieces stream{"0123456789;", [=] { return piece; }};
@@ -117,7 +117,7 @@ TEST_P(read_until_test, stopped_and_timed_out_calls_lose_nothing_and_can_be_repe
     });
 }
 
-TEST_P(read_until_test, an_exception_of_the_stream_leaves_what_was_read) {
+TEST_P(read_until_test, an_exception_of_the_stream_keeps_the_bytes_read) {
     run([&]() -> task<> {
         pieces stream{{"ab", "c;"}};
         stream.throw_at_read(1);
@@ -133,7 +133,7 @@ TEST_P(read_until_test, an_exception_of_the_stream_leaves_what_was_read) {
     });
 }
 
-TEST_P(read_until_test, a_frame_destroyed_with_its_loop_leaves_what_was_read) {
+TEST_P(read_until_test, a_frame_destroyed_with_its_loop_keeps_the_bytes_read) {
     auto [ours, theirs] = duplex();
     std::string text = "abc";
     loop().spawn([](auto& from, std::string& into) -> task<> {
@@ -146,7 +146,7 @@ TEST_P(read_until_test, a_frame_destroyed_with_its_loop_leaves_what_was_read) {
     EXPECT_EQ(text, "abc");
 }
 
-TEST_P(read_until_test, much_text_goes_through) {
+TEST_P(read_until_test, large_texts_pass_through) {
     run([&]() -> task<> {
         testing::dice dice{3};
         std::string sent = noise(1 << 20);

@@ -108,7 +108,7 @@ TEST_P(send_file_test, a_file_that_is_shorter_ends_the_transfer) {
     });
 }
 
-TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_where_it_was_asked_for) {
+TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_its_offset) {
     const std::string tail = noise(10'000);
     const unique_fd file = file_of("");
     constexpr std::uint64_t far =
@@ -122,7 +122,7 @@ TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_where_it_was_asked_for) 
     });
 }
 
-TEST_P(send_file_test, what_sendfile_does_not_take_is_read_and_written) {
+TEST_P(send_file_test, files_that_sendfile_refuses_are_read_and_written) {
     // Made up as it is read; sendfile(2) says EINVAL for many of these.
     auto [ours, theirs] = connect_raw();
     const unique_fd made_up{checked(::open("/proc/self/auxv", O_RDONLY | O_CLOEXEC))};
@@ -139,7 +139,7 @@ TEST_P(send_file_test, what_sendfile_does_not_take_is_read_and_written) {
     });
 }
 
-TEST_P(send_file_test, a_stream_without_a_descriptor_gets_the_bytes_too) {
+TEST_P(send_file_test, a_stream_without_a_descriptor_gets_the_bytes) {
     const std::string content = noise(1 << 20);
     const unique_fd file = file_of(content);
     run([&]() -> task<> {
@@ -158,7 +158,7 @@ TEST_P(send_file_test, a_stream_without_a_descriptor_gets_the_bytes_too) {
     });
 }
 
-TEST_P(send_file_test, what_is_no_file_is_an_error) {
+TEST_P(send_file_test, a_bad_file_is_an_error) {
     auto [ours, theirs] = connect_raw();
     const auto [out, in] = testing::make_pipe();
     const unique_fd write_only{checked(::open("/dev/null", O_WRONLY | O_CLOEXEC))};
@@ -183,7 +183,7 @@ TEST_P(send_file_test, what_is_no_file_is_an_error) {
     });
 }
 
-TEST_P(send_file_test, a_stop_says_exactly_how_much_went_and_the_rest_can_follow) {
+TEST_P(send_file_test, a_stop_reports_exactly_how_much_was_sent_and_the_rest_can_follow) {
     const std::string content = noise(8 << 20);
     const unique_fd file = file_of(content);
     for (int how = 0; how < 3; ++how) {
@@ -241,7 +241,7 @@ TEST_P(send_file_test, a_deadline_leaves_the_stream_usable) {
 
 // What lies in an error queue makes every poll(2) say POLLERR: with io_uring the wait for room went
 // round and round.
-TEST_P(send_file_test, an_error_queue_that_nobody_reads_keeps_nobody_awake) {
+TEST_P(send_file_test, an_unread_error_queue_keeps_no_loop_awake) {
     const std::string content = noise(8 << 20);
     const unique_fd file = file_of(content);
     auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
@@ -287,7 +287,7 @@ TEST_P(send_file_test, a_close_ends_it) {
 }
 
 // sendfile(2) has no MSG_NOSIGNAL.
-TEST_P(send_file_test, a_peer_that_is_gone_raises_no_sigpipe) {
+TEST_P(send_file_test, a_closed_peer_raises_no_sigpipe) {
     const unique_fd file = file_of(std::string(1 << 20, 'x'));
     const auto send = [&]() -> task<> {
         auto [ours, theirs] = connect_raw_local();
@@ -306,7 +306,7 @@ TEST_P(send_file_test, a_peer_that_is_gone_raises_no_sigpipe) {
     EXPECT_TRUE(blocked.take());
 }
 
-TEST_P(send_file_test, a_big_file_lets_others_have_their_turn) {
+TEST_P(send_file_test, a_large_file_lets_others_run) {
     constexpr std::size_t size = 64 << 20;
     const unique_fd file = file_of("");
     ASSERT_EQ(::ftruncate(file.get(), size), 0);
@@ -336,7 +336,7 @@ TEST_P(send_file_test, a_big_file_lets_others_have_their_turn) {
     EXPECT_EQ(peer.get(), size);
 }
 
-TEST_P(send_file_test, a_file_that_shrinks_meanwhile_ends_where_it_is_then) {
+TEST_P(send_file_test, a_file_that_shrinks_is_sent_to_its_new_end) {
     const unique_fd file = file_of(std::string(8 << 20, 'x'));
     auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
     run([&]() -> task<> {

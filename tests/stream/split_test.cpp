@@ -88,7 +88,7 @@ TEST_P(split_test, two_tasks_own_a_half_each) {
     });
 }
 
-TEST_P(split_test, dropping_the_half_that_writes_tells_the_peer_and_reading_goes_on) {
+TEST_P(split_test, dropping_the_write_half_ends_the_stream_for_the_peer_and_reading_continues) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto [reads, writes] = split(std::move(ours));
@@ -103,7 +103,7 @@ TEST_P(split_test, dropping_the_half_that_writes_tells_the_peer_and_reading_goes
     });
 }
 
-TEST_P(split_test, dropping_the_half_that_reads_leaves_the_other_one_alone) {
+TEST_P(split_test, dropping_the_read_half_does_not_affect_the_other) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto halves = split(std::move(ours));
@@ -120,7 +120,7 @@ TEST_P(split_test, dropping_the_half_that_reads_leaves_the_other_one_alone) {
     });
 }
 
-TEST_P(split_test, a_half_that_dies_leaves_the_others_operation_in_flight) {
+TEST_P(split_test, a_destroyed_half_leaves_operations_of_the_other_in_flight) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto halves = split(std::move(ours));
@@ -155,7 +155,7 @@ TEST_P(split_test, closing_either_half_closes_the_stream) {
     });
 }
 
-TEST_P(split_test, assigning_to_a_half_ends_what_it_was) {
+TEST_P(split_test, assigning_to_a_half_ends_the_previous_one) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto [others, their_others] = duplex();
@@ -170,7 +170,7 @@ TEST_P(split_test, assigning_to_a_half_ends_what_it_was) {
     });
 }
 
-TEST_P(split_test, the_halves_make_the_stream_again) {
+TEST_P(split_test, the_halves_can_be_joined_again) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto [reads, writes] = split(std::move(ours));
@@ -182,7 +182,7 @@ TEST_P(split_test, the_halves_make_the_stream_again) {
     });
 }
 
-TEST_P(split_test, a_reader_of_lines_takes_a_half) {
+TEST_P(split_test, buffered_reader_takes_a_half) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto [reads, writes] = split(std::move(ours));
@@ -226,7 +226,7 @@ TEST_P(split_test, async_shutdown_write_works_for_every_stream) {
     });
 }
 
-TEST_P(split_test, misuse_is_named) {
+TEST_P(split_test, misuse_stops_the_program) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto one = split(duplex().first);
     auto two = split(duplex().first);

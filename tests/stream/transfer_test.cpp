@@ -99,7 +99,7 @@ class transfer_test : public testing::backend_test {};
 
 // A recv(2) ends at the urgent byte (tcp(7)), with more behind it for which nothing wakes anybody.
 // One at a time: an older one that was not passed yet is then an ordinary byte.
-TEST_P(transfer_test, read_exact_passes_over_an_urgent_byte) {
+TEST_P(transfer_test, read_exact_skips_an_urgent_byte) {
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         testing::dice dice{seed};
         auto [ours, theirs] = connect_raw();
@@ -146,7 +146,7 @@ TEST_P(transfer_test, read_exact_fills_the_buffer_from_pieces_of_any_size) {
     }
 }
 
-TEST_P(transfer_test, read_exact_takes_not_a_byte_more) {
+TEST_P(transfer_test, read_exact_takes_no_byte_more) {
     auto [ours, theirs] = connect_raw();
     theirs.send("abcdef");
     run([&]() -> task<> {
@@ -158,7 +158,7 @@ TEST_P(transfer_test, read_exact_takes_not_a_byte_more) {
     });
 }
 
-TEST_P(transfer_test, read_exact_reports_the_end_with_what_came_before_it) {
+TEST_P(transfer_test, read_exact_reports_the_end_with_the_bytes_before_it) {
     auto [ours, theirs] = connect_raw();
     theirs.send("abc");
     theirs.shutdown_write();
@@ -174,7 +174,7 @@ TEST_P(transfer_test, read_exact_reports_the_end_with_what_came_before_it) {
     });
 }
 
-TEST_P(transfer_test, read_exact_reports_a_reset_with_what_came_before_it) {
+TEST_P(transfer_test, read_exact_reports_a_reset_with_the_bytes_before_it) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         std::string got(10, '?');
@@ -190,7 +190,7 @@ TEST_P(transfer_test, read_exact_reports_a_reset_with_what_came_before_it) {
     });
 }
 
-TEST_P(transfer_test, write_all_writes_everything_however_small_the_socket) {
+TEST_P(transfer_test, write_all_writes_everything_through_a_small_socket) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string sent = noise(3 << 20);
     std::string got;
@@ -212,7 +212,7 @@ TEST_P(transfer_test, write_all_of_several_buffers_counts_them_together) {
     EXPECT_EQ(theirs.receive(6), "abcdef");
 }
 
-TEST_P(transfer_test, any_stream_with_read_some_can_be_read_exactly) {
+TEST_P(transfer_test, any_stream_with_read_some_supports_read_exact) {
     ending_stream stream{"0123456789", 3, errc::end_of_stream};
     run([&]() -> task<> {
         std::string got(8, '\0');
@@ -225,7 +225,7 @@ TEST_P(transfer_test, any_stream_with_read_some_can_be_read_exactly) {
     });
 }
 
-TEST_P(transfer_test, any_stream_with_write_some_can_be_written_whole) {
+TEST_P(transfer_test, any_stream_with_write_some_supports_write_all) {
     ending_stream stream{std::string(10, ' '), 4, make_error_code(errc::end_of_stream)};
     run([&]() -> task<> {
         EXPECT_EQ((co_await async_write_all(stream, "0123")).value_or(0), 4U);
@@ -239,7 +239,7 @@ TEST_P(transfer_test, any_stream_with_write_some_can_be_written_whole) {
 }
 
 // It used to be one write for each buffer.
-TEST_P(transfer_test, several_buffers_go_out_together_where_the_stream_takes_them) {
+TEST_P(transfer_test, several_buffers_are_sent_together_if_the_stream_supports_it) {
     const std::string text = noise(1'000);
     std::vector<const_buffer> buffers(3); // empty ones in front, in between and behind
     for (std::size_t at = 0; at < text.size(); at += 25) {
@@ -268,7 +268,7 @@ TEST_P(transfer_test, several_buffers_go_out_together_where_the_stream_takes_the
     });
 }
 
-TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_moved) {
+TEST_P(transfer_test, a_limit_around_a_transfer_reports_the_bytes_moved) {
     ending_stream stream{std::string(1000, 'x'), 1, errc::end_of_stream};
     run([&]() -> task<> {
         std::string got(1000, '\0');
@@ -284,7 +284,7 @@ TEST_P(transfer_test, a_limit_around_a_transfer_over_any_stream_counts_what_move
 }
 
 // Over streams of somebody else's they used to succeed, on the runtime's they did not.
-TEST_P(transfer_test, of_nothing_is_refused_in_a_stopped_scope_on_every_stream) {
+TEST_P(transfer_test, an_empty_transfer_is_refused_in_a_stopped_scope_on_every_stream) {
     auto [local, peer] = or_throw(local_stream::pair());
     ending_stream foreign{"", 1, errc::end_of_stream};
     const auto all = [](auto& stream) -> task<> {

@@ -355,7 +355,7 @@ private:
     std::uint64_t dropped_ = 0;
 };
 
-TEST_P(any_order_test, whatever_outlives_or_precedes_the_loop_is_safe) {
+TEST_P(any_order_test, every_order_of_destruction_is_safe) {
     const auto first = static_cast<std::uint32_t>(testing::first_seed());
     const std::uint32_t count = testing::short_or_full<std::uint32_t>(40, 5000);
     std::uint32_t seed = first;

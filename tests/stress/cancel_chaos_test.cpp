@@ -512,8 +512,8 @@ protected:
 private:
     template <class Stream, class Connect>
     void one_round(round_of_chaos& round, std::uint64_t seed, Connect connect) {
-        const ::testing::ScopedTrace trace{
-            __FILE__, __LINE__, "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
+        const ::testing::ScopedTrace trace{__FILE__, __LINE__,
+                                           "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
         destroy_loop();
         const auto before = testing::resources::now();
         loop_options options;
@@ -564,7 +564,7 @@ private:
     }
 };
 
-TEST_P(cancel_chaos_test, no_byte_of_a_tcp_stream_is_lost_doubled_or_moved) {
+TEST_P(cancel_chaos_test, no_byte_of_a_tcp_stream_is_lost_duplicated_or_reordered) {
     rage<tcp_stream>([](testing::buffer_sizes sizes) {
         auto [one, other] = testing::tcp_ends(sizes);
         return std::pair{testing::make_tcp_stream(std::move(one)),
@@ -572,7 +572,7 @@ TEST_P(cancel_chaos_test, no_byte_of_a_tcp_stream_is_lost_doubled_or_moved) {
     });
 }
 
-TEST_P(cancel_chaos_test, no_byte_of_a_local_stream_is_lost_doubled_or_moved) {
+TEST_P(cancel_chaos_test, no_byte_of_a_local_stream_is_lost_duplicated_or_reordered) {
     rage<local_stream>([](testing::buffer_sizes sizes) {
         auto [one, other] = testing::local_ends(sizes);
         return std::pair{testing::make_local_stream(std::move(one)),

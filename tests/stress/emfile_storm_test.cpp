@@ -72,7 +72,7 @@ protected:
     }
 };
 
-TEST_P(emfile_storm_test, accepting_resumes_and_nobody_is_starved) {
+TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
     const std::size_t all = short_or_full<std::size_t>(40, 200);
     const std::size_t at_once = all / 4; // as many as there are descriptors for
     const int storms = short_or_full(2, 20);

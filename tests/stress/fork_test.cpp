@@ -74,7 +74,7 @@ protected:
     }
 };
 
-TEST_P(fork_test, the_parent_goes_on) {
+TEST_P(fork_test, the_parent_continues) {
     constexpr int connections = 4;
     const int children = short_or_full(30, 1000);
     std::vector<testing::stream_pair> pairs;
@@ -237,7 +237,7 @@ TEST_P(fork_test, a_child_that_runs_a_loop_of_its_parent_is_stopped) {
     EXPECT_EXIT(run_it(), ::testing::ExitedWithCode(0), "before the fork");
 }
 
-TEST_P(fork_test, a_child_that_goes_on_inside_a_loop_is_stopped) {
+TEST_P(fork_test, a_child_that_continues_inside_a_loop_is_stopped) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto fork_inside = [this] {
         int status = 1;

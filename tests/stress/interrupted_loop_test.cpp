@@ -80,7 +80,7 @@ protected:
     std::uint64_t operations_ = 0;
 };
 
-TEST_P(interrupted_loop_test, goes_on_as_if_nothing_had_happened) {
+TEST_P(interrupted_loop_test, continues_unaffected) {
     const int signals = short_or_full(2000, 200'000);
     auto [tcp, tcp_peer] = testing::connected_pair({.ours = 8192, .theirs = 8192});
     auto [one, other] = testing::local_ends();

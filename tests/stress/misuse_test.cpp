@@ -83,17 +83,17 @@ struct misuses {
         blame_next_line();
         (void)co_await any.read_some(other);
     }
-    task<> read_of_what_was_moved_from() {
+    task<> read_of_a_moved_from_stream() {
         tcp_stream moved = std::move(pair.ours);
         blame_next_line();
         (void)co_await pair.ours.read_some(buffer);
     }
-    task<> write_to_what_was_moved_from() {
+    task<> write_to_a_moved_from_stream() {
         tcp_stream moved = std::move(pair.ours);
         blame_next_line();
         (void)co_await pair.ours.write_some("x");
     }
-    task<> closed_of_what_was_moved_from() {
+    task<> closed_of_a_moved_from_stream() {
         tcp_stream moved = std::move(pair.ours);
         blame_next_line();
         (void)co_await pair.ours.closed();
@@ -184,14 +184,14 @@ TEST_P(misuse_test, second_exact_read) {
 TEST_P(misuse_test, second_read_of_any_stream) {
     expect_told(&misuses::second_read_of_any_stream);
 }
-TEST_P(misuse_test, read_of_what_was_moved_from) {
-    expect_told(&misuses::read_of_what_was_moved_from);
+TEST_P(misuse_test, read_of_a_moved_from_stream) {
+    expect_told(&misuses::read_of_a_moved_from_stream);
 }
-TEST_P(misuse_test, write_to_what_was_moved_from) {
-    expect_told(&misuses::write_to_what_was_moved_from);
+TEST_P(misuse_test, write_to_a_moved_from_stream) {
+    expect_told(&misuses::write_to_a_moved_from_stream);
 }
-TEST_P(misuse_test, closed_of_what_was_moved_from) {
-    expect_told(&misuses::closed_of_what_was_moved_from);
+TEST_P(misuse_test, closed_of_a_moved_from_stream) {
+    expect_told(&misuses::closed_of_a_moved_from_stream);
 }
 TEST_P(misuse_test, second_read_of_a_duplex_stream) {
     expect_told(&misuses::second_read_of_a_duplex_stream);
@@ -207,7 +207,7 @@ TEST_P(misuse_test, wait_without_the_lock) {
 }
 
 // Not in an await, so no more is known than of a stall.
-TEST_P(misuse_test, outside_of_an_await_the_task_is_told) {
+TEST_P(misuse_test, a_misuse_outside_an_await_names_the_task) {
     const auto stop = [&] {
         auto serve = []() -> task<> {
             this_task::set_name("serve");

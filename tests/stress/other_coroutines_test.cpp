@@ -163,7 +163,7 @@ class other_coroutines_test : public testing::backend_test {};
 
 // Of several, the loop used to know one: run() ended while they waited, and its end either never
 // came or left them behind.
-TEST_P(other_coroutines_test, each_wait_is_known_to_the_loop_and_ended_with_it) {
+TEST_P(other_coroutines_test, the_loop_counts_each_wait_and_ends_it) {
     destroy_loop();
     const auto before = testing::resources::now();
     for (const wait_kind& each : all_kinds()) {

@@ -161,25 +161,25 @@ private:
     testing::watchdog watchdog_;
 };
 
-TEST_P(paused_process_test, read_some_finds_what_came_meanwhile) {
+TEST_P(paused_process_test, read_some_finds_bytes_that_arrived_during_the_pause) {
     pause_tcp(waiting::read_some);
 }
-TEST_P(paused_process_test, receive_finds_what_came_meanwhile) {
+TEST_P(paused_process_test, receive_finds_bytes_that_arrived_during_the_pause) {
     pause_tcp(waiting::receive);
 }
-TEST_P(paused_process_test, read_exact_finds_what_came_meanwhile) {
+TEST_P(paused_process_test, read_exact_finds_bytes_that_arrived_during_the_pause) {
     pause_tcp(waiting::read_exact);
 }
-TEST_P(paused_process_test, a_task_finds_what_came_meanwhile) {
+TEST_P(paused_process_test, a_task_finds_bytes_that_arrived_during_the_pause) {
     pause_tcp(waiting::task);
 }
-TEST_P(paused_process_test, a_stream_is_not_idle_when_something_came_meanwhile) {
+TEST_P(paused_process_test, a_stream_is_not_idle_when_bytes_arrived_during_the_pause) {
     pause_tcp(waiting::idle_timeout);
 }
-TEST_P(paused_process_test, accept_finds_who_came_meanwhile) {
+TEST_P(paused_process_test, accept_finds_a_connection_that_arrived_during_the_pause) {
     pause_tcp(waiting::accept);
 }
-TEST_P(paused_process_test, a_local_stream_finds_what_came_meanwhile) {
+TEST_P(paused_process_test, a_local_stream_finds_bytes_that_arrived_during_the_pause) {
     pause<local_stream>(waiting::read_some, [] { return testing::connect_raw_local(); });
 }
 

@@ -267,7 +267,7 @@ observations expected_of(const parameter& asked) {
     return expected;
 }
 
-TEST_P(peer_endings_test, is_what_the_documentation_says) {
+TEST_P(peer_endings_test, matches_the_documentation) {
     if (GetParam().over == transport::tcp) {
         watch(testing::connect_raw({.ours = 8192, .theirs = 8192}));
     } else {

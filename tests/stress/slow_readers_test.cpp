@@ -96,7 +96,7 @@ protected:
     }
 };
 
-TEST_P(slow_readers_test, cost_no_more_than_their_limit_and_disturb_nobody) {
+TEST_P(slow_readers_test, cost_no_more_than_their_limit_and_slow_down_no_one_else) {
     const std::size_t count = short_or_full<std::size_t>(100, 1000);
     auto readers = connect(count);
     auto healthy = testing::connected_pair();

@@ -199,7 +199,7 @@ private:
 TEST_P(sync_stop_test, send_to_a_channel) {
     stop_everywhere<sending_to_channel<2>>();
 }
-TEST_P(sync_stop_test, send_to_a_channel_without_room) {
+TEST_P(sync_stop_test, send_to_a_full_channel) {
     stop_everywhere<sending_to_channel<0>>();
 }
 

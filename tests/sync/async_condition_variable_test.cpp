@@ -49,7 +49,7 @@ protected:
     manual_queue queue;
 };
 
-TEST_F(async_condition_variable_test, does_not_wait_for_what_holds) {
+TEST_F(async_condition_variable_test, does_not_wait_for_a_condition_that_holds) {
     items = 1;
     taker(1);
 
@@ -59,7 +59,7 @@ TEST_F(async_condition_variable_test, does_not_wait_for_what_holds) {
 }
 
 // GCC 12 destroyed the captures of a closure twice that stood in the co_await; there it is refused.
-TEST_F(async_condition_variable_test, a_predicate_may_own_what_it_looks_at) {
+TEST_F(async_condition_variable_test, a_predicate_may_own_its_state) {
     auto ready = std::make_shared<bool>(true);
     queue.spawn([&]() -> task<> {
         auto held = or_throw(co_await mutex.lock());
@@ -102,7 +102,7 @@ TEST_F(async_condition_variable_test, wakes_one_after_the_other) {
     EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST_F(async_condition_variable_test, waits_on_when_it_was_woken_for_nothing) {
+TEST_F(async_condition_variable_test, keeps_waiting_after_a_spurious_wake_up) {
     taker(1);
     queue.turn_until_idle();
 
@@ -146,7 +146,7 @@ TEST_F(async_condition_variable_test, a_stop_ends_the_wait_with_the_mutex_held) 
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_condition_variable_test, a_stopped_wait_waits_for_the_mutex_all_the_same) {
+TEST_F(async_condition_variable_test, a_stopped_wait_still_waits_for_the_mutex) {
     gate door;
     auto handle = taker(1);
     queue.turn_until_idle();
@@ -176,7 +176,8 @@ TEST_F(async_condition_variable_test, success_beats_a_stop) {
     EXPECT_THAT(order, ElementsAre(1));
 }
 
-TEST_F(async_condition_variable_test, what_comes_true_before_the_mutex_is_back_is_a_success) {
+TEST_F(async_condition_variable_test,
+       a_condition_that_becomes_true_before_the_mutex_is_locked_is_a_success) {
     gate door;
     auto handle = taker(1);
     queue.turn_until_idle();
@@ -194,7 +195,7 @@ TEST_F(async_condition_variable_test, what_comes_true_before_the_mutex_is_back_i
     EXPECT_THAT(order, ElementsAre(1));
 }
 
-TEST_F(async_condition_variable_test, a_notification_is_not_lost_to_one_who_is_stopped) {
+TEST_F(async_condition_variable_test, a_stopped_waiter_does_not_consume_a_notification) {
     bool for_two = false;
     auto first = taker(1);
     queue.spawn([&]() -> task<> {
@@ -251,7 +252,7 @@ TEST_F(async_condition_variable_test, a_stopped_scope_is_refused_with_the_mutex_
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_condition_variable_test, an_exception_of_the_predicate_comes_out_with_the_mutex_held) {
+TEST_F(async_condition_variable_test, an_exception_of_the_predicate_is_thrown_with_the_mutex_held) {
     bool harmless = true;
     queue.spawn([&]() -> task<> {
         auto held = or_throw(co_await mutex.lock());
@@ -303,7 +304,7 @@ TEST_F(async_condition_variable_test, the_end_of_a_loop_ends_the_waits) {
     EXPECT_THAT(order, ElementsAre(-1));
 }
 
-TEST_F(async_condition_variable_test, the_end_of_a_loop_does_not_wait_for_a_lock_held_for_ever) {
+TEST_F(async_condition_variable_test, the_end_of_a_loop_does_not_wait_for_a_lock_held_forever) {
     gate door;
     taker(1);
     queue.turn_until_idle();

@@ -31,7 +31,7 @@ protected:
     manual_queue queue;
 };
 
-TEST_F(async_event_test, releases_everybody_in_the_order_of_their_coming) {
+TEST_F(async_event_test, releases_all_waiters_in_the_order_of_their_arrival) {
     wait(1);
     wait(2);
     wait(3);
@@ -44,7 +44,7 @@ TEST_F(async_event_test, releases_everybody_in_the_order_of_their_coming) {
     EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST_F(async_event_test, lets_everybody_pass_until_it_is_reset) {
+TEST_F(async_event_test, lets_every_task_pass_until_it_is_reset) {
     event->set();
     EXPECT_TRUE(event->is_set());
     wait(1);
@@ -60,7 +60,7 @@ TEST_F(async_event_test, lets_everybody_pass_until_it_is_reset) {
     EXPECT_THAT(order, ElementsAre(1, 2));
 }
 
-TEST_F(async_event_test, whom_it_released_succeeds_though_it_is_reset_and_stopped) {
+TEST_F(async_event_test, a_released_waiter_succeeds_in_spite_of_a_reset_and_a_stop) {
     auto handle = wait(1);
     queue.turn_until_idle();
 
@@ -117,7 +117,7 @@ TEST_F(async_event_test, a_set_one_does_not_starve_the_others) {
     EXPECT_TRUE(handle.done());
 }
 
-TEST_F(async_event_test, whoever_waits_in_a_loop_that_ends_is_told) {
+TEST_F(async_event_test, the_end_of_a_loop_ends_the_waits) {
     wait(1);
     queue.turn_until_idle();
 

@@ -53,7 +53,7 @@ TEST_F(async_mutex_test, a_free_lock_is_taken_without_suspending) {
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_mutex_test, goes_to_those_who_wait_in_the_order_of_their_coming) {
+TEST_F(async_mutex_test, goes_to_the_waiters_in_the_order_of_their_arrival) {
     gate first, second, third;
     locker(1, first);
     locker(2, second);
@@ -72,7 +72,7 @@ TEST_F(async_mutex_test, goes_to_those_who_wait_in_the_order_of_their_coming) {
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_mutex_test, nobody_overtakes_whom_the_lock_was_handed_to) {
+TEST_F(async_mutex_test, no_task_overtakes_a_waiter_that_received_the_lock) {
     gate first, second;
     locker(1, first);
     locker(2, second);
@@ -110,7 +110,7 @@ TEST_F(async_mutex_test, a_stop_ends_the_wait_and_the_next_gets_the_lock) {
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_mutex_test, whom_the_lock_was_handed_to_has_it_though_stopped) {
+TEST_F(async_mutex_test, a_waiter_that_received_the_lock_keeps_it_when_stopped) {
     gate first, second;
     locker(1, first);
     auto stopped = locker(2, second);
@@ -143,7 +143,7 @@ TEST_F(async_mutex_test, a_stopped_scope_is_refused_even_a_free_lock_by_way_of_t
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_mutex_test, locks_at_once_are_budgeted) {
+TEST_F(async_mutex_test, locks_without_waiting_are_budgeted) {
     bool other = false;
     int locks = 0;
     auto handle = queue.spawn([&]() -> task<> {
@@ -163,7 +163,7 @@ TEST_F(async_mutex_test, locks_at_once_are_budgeted) {
     EXPECT_LE(locks, 65);
 }
 
-TEST_F(async_mutex_test, guards_move) {
+TEST_F(async_mutex_test, guards_can_be_moved) {
     queue.run([&]() -> task<> {
         std::optional<async_mutex::guard> outer;
         {
@@ -182,7 +182,7 @@ TEST_F(async_mutex_test, guards_move) {
     });
 }
 
-TEST_F(async_mutex_test, keeps_others_out_across_suspensions) {
+TEST_F(async_mutex_test, excludes_others_across_suspensions) {
     int inside = 0;
     int most = 0;
     int done = 0;
@@ -224,7 +224,7 @@ TEST_F(async_mutex_test, the_end_of_a_loop_unlocks_it) {
     EXPECT_FALSE(mutex.locked());
 }
 
-TEST_F(async_mutex_test, may_be_younger_than_a_guard_when_the_loop_ends) {
+TEST_F(async_mutex_test, may_be_destroyed_before_a_guard_when_the_loop_ends) {
     gate door;
     std::optional<async_mutex::guard> older;
     queue.spawn([&]() -> task<> {

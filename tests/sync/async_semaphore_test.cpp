@@ -33,7 +33,7 @@ protected:
     manual_queue queue;
 };
 
-TEST_F(async_semaphore_test, a_permit_gives_itself_back) {
+TEST_F(async_semaphore_test, a_permit_returns_itself) {
     async_semaphore one{1};
     const auto throws = [&]() -> task<> {
         auto mine = co_await one.acquire_permit();
@@ -60,7 +60,7 @@ TEST_F(async_semaphore_test, a_permit_gives_itself_back) {
     EXPECT_EQ(one.available(), 1U);
 }
 
-TEST_F(async_semaphore_test, who_is_stopped_waiting_gets_no_permit) {
+TEST_F(async_semaphore_test, a_stopped_waiter_gets_no_permit) {
     async_semaphore none{0};
     auto waits = queue.spawn([&]() -> task<> {
         EXPECT_EQ((co_await none.acquire_permit()).error(), std::errc::operation_canceled);
@@ -73,7 +73,7 @@ TEST_F(async_semaphore_test, who_is_stopped_waiting_gets_no_permit) {
     EXPECT_EQ(none.available(), 1U);
 }
 
-TEST_F(async_semaphore_test, gives_out_so_many_permits_and_then_waits) {
+TEST_F(async_semaphore_test, hands_out_its_permits_and_then_waits) {
     for (int number : {1, 2, 3, 4})
         acquire(number);
     queue.turn_until_idle();
@@ -90,7 +90,7 @@ TEST_F(async_semaphore_test, gives_out_so_many_permits_and_then_waits) {
     EXPECT_EQ(semaphore->available(), 2U);
 }
 
-TEST_F(async_semaphore_test, nobody_overtakes) {
+TEST_F(async_semaphore_test, no_waiter_is_overtaken) {
     for (int number : {1, 2, 3})
         acquire(number);
     queue.turn_until_idle();
@@ -130,7 +130,7 @@ TEST_F(async_semaphore_test, try_acquire_never_waits) {
     EXPECT_EQ(semaphore->available(), 2U);
 }
 
-TEST_F(async_semaphore_test, bounds_what_runs_at_once) {
+TEST_F(async_semaphore_test, bounds_how_many_run_at_once) {
     int inside = 0;
     int most = 0;
     int done = 0;

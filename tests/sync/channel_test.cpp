@@ -45,7 +45,7 @@ protected:
     manual_queue queue;
 };
 
-TEST_F(channel_test, takes_so_many_values_and_then_waits) {
+TEST_F(channel_test, takes_as_many_values_as_its_capacity_and_then_waits) {
     channel<int> values_in{2};
     for (int value : {1, 2, 3, 4})
         send(values_in, value);
@@ -62,7 +62,7 @@ TEST_F(channel_test, takes_so_many_values_and_then_waits) {
     EXPECT_TRUE(values_in.empty());
 }
 
-TEST_F(channel_test, serves_receivers_in_the_order_of_their_coming) {
+TEST_F(channel_test, serves_receivers_in_the_order_of_their_arrival) {
     channel<int> empty{2};
     std::vector<int> order;
     for (int number : {10, 20, 30}) {
@@ -80,7 +80,7 @@ TEST_F(channel_test, serves_receivers_in_the_order_of_their_coming) {
     EXPECT_THAT(order, ElementsAre(11, 22, 33));
 }
 
-TEST_F(channel_test, of_capacity_0_goes_from_hand_to_hand) {
+TEST_F(channel_test, of_capacity_0_hands_values_over_directly) {
     channel<int> rendezvous{0};
     send(rendezvous, 1);
     send(rendezvous, 2);
@@ -163,7 +163,7 @@ TEST_F(channel_test, try_forms_never_wait) {
     EXPECT_EQ(**pointers.try_receive(), 1);
 }
 
-TEST_F(channel_test, try_forms_meet_who_waits) {
+TEST_F(channel_test, try_forms_serve_waiters) {
     channel<int> rendezvous{0};
     EXPECT_EQ(rendezvous.try_send(1).error(), errc::queue_full);
     receive(rendezvous);
@@ -194,7 +194,7 @@ TEST_F(channel_test, a_stopped_receive_takes_nothing) {
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
-TEST_F(channel_test, a_value_on_its_way_beats_a_stop) {
+TEST_F(channel_test, a_value_being_delivered_beats_a_stop) {
     channel<int> empty{1};
     auto handle = receive(empty);
     queue.turn_until_idle();
@@ -312,7 +312,7 @@ TEST_F(channel_test, the_winner_of_when_any_takes_a_value_and_the_loser_none) {
     EXPECT_EQ(left.size(), 1U);
 }
 
-TEST_F(channel_test, operations_at_once_are_budgeted) {
+TEST_F(channel_test, operations_without_waiting_are_budgeted) {
     channel<int> numbers{1};
     bool other = false;
     auto handle = queue.spawn([&]() -> task<> {
@@ -346,7 +346,7 @@ TEST_F(channel_test, the_end_of_a_loop_ends_the_waits) {
 }
 
 /// Every value arrives once and in its sender's order, or its sender knows that it did not.
-TEST_F(channel_test, loses_and_doubles_nothing_whoever_is_stopped_when) {
+TEST_F(channel_test, neither_loses_nor_duplicates_values_under_random_stops) {
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         testing::dice dice{seed};
         channel<std::unique_ptr<int>> numbers{dice.up_to(3)};

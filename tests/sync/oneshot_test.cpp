@@ -29,7 +29,7 @@ protected:
     manual_queue queue;
 };
 
-TEST_F(oneshot_test, brings_the_value_to_who_waits) {
+TEST_F(oneshot_test, delivers_the_value_to_a_waiter) {
     oneshot<std::string> answer;
     auto sender = answer.make_sender();
     receive(answer);
@@ -41,7 +41,7 @@ TEST_F(oneshot_test, brings_the_value_to_who_waits) {
     EXPECT_EQ(text, "forty-two");
 }
 
-TEST_F(oneshot_test, keeps_a_value_that_comes_first) {
+TEST_F(oneshot_test, keeps_a_value_that_is_sent_first) {
     oneshot<std::string> answer;
     EXPECT_FALSE(answer.is_ready());
     EXPECT_TRUE(answer.make_sender().send("early"));
@@ -73,7 +73,7 @@ TEST_F(oneshot_test, a_dropped_sender_ends_the_wait) {
     EXPECT_EQ(error, errc::end_of_stream);
 }
 
-TEST_F(oneshot_test, a_value_for_nobody_stays_with_the_sender) {
+TEST_F(oneshot_test, a_value_without_a_receiver_stays_with_the_sender) {
     std::optional<oneshot<std::unique_ptr<int>>> answer{std::in_place};
     auto sender = answer->make_sender();
     EXPECT_TRUE(sender.is_wanted());

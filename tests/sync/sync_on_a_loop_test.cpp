@@ -74,7 +74,7 @@ TEST_P(sync_on_a_loop_test, deadlines_end_the_waits) {
     });
 }
 
-TEST_P(sync_on_a_loop_test, a_deadline_that_finds_the_value_on_its_way_is_too_late) {
+TEST_P(sync_on_a_loop_test, a_value_being_delivered_beats_a_deadline) {
     run([&]() -> task<> {
         channel<int> numbers{1};
         const auto deadline = event_loop::clock::now() + 50ms; // not before the value

@@ -40,11 +40,11 @@ TEST(calls_test, error_from_keeps_the_errno_in_the_system_category) {
     EXPECT_EQ(sys::error_from(-EAGAIN), std::errc::operation_would_block);
 }
 
-TEST(calls_test, error_from_wants_a_failure) {
+TEST(calls_test, error_from_requires_a_failure) {
     EXPECT_DEATH((void)sys::error_from(0), "contract violation");
 }
 
-TEST(calls_test, outcomes_become_results) {
+TEST(calls_test, return_values_become_results) {
     EXPECT_TRUE(sys::to_result(0));
     EXPECT_TRUE(sys::to_result(3));
     EXPECT_EQ(sys::to_result(-EBADF).error(), std::errc::bad_file_descriptor);
@@ -52,7 +52,7 @@ TEST(calls_test, outcomes_become_results) {
     EXPECT_EQ(sys::to_count(-EPIPE).error(), std::errc::broken_pipe);
 }
 
-TEST(calls_test, every_new_descriptor_is_close_on_exec_and_in_the_mode_asked_for) {
+TEST(calls_test, every_new_descriptor_is_close_on_exec_and_in_the_requested_mode) {
     for (const auto waiting : {sys::mode::blocking, sys::mode::nonblocking}) {
         const bool nonblocking = waiting == sys::mode::nonblocking;
 
@@ -99,7 +99,7 @@ TEST(calls_test, failures_are_negated_errnos) {
     EXPECT_EQ(sys::socket(-1, SOCK_STREAM, 0, sys::mode::blocking), -EAFNOSUPPORT);
 }
 
-TEST(calls_test, sending_to_nobody_says_broken_pipe_and_raises_no_signal) {
+TEST(calls_test, sending_to_a_closed_peer_is_broken_pipe_and_raises_no_signal) {
     pair_of_sockets pair;
     pair.right.reset();
     std::array<iovec, 1> parts{iovec{&pair, 1}};
@@ -139,7 +139,7 @@ TEST(calls_test, a_received_descriptor_is_close_on_exec) {
     EXPECT_TRUE(is_close_on_exec(received));
 }
 
-TEST(calls_test, an_interrupted_recv_goes_on) {
+TEST(calls_test, an_interrupted_recv_is_retried) {
     const pair_of_sockets pair;
     const signal_storm storm{[&] { EXPECT_EQ(sys::send(pair.right.get(), "x", 1), 1); }};
     char byte = 0;
@@ -148,7 +148,7 @@ TEST(calls_test, an_interrupted_recv_goes_on) {
     EXPECT_EQ(byte, 'x');
 }
 
-TEST(calls_test, an_interrupted_accept_goes_on) {
+TEST(calls_test, an_interrupted_accept_is_retried) {
     const unique_fd listener{sys::socket(AF_INET, SOCK_STREAM, 0, sys::mode::blocking)};
     ASSERT_EQ(sys::listen(listener.get(), 1), 0);
     sockaddr_storage name{};
@@ -173,7 +173,7 @@ TEST(calls_test, set_mode_changes_only_the_mode) {
     EXPECT_TRUE(is_close_on_exec(pair.left.get()));
 }
 
-TEST(calls_test, poll_says_what_happened) {
+TEST(calls_test, poll_returns_the_events) {
     const pair_of_sockets pair;
 
     EXPECT_EQ(sys::poll(pair.left.get(), POLLIN | POLLOUT, std::nullopt), POLLOUT);
@@ -181,7 +181,7 @@ TEST(calls_test, poll_says_what_happened) {
     EXPECT_EQ(sys::poll(pair.left.get(), POLLIN, std::nullopt), POLLIN);
 }
 
-TEST(calls_test, poll_asks_without_waiting_when_the_deadline_is_past) {
+TEST(calls_test, poll_does_not_wait_when_the_deadline_has_passed) {
     const pair_of_sockets pair;
     const auto long_ago = std::chrono::steady_clock::time_point::min();
 
@@ -189,7 +189,7 @@ TEST(calls_test, poll_asks_without_waiting_when_the_deadline_is_past) {
     EXPECT_EQ(sys::poll(pair.left.get(), POLLOUT, long_ago), POLLOUT);
 }
 
-TEST(calls_test, poll_never_ends_before_the_deadline_although_interrupted) {
+TEST(calls_test, poll_never_ends_before_the_deadline_when_interrupted) {
     const pair_of_sockets pair;
     const auto deadline = std::chrono::steady_clock::now() + 30ms;
     const signal_storm storm{[] {}};
@@ -198,7 +198,7 @@ TEST(calls_test, poll_never_ends_before_the_deadline_although_interrupted) {
     EXPECT_GE(std::chrono::steady_clock::now(), deadline);
 }
 
-TEST(calls_test, poll_waits_as_far_ahead_as_the_clock_can_tell) {
+TEST(calls_test, poll_accepts_the_latest_time_of_the_clock) {
     const pair_of_sockets pair;
 
     EXPECT_EQ(sys::poll(pair.left.get(), POLLOUT, std::chrono::steady_clock::time_point::max()),
@@ -216,7 +216,7 @@ TEST(calls_test, poll_of_no_descriptor_fails_instead_of_waiting) {
     EXPECT_EQ(sys::poll(closed, POLLIN, std::nullopt), -EBADF);
 }
 
-TEST(calls_test, accept_is_worth_repeating_only_when_the_connection_was_at_fault) {
+TEST(calls_test, accept_is_retried_only_after_errors_of_the_connection) {
     for (const int error : {ECONNABORTED, EPROTO, ENETDOWN, EHOSTUNREACH, ENETUNREACH}) {
         EXPECT_TRUE(sys::is_error_of_the_connection(-error)) << error;
     }
@@ -225,7 +225,7 @@ TEST(calls_test, accept_is_worth_repeating_only_when_the_connection_was_at_fault
     }
 }
 
-TEST(calls_test, close_gives_the_number_back) {
+TEST(calls_test, close_frees_the_number) {
     const int fd = sys::socket(AF_INET, SOCK_STREAM, 0, sys::mode::blocking);
     ASSERT_GE(fd, 0);
 

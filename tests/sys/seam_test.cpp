@@ -37,7 +37,7 @@ struct pair_of_sockets {
     unique_fd right;
 };
 
-TEST(seam_test, a_call_that_nobody_stands_in_the_way_of_reaches_the_kernel) {
+TEST(seam_test, a_call_without_interceptors_reaches_the_kernel) {
     pair_of_sockets ends;
 
     EXPECT_EQ(send(ends.left.get(), "abc", 3), 3);
@@ -69,7 +69,7 @@ TEST(seam_test, an_interceptor_sees_the_arguments_and_may_change_them) {
     EXPECT_EQ(watching.size, 3U);
 }
 
-TEST(seam_test, an_interceptor_answers_for_descriptors_that_the_kernel_does_not_know) {
+TEST(seam_test, an_interceptor_may_simulate_descriptors) {
     struct simulated final : interceptor {
         long on_call(pending_call& call) noexcept override {
             if (call.descriptor() != 1'000'000) return call.make();
@@ -86,7 +86,7 @@ TEST(seam_test, an_interceptor_answers_for_descriptors_that_the_kernel_does_not_
     EXPECT_EQ(recv(-1, &byte, 1), -EBADF);
 }
 
-TEST(seam_test, the_last_interceptor_is_asked_first_and_hands_on_to_the_others) {
+TEST(seam_test, interceptors_are_called_last_first_and_delegate_to_the_others) {
     struct noting final : interceptor {
         noting(std::vector<int>& into, int number)
             : into_{into}
@@ -124,7 +124,7 @@ TEST(seam_test, a_plan_fails_the_nth_call) {
     EXPECT_EQ(plan.struck(), 1U);
 }
 
-TEST(seam_test, a_plan_goes_on_failing) {
+TEST(seam_test, a_plan_may_keep_failing) {
     testing::fault_plan plan;
     plan.fail(call::listen, 1, EADDRINUSE, testing::from_then_on);
 
@@ -142,7 +142,7 @@ TEST(seam_test, an_interruption_is_retried) {
     EXPECT_EQ(plan.count(call::send), 3U);
 }
 
-TEST(seam_test, a_plan_shortens_what_is_moved) {
+TEST(seam_test, a_plan_shortens_transfers) {
     pair_of_sockets ends;
     testing::fault_plan plan;
     plan.shorten(call::send, 0, 2);
@@ -215,7 +215,7 @@ TEST_F(sigpipe_test, is_not_left_for_a_program_that_blocks_it) {
     EXPECT_TRUE(sigpipes_.is_blocked());
 }
 
-TEST_F(sigpipe_test, of_somebody_else_stays_pending_where_it_was_before) {
+TEST_F(sigpipe_test, stays_pending_if_it_was_pending_before) {
     const testing::sigpipe_block blocked;
     ::raise(SIGPIPE);
     testing::fault_plan plan;
@@ -229,7 +229,7 @@ TEST_F(sigpipe_test, of_somebody_else_stays_pending_where_it_was_before) {
 }
 
 // kill(1) sends it to the process.
-TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_comes_meanwhile) {
+TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_arrives_during_the_call) {
     struct killed_meanwhile final : interceptor {
         long on_call(pending_call& call) noexcept override {
             call.replace(3, std::size_t{10});
@@ -247,7 +247,7 @@ TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_comes_meanwhile) {
     EXPECT_EQ(sigpipes_.delivered(), 1);
 }
 
-TEST_F(sigpipe_test, is_nothing_to_a_program_that_ignores_it) {
+TEST_F(sigpipe_test, does_not_affect_a_program_that_ignores_it) {
     std::signal(SIGPIPE, SIG_IGN); // sigpipe_watch puts back what was before
     testing::fault_plan plan;
     plan.lose_peer(call::sendfile, 0, 10);

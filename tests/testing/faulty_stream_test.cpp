@@ -128,7 +128,7 @@ TEST_P(faulty_stream_test, a_connection_can_break_at_a_byte) {
     });
 }
 
-TEST_P(faulty_stream_test, calls_can_be_late_and_a_limit_or_a_stop_ends_the_wait) {
+TEST_P(faulty_stream_test, calls_can_be_delayed_and_a_limit_or_a_stop_ends_the_wait) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         faulty_stream faulty{std::move(ours)};
@@ -193,7 +193,7 @@ TEST_P(faulty_stream_test, a_stop_comes_before_a_scripted_error) {
 }
 
 // What it held used to stay open in the other one.
-TEST_P(faulty_stream_test, assigning_to_it_closes_what_it_held) {
+TEST_P(faulty_stream_test, assigning_to_it_closes_the_previous_stream) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         auto [others, peers] = duplex();
@@ -231,7 +231,7 @@ TEST_P(faulty_stream_test, close_ends_an_operation_that_is_delayed) {
     });
 }
 
-TEST_P(faulty_stream_test, it_may_move_and_die_with_operations_in_flight) {
+TEST_P(faulty_stream_test, it_may_be_moved_and_destroyed_with_operations_in_flight) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
         std::optional<faulty_stream<duplex_stream>> faulty{std::in_place, std::move(ours)};
@@ -253,7 +253,7 @@ TEST_P(faulty_stream_test, it_may_move_and_die_with_operations_in_flight) {
     });
 }
 
-TEST_P(faulty_stream_test, misuse_is_named) {
+TEST_P(faulty_stream_test, misuse_stops_the_program) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto [ours, theirs] = duplex();
     faulty_stream faulty{std::move(ours)};

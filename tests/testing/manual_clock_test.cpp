@@ -36,7 +36,7 @@ protected:
     manual_clock clock;
 };
 
-TEST_P(manual_clock_test, a_sleep_of_a_day_takes_no_time_and_a_day) {
+TEST_P(manual_clock_test, a_sleep_of_a_day_takes_a_day_of_the_clock_and_no_real_time) {
     const auto before = std::chrono::steady_clock::now();
     run([&]() -> task<> {
         EXPECT_TRUE(co_await async_sleep(24h));
@@ -48,7 +48,7 @@ TEST_P(manual_clock_test, a_sleep_of_a_day_takes_no_time_and_a_day) {
     EXPECT_LT(std::chrono::steady_clock::now() - before, 24h);
 }
 
-TEST_P(manual_clock_test, timers_come_in_order) {
+TEST_P(manual_clock_test, timers_fire_in_order) {
     std::vector<int> order;
     run([&]() -> task<> {
         for (int hours : {3, 1, 2}) {
@@ -88,7 +88,7 @@ TEST_P(manual_clock_test, stands_still_while_anything_runs) {
     });
 }
 
-TEST_P(manual_clock_test, limits_go_by_it) {
+TEST_P(manual_clock_test, limits_use_it) {
     run([&]() -> task<> {
         channel<int> empty{1};
         EXPECT_EQ((co_await with_timeout(empty.receive(), 1h)).error(), errc::deadline_exceeded);
@@ -102,7 +102,7 @@ TEST_P(manual_clock_test, limits_go_by_it) {
     });
 }
 
-TEST_P(manual_clock_test, an_interval_goes_by_it) {
+TEST_P(manual_clock_test, an_interval_uses_it) {
     run([&]() -> task<> {
         interval every{10min};
         for (int ticks = 1; ticks <= 6; ++ticks) {
@@ -117,7 +117,7 @@ TEST_P(manual_clock_test, an_interval_goes_by_it) {
     });
 }
 
-TEST_P(manual_clock_test, is_advanced_by_hand) {
+TEST_P(manual_clock_test, can_be_advanced_by_hand) {
     clock.set_automatic(false);
     bool over = false;
     loop().spawn([&]() -> task<> {
@@ -138,7 +138,7 @@ TEST_P(manual_clock_test, is_advanced_by_hand) {
     EXPECT_TRUE(over);
 }
 
-TEST_P(manual_clock_test, what_a_task_lets_pass_counts_for_waits_that_have_just_begun) {
+TEST_P(manual_clock_test, time_that_a_task_lets_pass_counts_for_waits_that_have_just_begun) {
     clock.set_automatic(false);
     run([&]() -> task<> {
         auto sleeper = spawn([]() -> task<> { EXPECT_TRUE(co_await async_sleep(1h)); });
@@ -148,7 +148,7 @@ TEST_P(manual_clock_test, what_a_task_lets_pass_counts_for_waits_that_have_just_
     });
 }
 
-TEST_P(manual_clock_test, what_never_comes_does_not_come) {
+TEST_P(manual_clock_test, a_timer_at_the_end_of_time_never_fires) {
     run([&]() -> task<> {
         auto forever = spawn([]() -> task<> {
             EXPECT_FALSE(co_await async_sleep(std::chrono::nanoseconds::max()));
@@ -184,7 +184,7 @@ TEST_P(manual_clock_test, real_io_is_waited_for) {
     });
 }
 
-TEST_P(manual_clock_test, a_limit_of_real_io_takes_its_time) {
+TEST_P(manual_clock_test, a_limit_of_real_io_takes_real_time) {
     const auto before = std::chrono::steady_clock::now();
     run([&]() -> task<> {
         auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
@@ -206,7 +206,7 @@ TEST_P(manual_clock_test, the_loop_says_when_the_next_timer_is_due) {
     EXPECT_EQ(clock.elapsed(), 0ns);
 }
 
-TEST_P(manual_clock_test, every_run_is_the_same) {
+TEST_P(manual_clock_test, every_run_is_identical) {
     std::vector<std::vector<std::pair<int, std::chrono::nanoseconds>>> runs;
     for (int repeat = 0; repeat < 3; ++repeat) {
         manual_clock own;

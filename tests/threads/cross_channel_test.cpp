@@ -31,7 +31,7 @@ protected:
     [[nodiscard]] static loop_options options() { return {.backend = GetParam()}; }
 };
 
-TEST_P(cross_channel_test, brings_values_of_other_threads) {
+TEST_P(cross_channel_test, receives_values_from_other_threads) {
     cross_channel<std::unique_ptr<int>> numbers{2};
     std::thread sender{[&] {
         for (int number = 0; number < 1'000; ++number)
@@ -50,7 +50,7 @@ TEST_P(cross_channel_test, brings_values_of_other_threads) {
     EXPECT_EQ(expected, 1'000);
 }
 
-TEST_P(cross_channel_test, brings_values_to_other_threads) {
+TEST_P(cross_channel_test, sends_values_to_other_threads) {
     cross_channel<int> numbers{0};
     std::vector<int> received;
     std::thread receiver{[&] {
@@ -124,7 +124,7 @@ TEST_P(cross_channel_test, a_stopped_operation_moves_nothing) {
     });
 }
 
-TEST_P(cross_channel_test, a_value_on_its_way_beats_a_stop) {
+TEST_P(cross_channel_test, a_value_being_delivered_beats_a_stop) {
     run([]() -> task<> {
         cross_channel<int> numbers{1};
         auto receiver =
@@ -152,7 +152,7 @@ TEST_P(cross_channel_test, a_stopped_scope_is_refused) {
     });
 }
 
-TEST_P(cross_channel_test, operations_at_once_are_budgeted) {
+TEST_P(cross_channel_test, operations_without_waiting_are_budgeted) {
     run([]() -> task<> {
         cross_channel<int> numbers{1};
         bool other = false;
@@ -186,7 +186,7 @@ TEST_P(cross_channel_test, a_loop_that_ends_while_it_waits_takes_no_value_with_i
     EXPECT_EQ(or_throw(numbers.try_receive()), 1);
 }
 
-TEST_P(cross_channel_test, a_loop_that_ends_delivers_what_was_given_to_it) {
+TEST_P(cross_channel_test, a_loop_that_ends_delivers_the_values_it_accepted) {
     if (IsSkipped()) return;
     cross_channel<int> numbers{1};
     int received = 0;
@@ -260,7 +260,7 @@ TEST_P(cross_channel_test, posts_to_a_loop_that_is_awake_make_no_system_call) {
 }
 
 /// Senders and receivers on loops and on threads, loops that are stopped and destroyed, timeouts.
-TEST_P(cross_channel_test, loses_and_doubles_nothing_between_threads) {
+TEST_P(cross_channel_test, neither_loses_nor_duplicates_values_between_threads) {
     if (IsSkipped()) return;
     for (std::size_t capacity : {0U, 1U, 8U}) {
         cross_channel<std::unique_ptr<int>> numbers{capacity};
@@ -329,7 +329,7 @@ struct nothing_to_do final : detail::posted {
 };
 
 // The system call used to be made under the lock, where everybody else had to wait for it.
-TEST_P(cross_channel_test, wakes_a_loop_when_it_has_let_go_of_the_lock) {
+TEST_P(cross_channel_test, wakes_a_loop_after_releasing_the_lock) {
     detail::run_queue* queue = nullptr;
     loop().post([&] { queue = detail::run_queue::current(); });
     pollfd handle{.fd = loop().native_handle(), .events = POLLIN, .revents = 0};
@@ -359,7 +359,7 @@ TEST_P(cross_channel_death_test, blocking_a_loop_is_a_violation) {
                  "would block the thread's event loop");
 }
 
-TEST_P(cross_channel_death_test, destroying_it_under_somebody_is_a_violation) {
+TEST_P(cross_channel_death_test, destroying_it_with_waiters_is_a_violation) {
     if (IsSkipped()) return;
     EXPECT_DEATH(run([]() -> task<> {
                      auto numbers = std::make_unique<cross_channel<int>>(1);

@@ -38,7 +38,7 @@ std::vector<std::size_t> taken(inbox& from) {
     return numbers;
 }
 
-TEST(inbox_test, take_returns_everything_oldest_first) {
+TEST(inbox_test, take_returns_all_items_oldest_first) {
     inbox box;
     std::array items{item{1}, item{2}, item{3}};
     for (item& each : items)
@@ -48,7 +48,7 @@ TEST(inbox_test, take_returns_everything_oldest_first) {
     EXPECT_THAT(taken(box), IsEmpty());
 }
 
-TEST(inbox_test, is_empty_until_something_is_pushed_and_again_once_it_was_taken) {
+TEST(inbox_test, is_empty_before_a_push_and_after_a_take) {
     inbox box;
     item one{1};
     EXPECT_TRUE(box.empty());
@@ -98,7 +98,7 @@ TEST(inbox_test, a_wake_up_without_an_item_is_claimed_once) {
     EXPECT_FALSE(box.push(one));
 }
 
-TEST(inbox_test, a_loop_does_not_park_while_something_is_there) {
+TEST(inbox_test, a_loop_does_not_park_while_an_item_is_waiting) {
     inbox box;
     item one{1}, two{2};
     EXPECT_FALSE(box.push(one));
@@ -145,7 +145,7 @@ private:
 };
 
 // Hangs when a push between the last look at the list and the sleep goes unnoticed.
-TEST(inbox_test, nothing_from_eight_threads_is_lost_or_overtakes_its_like) {
+TEST(inbox_test, items_of_eight_threads_are_neither_lost_nor_reordered) {
     constexpr std::size_t threads = 8, each_posts = 5'000;
     sleeper loop;
     std::array<std::deque<item>, threads> items;

@@ -41,7 +41,7 @@ TEST_P(remote_handle_end_test, a_loop_that_ends_before_the_task_starts_makes_get
     EXPECT_EQ(error_thrown_by_get(handle), std::errc::operation_canceled);
 }
 
-TEST_P(remote_handle_end_test, a_loop_that_ends_stops_the_task_whose_value_arrives_all_the_same) {
+TEST_P(remote_handle_end_test, a_loop_that_ends_stops_the_task_whose_value_still_arrives) {
     background_loop other{options()};
     auto handle = other->spawn_remote(sleep_for_ever());
     static_cast<void>(other->spawn_remote(answer(1)).get()); // so it has started
@@ -63,7 +63,7 @@ TEST_P(remote_handle_end_test, a_loop_that_ends_before_a_stubborn_task_makes_get
     EXPECT_EQ(error_thrown_by_get(handle), std::errc::operation_canceled);
 }
 
-TEST_P(remote_handle_end_test, a_loop_that_ends_wakes_who_awaits_its_task_on_another_loop) {
+TEST_P(remote_handle_end_test, a_loop_that_ends_wakes_the_awaiter_of_its_task_on_another_loop) {
     std::optional<background_loop> other{std::in_place, options()};
     run([&]() -> task<> {
         auto stubborn = []() -> task<int> {
@@ -141,7 +141,7 @@ TEST_P(remote_handle_end_test, handles_outlive_both_loops) {
 // --- at random
 
 // For ThreadSanitizer and AddressSanitizer: stops, drops and the ends of both loops, in any order.
-TEST_P(remote_handle_end_test, stops_drops_and_ends_of_loops_at_random) {
+TEST_P(remote_handle_end_test, random_stops_drops_and_ends_of_loops) {
     std::minstd_rand random{11};
     for (int round = 0; round < 150; ++round) {
         std::optional<background_loop> runs{std::in_place, options()};

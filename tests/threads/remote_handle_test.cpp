@@ -48,7 +48,8 @@ TEST_P(remote_handle_test, keeps_a_callable_and_its_arguments_until_the_end) {
     EXPECT_EQ(handle.get(), long_text + "and one more");
 }
 
-TEST_P(remote_handle_test, calls_on_the_loops_thread_and_lets_go_there_before_the_end_is_told) {
+TEST_P(remote_handle_test,
+       calls_and_destroys_a_callable_on_the_loops_thread_before_it_reports_the_end) {
     background_loop other{options()};
     struct witness {
         std::thread::id* died_on;
@@ -130,7 +131,7 @@ TEST_P(remote_handle_test, the_task_runs_on_the_thread_of_its_loop) {
     EXPECT_EQ(loop_there, &*other);
 }
 
-TEST_P(remote_handle_test, done_can_be_asked_from_any_thread) {
+TEST_P(remote_handle_test, done_can_be_called_on_any_thread) {
     background_loop other{options()};
     auto waits = other->spawn_remote(sleep_for_ever());
     auto ends = other->spawn_remote(answer(1));
@@ -157,7 +158,7 @@ TEST_P(remote_handle_test, it_can_be_awaited_on_the_loop_it_runs_on) {
     run([this]() -> task<> { EXPECT_EQ(co_await loop().spawn_remote(answer(42)), 42); });
 }
 
-TEST_P(remote_handle_test, what_has_ended_need_not_be_waited_for) {
+TEST_P(remote_handle_test, a_task_that_has_ended_is_not_waited_for) {
     background_loop other{options()};
     auto handle = other->spawn_remote(answer(42));
     while (!handle.done())
@@ -297,7 +298,7 @@ TEST_P(remote_handle_test, dropping_it_detaches_the_task) {
     EXPECT_TRUE(ended.load());
 }
 
-TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_goes_to_the_hook) {
+TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_reaches_the_hook) {
     unhandled_count = 0;
     remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
     loop().spawn_remote(throws("nobody sees this")).detach();
@@ -308,7 +309,7 @@ TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_goes_to_the
 }
 
 // Used to be swallowed.
-TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_goes_to_the_hook) {
+TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_reaches_the_hook) {
     unhandled_count = 0;
     remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
     {
@@ -343,7 +344,7 @@ TEST_P(remote_handle_test, many_tasks_of_many_threads_all_end) {
     EXPECT_EQ(sum.load(), 200 * (0 + 1 + 2 + 3));
 }
 
-TEST_P(remote_handle_test, two_loops_can_ask_each_other_without_end) {
+TEST_P(remote_handle_test, two_loops_can_keep_spawning_on_each_other) {
     background_loop one{options()}, two{options()};
     auto asks = [](event_loop& other, int rounds) -> task<int> {
         int sum = 0;

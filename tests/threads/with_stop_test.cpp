@@ -51,7 +51,7 @@ TEST_P(with_stop_test, without_a_stop_it_changes_nothing) {
     });
 }
 
-TEST_P(with_stop_test, a_token_that_is_stopped_already_refuses_from_the_start) {
+TEST_P(with_stop_test, a_token_that_is_already_stopped_refuses_from_the_start) {
     run([]() -> task<> {
         std::stop_source source;
         source.request_stop();
@@ -124,7 +124,7 @@ TEST_P(with_stop_test, a_plain_value_is_replaced_if_the_stop_came_first) {
     });
 }
 
-TEST_P(with_stop_test, a_success_of_what_reports_errors_stays_one) {
+TEST_P(with_stop_test, a_success_is_not_replaced_by_the_stop) {
     run([]() -> task<> {
         std::stop_source source;
         auto body = [&]() -> task<result<int>> {
@@ -162,7 +162,7 @@ TEST_P(with_stop_test, an_exception_passes_through) {
     });
 }
 
-TEST_P(with_stop_test, what_is_stopped_is_joined) {
+TEST_P(with_stop_test, the_stopped_task_is_joined) {
     run([]() -> task<> {
         std::stop_source source;
         bool ended = false;
@@ -178,7 +178,7 @@ TEST_P(with_stop_test, what_is_stopped_is_joined) {
     });
 }
 
-TEST_P(with_stop_test, a_shield_inside_holds) {
+TEST_P(with_stop_test, a_shield_inside_keeps_the_stop_out) {
     run([]() -> task<> {
         std::stop_source source;
         source.request_stop();

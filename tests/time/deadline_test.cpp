@@ -94,7 +94,7 @@ TEST_P(deadline_test, says_how_much_moved_before_it_stopped_a_transfer) {
     });
 }
 
-TEST_P(deadline_test, stops_whatever_a_task_waits_for) {
+TEST_P(deadline_test, stops_every_kind_of_wait_of_a_task) {
     run([]() -> task<> {
         auto deep = [](auto& self, int depth) -> task<result<int>> {
             if (depth == 0) co_return co_await sleep_then(1, 1h);
@@ -141,7 +141,7 @@ TEST_P(deadline_test, stops_and_joins_the_child_behind_a_join_handle) {
     });
 }
 
-TEST_P(deadline_test, what_is_stopped_is_joined) {
+TEST_P(deadline_test, the_stopped_task_is_joined) {
     run([]() -> task<> {
         bool ended = false;
         auto lingers = [&]() -> task<> {
@@ -173,7 +173,7 @@ TEST_P(deadline_test, holds_for_every_later_operation_of_the_task) {
 
 // --- success
 
-TEST_P(deadline_test, returns_what_was_in_time) {
+TEST_P(deadline_test, returns_a_value_that_was_in_time) {
     run([this]() -> task<> {
         EXPECT_EQ(co_await with_timeout(sleep_then(42, 1ms), 1h), result<int>{42});
         EXPECT_TRUE(co_await with_timeout(async_sleep(1us), 1h));
@@ -186,7 +186,7 @@ TEST_P(deadline_test, returns_what_was_in_time) {
     });
 }
 
-TEST_P(deadline_test, what_succeeded_after_the_limit_is_a_success) {
+TEST_P(deadline_test, a_success_after_the_limit_stays_a_success) {
     run([]() -> task<> {
         auto succeeds_all_the_same = []() -> task<result<int>> {
             EXPECT_EQ(error_of(co_await async_sleep(1h)), errc::deadline_exceeded);
@@ -203,7 +203,7 @@ TEST_P(deadline_test, a_plain_value_that_came_too_late_is_dropped) {
     });
 }
 
-TEST_P(deadline_test, bytes_that_are_there_beat_a_limit_that_has_passed) {
+TEST_P(deadline_test, available_bytes_beat_a_limit_that_has_passed) {
     run([]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
         std::array<std::byte, 8> buffer;
@@ -218,7 +218,7 @@ TEST_P(deadline_test, bytes_that_are_there_beat_a_limit_that_has_passed) {
     });
 }
 
-TEST_P(deadline_test, an_expired_limit_stops_what_has_to_wait) {
+TEST_P(deadline_test, an_expired_limit_stops_an_operation_that_has_to_wait) {
     run([]() -> task<> {
         for (const auto limit : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
             EXPECT_EQ(error_of(co_await with_timeout(async_sleep(1h), limit)),
@@ -233,7 +233,7 @@ TEST_P(deadline_test, an_expired_limit_stops_what_has_to_wait) {
     });
 }
 
-TEST_P(deadline_test, an_expired_limit_refuses_nothing_that_need_not_wait) {
+TEST_P(deadline_test, an_expired_limit_refuses_no_operation_that_need_not_wait) {
     run([]() -> task<> {
         auto immediate = []() -> task<int> { co_return 42; };
         EXPECT_EQ(co_await with_timeout(immediate(), -1h), result<int>{42});
@@ -408,7 +408,7 @@ TEST_P(deadline_test, a_group_that_moved_out_is_stopped_from_there) {
 // --- pauses
 
 // What fired first used to refuse the second read, although all was there.
-TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_task) {
+TEST_P(deadline_test, bytes_that_arrive_while_the_thread_is_busy_beat_the_limit_of_a_task) {
     run([]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
         auto read_twice = [&]() -> task<result<>> {
@@ -432,7 +432,7 @@ TEST_P(deadline_test, what_comes_while_the_thread_is_away_beats_the_limit_of_a_t
 }
 
 // Each turn looked like another pause, after which what comes in has precedence.
-TEST_P(deadline_test, turns_that_are_always_long_do_not_hold_up_the_timers) {
+TEST_P(deadline_test, turns_that_are_always_long_do_not_delay_the_timers) {
     run([]() -> task<> {
         auto [left, right] = or_throw(local_stream::pair());
         int rounds = 0;
@@ -459,7 +459,7 @@ TEST_P(deadline_test, turns_that_are_always_long_do_not_hold_up_the_timers) {
 
 // --- cost
 
-TEST_P(deadline_test, a_limit_around_what_completes_at_once_arms_no_timer) {
+TEST_P(deadline_test, a_limit_around_an_operation_that_completes_at_once_arms_no_timer) {
     run(
         [this]() -> task<> {
             auto [ours, theirs] = or_throw(local_stream::pair());
@@ -509,7 +509,7 @@ struct leaf_without_memory final : detail::suspension {
 };
 
 // It used to end in std::terminate(): the limit around it had promised not to throw.
-TEST_P(deadline_test, what_an_operation_throws_at_its_start_leaves_a_limit_around_it) {
+TEST_P(deadline_test, an_exception_at_the_start_of_an_operation_passes_the_limit) {
     run([]() -> task<> {
         bool caught = false;
         try {
@@ -525,7 +525,7 @@ TEST_P(deadline_test, what_an_operation_throws_at_its_start_leaves_a_limit_aroun
 
 // Two buffers of a pool are received ahead, and dropped with the loop: what lies behind them in the
 // socket is not next.
-TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_nothing_at_the_end_of_the_loop) {
+TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_no_bytes_at_the_end_of_the_loop) {
     const std::string sent = noise(60'000);
     for (std::size_t turns = 1; turns < 20; ++turns) {
         remake_loop({.receive_pool = 32 * 1024});

@@ -104,22 +104,22 @@ private:
     rlimit descriptors_{};
 };
 
-TEST_P(late_bytes_test, reads_of_hundreds_have_theirs) {
+TEST_P(late_bytes_test, hundreds_of_reads_get_their_bytes) {
     connect(200);
     read_everywhere(read);
 }
 
-TEST_P(late_bytes_test, reads_of_many_hundreds_have_theirs) {
+TEST_P(late_bytes_test, many_hundreds_of_reads_get_their_bytes) {
     connect(1500);
     read_everywhere(read);
 }
 
-TEST_P(late_bytes_test, receives_of_hundreds_have_theirs) {
+TEST_P(late_bytes_test, hundreds_of_receives_get_their_bytes) {
     connect(200);
     read_everywhere(receive);
 }
 
-TEST_P(late_bytes_test, reads_have_theirs_from_a_pool_of_one_buffer) {
+TEST_P(late_bytes_test, reads_get_their_bytes_from_a_pool_of_one_buffer) {
     connect(40, 1);
     read_everywhere(read);
 }
@@ -237,7 +237,7 @@ TEST_P(late_bytes_test, room_beats_the_limit_of_a_write_that_has_moved) {
 }
 
 // recv(2) stops behind what came with descriptors, though there is more.
-TEST_P(late_bytes_test, bytes_behind_descriptors_beat_the_limit_of_an_exact_read) {
+TEST_P(late_bytes_test, bytes_after_descriptors_beat_the_limit_of_an_exact_read) {
     connect(0);
     auto [ours, theirs] = testing::connect_raw_local();
     run([&]() -> task<> {
@@ -256,7 +256,7 @@ TEST_P(late_bytes_test, bytes_behind_descriptors_beat_the_limit_of_an_exact_read
     });
 }
 
-TEST_P(late_bytes_test, a_connection_that_was_made_beats_the_limit_of_its_connect) {
+TEST_P(late_bytes_test, an_established_connection_beats_the_limit_of_its_connect) {
     connect(0);
     testing::full_listener listener;
     run([&]() -> task<> {

@@ -56,7 +56,7 @@ TEST_P(sleep_test, the_thread_does_not_sleep_for_less_than_a_tick) {
 }
 
 // Waits of a second and more are handed to the kernel in parts.
-TEST_P(sleep_test, a_long_one_does_not_end_early_either) {
+TEST_P(sleep_test, a_long_sleep_does_not_end_early) {
     run([]() -> task<> {
         const auto start = clock::now();
         EXPECT_TRUE(co_await async_sleep(1050ms));
@@ -74,7 +74,7 @@ TEST_P(sleep_test, until_never_ends_early) {
     });
 }
 
-TEST_P(sleep_test, many_at_once_are_none_of_them_early) {
+TEST_P(sleep_test, many_concurrent_sleeps_do_not_end_early) {
     run([]() -> task<> {
         task_group group;
         auto sleeper = [](clock::duration delay) -> task<> {
@@ -88,7 +88,7 @@ TEST_P(sleep_test, many_at_once_are_none_of_them_early) {
     });
 }
 
-TEST_P(sleep_test, what_is_not_positive_lets_the_loop_turn_once) {
+TEST_P(sleep_test, a_duration_that_is_not_positive_lets_the_loop_turn_once) {
     run([this]() -> task<> {
         for (const auto delay : {0ns, -1ns, -5'000'000'000ns, std::chrono::nanoseconds::min()}) {
             const auto before = loop().metrics().turns;

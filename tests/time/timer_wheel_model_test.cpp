@@ -166,7 +166,7 @@ protected:
     std::array<timer, timer_count> timers_;
 };
 
-TEST_P(timer_wheel_model_test, does_what_a_sorted_map_would) {
+TEST_P(timer_wheel_model_test, behaves_like_a_sorted_map) {
     for (int step = 0; step != 25'000; ++step) {
         const auto kind = random_() % 10;
         if (kind < 6) {

@@ -39,7 +39,7 @@ TEST(timer_wheel_test, expires_in_order_of_deadlines) {
     EXPECT_TRUE(wheel.empty());
 }
 
-TEST(timer_wheel_test, equal_deadlines_expire_first_come_first_served) {
+TEST(timer_wheel_test, equal_deadlines_expire_in_order_of_insertion) {
     for (const nanoseconds distance :
          std::initializer_list<nanoseconds>{1ns, 20us, 3ms, 100ms, 9s, 10min, 30h}) {
         timer_wheel wheel{start};
@@ -210,7 +210,7 @@ TEST(timer_wheel_test, next_is_exact_for_a_lone_timer) {
     }
 }
 
-TEST(timer_wheel_test, next_is_nothing_without_timers) {
+TEST(timer_wheel_test, next_is_empty_without_timers) {
     timer_wheel wheel{start};
     EXPECT_EQ(wheel.next(), std::nullopt);
     EXPECT_TRUE(wheel.empty());
@@ -277,7 +277,7 @@ TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot
     EXPECT_EQ(fired, 2);
 }
 
-TEST(timer_wheel_test, firing_may_arm_and_what_is_due_then_waits_for_the_next_call) {
+TEST(timer_wheel_test, timers_armed_while_firing_wait_for_the_next_call) {
     timer_wheel wheel{start};
     int count = 0;
     timer again{[&] {
@@ -324,7 +324,7 @@ TEST(timer_wheel_test, firing_may_destroy_the_timer_itself) {
     EXPECT_EQ(wheel.fire(start), 1U);
 }
 
-TEST(timer_wheel_test, firing_may_fire) {
+TEST(timer_wheel_test, fire_may_be_called_recursively) {
     timer_wheel wheel{start};
     std::vector<int> order;
     timer inner{[&] { order.push_back(2); }};
@@ -341,7 +341,7 @@ TEST(timer_wheel_test, firing_may_fire) {
     EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST(timer_wheel_test, a_fresh_timer_counts_from_the_time_it_is_settled_at) {
+TEST(timer_wheel_test, a_fresh_timer_counts_from_its_settling) {
     timer_wheel wheel{start};
     timer one;
     wheel.insert_after(one, 10ms);
@@ -375,7 +375,7 @@ TEST(timer_wheel_test, every_deadline_is_known_after_settling_all) {
     EXPECT_THAT(expired(wheel, start + 1h + 25ms + tick), ElementsAre(&batched, &fresh));
 }
 
-TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_meets_the_wheel) {
+TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_enters_the_wheel) {
     timer_wheel wheel{start};
     timer one, two;
     wheel.insert_after(one, 10ms);
