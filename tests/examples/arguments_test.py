@@ -33,7 +33,7 @@ class arguments_test(support.TestCase):
                 self.assertEqual((ended.returncode, ended.stderr), (0, ""))
                 self.assertTrue(ended.stdout.startswith(f"Usage: {name}"))
 
-    def test_a_port_is_a_number_that_a_port_can_have(self):
+    def test_a_port_is_a_number_in_range(self):
         for port in ("70000", "-1", "port", "80x", "", " 80", "+80", "0x50", "1e3"):
             for name in SERVERS:
                 self.assert_usage([name, "--port", port], "bad port")
@@ -58,7 +58,7 @@ class arguments_test(support.TestCase):
             self.assert_usage([name, "127.0.0.1", "80", "text", "surprise"], "text|surprise")
             self.assert_usage([name, "--surprise", "127.0.0.1", "80"], "--surprise")
 
-    def test_values_that_are_missing_or_wrong_are_named(self):
+    def test_missing_and_wrong_values_are_named(self):
         for name in CLIENTS:
             self.assert_usage([name], "ADDRESS is missing")
             self.assert_usage([name, "127.0.0.1"], "PORT is missing")
@@ -73,7 +73,7 @@ class arguments_test(support.TestCase):
             self.assert_usage(["connect_with_timeout", "127.0.0.1", "80", "--timeout-ms", value],
                               "bad time-out")
 
-    def test_a_server_without_standard_output_serves_all_the_same(self):
+    def test_a_server_without_standard_output_still_serves(self):
         for name in SERVERS:
             holder, port = support.refused_port()
             with holder:
@@ -118,7 +118,7 @@ class arguments_test(support.TestCase):
             self.assert_fails(support.run([name, "--port", "0", "--address", "192.0.2.1"]),
                               "cannot listen on 192.0.2.1:0: Cannot assign requested address")
 
-    def test_a_network_that_cannot_be_reached_is_an_error(self):
+    def test_an_unreachable_network_is_an_error(self):
         unshare = shutil.which("unshare")
         isolated = [unshare, "--user", "--map-root-user", "--net"]
         if not unshare or subprocess.run([*isolated, "true"], stderr=subprocess.DEVNULL,

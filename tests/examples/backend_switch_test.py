@@ -13,7 +13,7 @@ class backend_switch_test(support.TestCase):
     def switch(self, setup=None, environment=PLAIN):
         return support.run(["backend_switch"], setup=setup, environment=environment)
 
-    def test_every_backend_works_or_says_why_not(self):
+    def test_every_backend_works_or_reports_why_not(self):
         ended = self.switch()
 
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
@@ -22,7 +22,7 @@ class backend_switch_test(support.TestCase):
                          r"epoll: works: hello over epoll\n"
                          r"io_uring: (works: hello over io_uring|unavailable: .+)\n$")
 
-    def test_the_environment_decides_for_automatic(self):
+    def test_the_environment_decides_what_automatic_means(self):
         ended = self.switch(environment={"SIMPLENET_BACKEND": "epoll"})
 
         self.assertIn("automatic: works: hello over epoll\n", ended.stdout)
@@ -45,11 +45,11 @@ class backend_switch_test(support.TestCase):
                     ended.stdout,
                     f"io_uring: unavailable: ({os.strerror(reason)}|backend unavailable)\n")
 
-    def test_the_server_falls_back_to_epoll_where_io_uring_is_refused(self):
+    def test_the_server_falls_back_to_epoll_if_io_uring_is_refused(self):
         with Server("echo_server", setup=refuse_io_uring(errno.EPERM), environment=PLAIN) as server:
             self.assertEqual(server.backend, "epoll")
 
-    def test_an_explicit_choice_that_cannot_be_had_is_named_with_the_reason(self):
+    def test_an_unavailable_explicit_choice_is_reported_with_the_reason(self):
         reason = "(Operation not permitted|the library was built without it)"
         for command in (["echo_server", "--port", "0"], ["chat_server", "--port", "0"],
                         ["echo_client", "127.0.0.1", "1"],
@@ -64,7 +64,7 @@ class backend_switch_test(support.TestCase):
                     self.assert_fails(ended, "cannot make an event loop: "
                                       "io_uring is unavailable: " + reason)
 
-    def test_so_is_a_wrong_environment_where_there_is_no_option(self):
+    def test_a_wrong_environment_is_reported_if_there_is_no_option(self):
         for command in (["producer_consumer"], ["watch_files", os.curdir]):
             with self.subTest(command[0]):
                 ended = support.run(command, environment={"SIMPLENET_BACKEND": "kqueue"})

@@ -5,7 +5,7 @@ from support import PythonServer, receive_all, refused_port, reset
 
 
 class blocking_client_test(support.TestCase):
-    def test_it_prints_what_the_server_answers_to_its_line(self):
+    def test_it_prints_the_reply_to_its_line(self):
         asked = []
 
         def answer(stream):
@@ -31,7 +31,7 @@ class blocking_client_test(support.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertTrue(ended.stdout == "0123456789abcde\n" * 65536, "other bytes came")
 
-    def test_it_prints_nothing_for_nothing(self):
+    def test_it_prints_nothing_for_an_empty_reply(self):
         with PythonServer(receive_all) as server:
             ended = support.run(["blocking_client", "127.0.0.1", server.port])
 

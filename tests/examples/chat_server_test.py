@@ -66,7 +66,7 @@ class chat_server_test(support.TestCase):
             first.socket.sendall(b"ree\n")
             self.assertEqual(second.hear(), "client 1: three")
 
-    def test_who_leaves_is_announced(self):
+    def test_a_leaving_client_is_announced(self):
         with Server("chat_server") as server:
             first, second, third = self.enter(server, 3)
 
@@ -74,7 +74,7 @@ class chat_server_test(support.TestCase):
             self.assertEqual(first.hear(), "* client 2 left")
             self.assertEqual(third.hear(), "* client 2 left")
 
-    def test_who_resets_the_connection_is_out_and_the_others_go_on(self):
+    def test_a_reset_ends_one_client_and_the_others_continue(self):
         with Server("chat_server") as server:
             first, second, third = self.enter(server, 3)
 
@@ -84,7 +84,7 @@ class chat_server_test(support.TestCase):
             first.say("two of us")
             self.assertEqual(third.hear(), "client 1: two of us")
 
-    def test_who_never_reads_holds_up_nobody_and_is_shown_out(self):
+    def test_a_client_that_never_reads_delays_no_other_and_is_disconnected(self):
         with Server("chat_server") as server:
             first, second = self.enter(server, 2)
             self.guest(server, receive_buffer=4096)
@@ -102,7 +102,7 @@ class chat_server_test(support.TestCase):
                 self.assertEqual(heard, "client 1: " + line)
             self.assertEqual(heard, "* client 3 left")
 
-    def test_a_line_without_end_ends_the_stay(self):
+    def test_an_endless_line_disconnects_the_client(self):
         with Server("chat_server") as server:
             first, second = self.enter(server, 2)
 

@@ -17,7 +17,7 @@ class connect_with_timeout_test(support.TestCase):
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr),
                          (0, f"connected to 127.0.0.1:{server.port}\n", ""))
 
-    def test_it_gives_up_when_the_time_is_over_and_not_before(self):
+    def test_it_gives_up_at_the_timeout_and_not_earlier(self):
         with Silent() as server:
             start = time.monotonic()
             ended = self.connect(server.port, "--timeout-ms", 300)

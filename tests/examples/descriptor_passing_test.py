@@ -67,7 +67,7 @@ class descriptor_passing_test(support.TestCase):
                 with os.fdopen(descriptors[0]) as file:
                     self.assertEqual(file.read(), "hello\n")
 
-    def test_nothing_outside_of_the_directory_is_handed_out(self):
+    def test_files_outside_the_directory_are_refused(self):
         self.serve()
         os.symlink("../secret", os.path.join(self.files, "link"))
         os.mkdir(os.path.join(self.files, "folder"))
@@ -80,7 +80,7 @@ class descriptor_passing_test(support.TestCase):
                 stream.sendall(name + b"\n")
                 self.assertEqual(receive_descriptors(stream), (b"no such file\n", []))
 
-    def test_a_request_is_a_line_however_it_comes(self):
+    def test_a_request_may_arrive_in_pieces(self):
         self.serve()
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(support.WAIT)
@@ -95,7 +95,7 @@ class descriptor_passing_test(support.TestCase):
                     os.close(each)
             self.assertEqual(got, b"here it is\nno such file\nhere it is\n")
 
-    def test_a_signal_ends_it_while_clients_are_there(self):
+    def test_a_signal_ends_it_with_clients_connected(self):
         server = self.serve()
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(support.WAIT)
@@ -119,7 +119,7 @@ class descriptor_passing_test(support.TestCase):
                 self.assertEqual(receive_descriptors(stream), (b"no such file\n", []))
             self.assertEqual(len(os.listdir(f"/proc/{server.pid}/fd")), before)
 
-    def test_it_fetches_from_its_own_kind(self):
+    def test_it_fetches_from_another_instance(self):
         self.serve()
         self.assertEqual(self.fetch("greeting").stdout, "hello\n")
         self.assert_fails(self.fetch("none"), "none: No such file or directory")

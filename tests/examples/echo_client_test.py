@@ -28,7 +28,7 @@ class echo_client_test(support.TestCase):
 
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
-    def test_it_sends_exactly_what_it_says(self):
+    def test_it_sends_exactly_what_it_announces(self):
         sizes = queue.Queue()
 
         def count(stream):
@@ -50,7 +50,7 @@ class echo_client_test(support.TestCase):
         with PythonServer(corrupt) as server:
             self.assert_fails(self.client(server.port), "Bad message")
 
-    def test_it_notices_an_answer_that_is_one_message_late(self):
+    def test_it_notices_a_reply_that_is_one_message_late(self):
         def late(stream):
             before = bytes(64)
             while len(some := stream.recv(64)) == 64:
@@ -60,7 +60,7 @@ class echo_client_test(support.TestCase):
         with PythonServer(late) as server:
             self.assert_fails(self.client(server.port), "Bad message")
 
-    def test_it_reports_a_server_that_leaves(self):
+    def test_it_reports_a_server_that_closes(self):
         with PythonServer(lambda stream: stream.recv(1)) as server:
             self.assert_fails(self.client(server.port, "--size", 65536),
                               "end of stream|Connection reset|Broken pipe")

@@ -88,7 +88,7 @@ class echo_server_test(support.TestCase):
                 client.sendall(sent[at:at + 1])
             self.assertEqual(receive_exactly(client, len(sent)), sent)
 
-    def test_a_client_that_does_not_read_holds_up_nobody_and_loses_nothing(self):
+    def test_a_client_that_does_not_read_delays_no_other_and_loses_nothing(self):
         with Server("echo_server") as server, server.connect() as greedy:
             sent = bytearray()
             greedy.settimeout(0.5)
@@ -136,7 +136,7 @@ class echo_server_test(support.TestCase):
         with Server("echo_server", "--address", "::1") as server:
             self.assert_serves(server)
 
-    def test_it_uses_the_backend_it_was_told(self):
+    def test_it_uses_the_requested_backend(self):
         with Server("echo_server") as server:
             self.assertEqual(server.backend, support.backend())
 

@@ -29,7 +29,7 @@ class file_send_test(support.TestCase):
         connection.request("GET", "/")
         return connection.getresponse().read()
 
-    def test_everybody_gets_the_file_byte_for_byte(self):
+    def test_every_client_gets_the_file_byte_for_byte(self):
         content = os.urandom(20_000_000)
         with self.serve(content) as server:
             got = []
@@ -42,7 +42,7 @@ class file_send_test(support.TestCase):
         self.assertEqual([hashlib.sha256(each).digest() for each in got],
                          [hashlib.sha256(content).digest()] * 5)
 
-    def test_an_empty_file_is_an_empty_answer(self):
+    def test_an_empty_file_is_an_empty_reply(self):
         with self.serve(b"") as server:
             self.assertEqual(self.get(server), b"")
 
@@ -55,7 +55,7 @@ class file_send_test(support.TestCase):
                 support.reset(stream)
             self.assertEqual(len(self.get(server)), 50_000_000)
 
-    def test_a_signal_ends_it_while_a_client_is_there(self):
+    def test_a_signal_ends_it_with_a_client_connected(self):
         with self.serve(bytes(50_000_000)) as server: # which checks how it ended
             stream = server.connect()
             stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -70,7 +70,7 @@ class file_send_test(support.TestCase):
                                  stdout=subprocess.PIPE, timeout=support.LIMIT, check=True).stdout
         self.assertEqual(got, content)
 
-    def test_who_sends_more_than_a_request_gets_it_whole(self):
+    def test_a_client_that_sends_more_than_a_request_gets_the_whole_file(self):
         content = os.urandom(100_000)
         body = bytes(4_000_000)
         with self.serve(content) as server:
@@ -82,7 +82,7 @@ class file_send_test(support.TestCase):
                 stream.close()
                 self.assertEqual(answer.split(b"\r\n\r\n", 1)[1], content)
 
-    def test_what_is_no_file_is_reported(self):
+    def test_files_that_are_not_regular_are_reported(self):
         os.mkfifo(os.path.join(self.place.name, "fifo"))
         for name in (".", "fifo"):
             self.assert_fails(support.run(["file_send", os.path.join(self.place.name, name)]),

@@ -58,7 +58,7 @@ class graceful_shutdown_test(support.TestCase):
             self.assertEqual(server.line(), "all clients have left")
             self.assertEqual(server.end(), 0)
 
-    def test_clients_that_stay_are_disconnected_when_the_time_is_over(self):
+    def test_clients_that_stay_are_disconnected_after_the_grace_period(self):
         with Shutdown("graceful_shutdown") as server:
             client = server.connect()
             self.echo(client, b"hello")
@@ -71,7 +71,7 @@ class graceful_shutdown_test(support.TestCase):
             self.assertEqual(server.line(), "the others were disconnected")
             self.assertEqual(server.end(), 0)
 
-    def test_a_second_signal_disconnects_everybody_at_once(self):
+    def test_a_second_signal_disconnects_all_clients_at_once(self):
         with Shutdown("graceful_shutdown") as server:
             client = server.connect()
             self.echo(client, b"hello")

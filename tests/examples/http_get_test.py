@@ -12,7 +12,7 @@ class http_get_test(support.TestCase):
     def get(self, host, port, *options):
         return support.run(with_backend(["http_get", host, *options, "--port", port]))
 
-    def test_it_prints_a_page_of_a_server_that_it_knows_by_name(self):
+    def test_it_prints_a_page_of_a_server_found_by_name(self):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "page.txt"), "w", encoding="ascii") as page:
                 page.write("forty-two\n" * 50_000)
@@ -30,7 +30,7 @@ class http_get_test(support.TestCase):
         self.assertEqual((ended.returncode, ended.stderr),
                          (1, "cannot write the output: No space left on device\n"))
 
-    def test_it_says_whom_it_asks(self):
+    def test_it_names_the_server(self):
         asked = []
 
         def serve(stream):
@@ -44,7 +44,7 @@ class http_get_test(support.TestCase):
         self.assertEqual(asked, [f"GET /page HTTP/1.0\r\nHost: {host}:{server.port}\r\n\r\n".encode()
                                  for host in ("localhost", "127.0.0.1")])
 
-    def test_an_answer_without_its_end_is_an_error(self):
+    def test_an_incomplete_reply_is_an_error(self):
         for length, status in ((b"11", 1), (b"10", 0), (b"9", 0)):
             def serve(stream, length=length):
                 stream.recv(4096)
@@ -57,20 +57,20 @@ class http_get_test(support.TestCase):
             if status:
                 self.assert_fails(ended, "end of stream")
 
-    def test_an_address_is_a_name_too(self):
+    def test_an_address_can_be_used_as_a_name(self):
         with tempfile.TemporaryDirectory() as directory, WebServer(directory) as server:
             ended = self.get("127.0.0.1", server.port)
 
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertIn("Directory listing", ended.stdout)
 
-    def test_a_page_that_is_not_there_is_named(self):
+    def test_a_missing_page_is_named(self):
         with tempfile.TemporaryDirectory() as directory, WebServer(directory) as server:
             ended = self.get("localhost", server.port, "/nothing")
 
         self.assert_fails(ended, rf"http://localhost:{server.port}/nothing: status 404")
 
-    def test_a_name_that_cannot_be_a_name_is_refused(self):
+    def test_an_invalid_name_is_refused(self):
         self.assert_fails(self.get("two words", 80), "http://two words/: Invalid argument")
 
     def test_refusal_is_reported(self):
@@ -89,7 +89,7 @@ class http_get_test(support.TestCase):
         self.assert_fails(ended, "deadline exceeded")
         self.assertGreaterEqual(took, 0.3)
 
-    def test_what_is_not_http_is_an_error(self):
+    def test_a_reply_that_is_not_http_is_an_error(self):
         for answer in (b"", b"hello\r\n\r\n", b"HTTP/1.0\r\n\r\n", b"HTTP/1.0 ok\r\n\r\n"):
             def serve(stream, answer=answer):
                 stream.recv(4096)

@@ -62,14 +62,14 @@ class line_chat_test(support.TestCase):
             ann.socket.sendall(b"ree\n")
             self.assertEqual(ben.hear(), "Ann: three")
 
-    def test_who_quits_hears_goodbye_and_then_the_end(self):
+    def test_a_client_that_quits_gets_goodbye_and_then_the_end(self):
         with Server("line_chat") as server:
             ann, ben = self.enter(server, "Ann", "Ben")
             ann.say("/quit")
             self.assertEqual([ann.hear(), ann.hear()], ["Bye!", None])
             self.assertEqual(ben.hear(), "* Ann left")
 
-    def test_who_hangs_up_or_resets_is_out_and_the_others_go_on(self):
+    def test_a_close_or_a_reset_ends_one_client_and_the_others_continue(self):
         with Server("line_chat") as server:
             ann, ben, cat = self.enter(server, "Ann", "Ben", "Cat")
             ann.socket.shutdown(socket.SHUT_WR)
@@ -79,20 +79,20 @@ class line_chat_test(support.TestCase):
             reset(ben.socket)
             self.assertEqual(cat.hear(), "* Ben left")
 
-    def test_a_line_without_end_ends_the_stay(self):
+    def test_an_endless_line_disconnects_the_client(self):
         with Server("line_chat") as server:
             ann, ben = self.enter(server, "Ann", "Ben")
             ann.say("x" * 1001)
             self.assertEqual(ann.hear(), "That was too long. Bye!")
             self.assertEqual(ben.hear(), "* Ann left")
 
-    def test_who_has_no_name_does_not_get_in(self):
+    def test_a_client_without_a_name_is_refused(self):
         with Server("line_chat") as server:
             nobody = Guest(server, "")
             self.addCleanup(nobody.close)
             self.assertEqual(nobody.hear(), None)
 
-    def test_who_never_reads_holds_up_nobody_and_is_shown_out(self):
+    def test_a_client_that_never_reads_delays_no_other_and_is_disconnected(self):
         with Server("line_chat") as server:
             ann, ben = self.enter(server, "Ann", "Ben")
             slow = Guest(server, "Slow", receive_buffer=4096)

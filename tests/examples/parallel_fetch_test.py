@@ -25,7 +25,7 @@ class parallel_fetch_test(support.TestCase):
         self.assertEqual(sorted(ended.stdout.splitlines()),
                          sorted(f"/page{n}: {n * 1000} bytes" for n in range(30)))
 
-    def test_so_many_at_once_and_no_more(self):
+    def test_the_limit_of_concurrent_fetches_is_kept(self):
         guard = threading.Lock()
         together = threading.Barrier(3, timeout=WAIT)
         counts = {"now": 0, "most": 0}
@@ -62,7 +62,7 @@ class parallel_fetch_test(support.TestCase):
         self.assertEqual(ended.stdout, "/there: 5 bytes\n" * 2)
         self.assertEqual(ended.stderr, "/not: status 404\n")
 
-    def test_nobody_there_is_said_for_every_page(self):
+    def test_a_missing_server_is_reported_for_every_page(self):
         holder, port = support.refused_port()
         with holder:
             ended = self.fetch(port, "/a", "/b")

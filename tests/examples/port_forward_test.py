@@ -30,7 +30,7 @@ def echo(stream):
 
 
 class port_forward_test(support.TestCase):
-    def test_what_is_said_arrives_and_so_does_the_answer(self):
+    def test_requests_and_replies_are_forwarded(self):
         with PythonServer(echo) as server, forwarding_to(server.port) as forward:
             client = forward.connect()
             for word in (b"one", b"two", b"three"):
@@ -51,7 +51,7 @@ class port_forward_test(support.TestCase):
             sending.join()
             self.assertEqual(hashlib.sha256(received).digest(), hashlib.sha256(sent).digest())
 
-    def test_the_end_of_the_question_is_not_the_end_of_the_answer(self):
+    def test_the_end_of_the_request_is_not_the_end_of_the_reply(self):
         def count(stream):
             question = receive_all(stream)  # until the client has ended
             stream.sendall(b"%d bytes" % len(question))
@@ -62,7 +62,7 @@ class port_forward_test(support.TestCase):
             client.shutdown(socket.SHUT_WR)
             self.assertEqual(receive_all(client), b"1000 bytes")
 
-    def test_a_server_that_ends_first_can_still_be_told(self):
+    def test_a_server_that_ends_its_stream_first_can_still_receive(self):
         heard = []
         done = threading.Event()
 
@@ -91,7 +91,7 @@ class port_forward_test(support.TestCase):
             with self.assertRaises(ConnectionResetError):
                 client.recv(1)
 
-    def test_a_client_whose_server_is_not_there_is_let_go(self):
+    def test_a_client_whose_server_is_missing_is_disconnected(self):
         holder, port = refused_port()
         with holder, forwarding_to(port) as forward:
             self.assertEqual(forward.connect().recv(1), b"")

@@ -21,13 +21,13 @@ class producer_consumer_test(support.TestCase):
                              f"{len(expected)} primes, their sum is {sum(expected)}\n")
             self.assertEqual(ended.returncode, 0)
 
-    def test_says_how_it_is_used(self):
+    def test_prints_its_usage(self):
         for arguments in (["0"], ["1", "2"], ["many"], ["10x"], ["-5"], ["2147483648"]):
             ended = support.run(["producer_consumer", *arguments])
             self.assertEqual((ended.returncode, ended.stdout), (2, ""))
             self.assertRegex(ended.stderr, r"\A.+\nUsage: producer_consumer \[LIMIT\]\n\Z")
 
-    def test_a_stop_is_no_success(self):
+    def test_a_stop_is_a_failure(self):
         process = subprocess.Popen([support.program("producer_consumer"), "1000000000"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    universal_newlines=True)

@@ -19,7 +19,7 @@ class udp_echo_test(support.TestCase):
         client.connect((server.host, server.port))
         return client
 
-    def test_datagrams_come_back_whole_and_empty_ones_too(self):
+    def test_datagrams_come_back_complete_and_empty_ones_too(self):
         with Server("udp_echo") as server:
             client = self.client(server)
             for size in (1, 0, 2048, 100):
@@ -34,7 +34,7 @@ class udp_echo_test(support.TestCase):
             client.send(b"next")
             self.assertEqual(client.recv(4096), b"next")
 
-    def test_clients_each_get_their_own(self):
+    def test_clients_each_get_their_own_datagrams(self):
         with Server("udp_echo") as server:
             clients = [self.client(server) for _ in range(50)]
             for number, client in enumerate(clients):
@@ -42,7 +42,7 @@ class udp_echo_test(support.TestCase):
             for number, client in enumerate(clients):
                 self.assertEqual(client.recv(100), b"%d" % number)
 
-    def test_a_client_that_has_gone_harms_nobody(self):
+    def test_a_client_that_has_gone_does_no_harm(self):
         with Server("udp_echo") as server:
             gone = self.client(server)
             gone.send(b"bye")
@@ -52,7 +52,7 @@ class udp_echo_test(support.TestCase):
                 client.send(b"there?")
                 self.assertEqual(client.recv(100), b"there?")
 
-    def test_it_answers_from_the_address_that_was_asked(self):
+    def test_it_replies_from_the_address_that_received_the_datagram(self):
         with Server("udp_echo", "--address", "0.0.0.0") as server:
             server.host = "127.0.0.2"
             client = self.client(server) # connected: hears nobody else

@@ -23,7 +23,7 @@ class watch_files_test(support.TestCase):
         self.assertEqual(watcher.stdout.readline(), f"watching {self.place}\n")
         return watcher
 
-    def test_it_says_what_happens_when_it_happens(self):
+    def test_it_reports_changes_as_they_happen(self):
         watcher = self.watch()
         path = os.path.join(self.place, "new file")
         for _ in range(3):
@@ -36,7 +36,7 @@ class watch_files_test(support.TestCase):
         watcher.send_signal(signal.SIGTERM)
         self.assertIn(watcher.wait(support.WAIT), (0, -signal.SIGTERM))
 
-    def test_a_thousand_files_at_once_are_all_seen(self):
+    def test_a_thousand_files_at_once_are_all_reported(self):
         watcher = self.watch("--events", "1000")
         subprocess.run(["bash", "-c", "mkdir {1..1000}"], cwd=self.place,
                        check=True, timeout=support.LIMIT)

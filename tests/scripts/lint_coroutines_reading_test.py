@@ -89,7 +89,7 @@ class ReadingTest(Case):
             ```
             """, name="page.md")], [3, 9])
 
-    def test_what_is_no_cpp_at_all_is_survived(self):
+    def test_text_that_is_not_cpp_does_no_harm(self):
         for text in ("}}}}", "{{{{(", "co_await", "if (", "for (;;", "do co_await x while", "'\"", "#define x co_await",
                      "[[[", "a < b < c <", "case co_await ?:", "struct {", "/*", 'R"x(', "else else", "switch", "?:",
                      "for (int x : [] { int a{}; return v; }()) use(x);", "use(co_await y, o = {.retries = 3});", "for (;) use();",

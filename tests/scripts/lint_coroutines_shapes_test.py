@@ -10,7 +10,7 @@ from lint_coroutines_support import FUNCTIONS, MORE_TYPES, Case, found
 
 
 class ConditionTest(Case):
-    def test_the_outcome_is_lost_where_nothing_is_declared(self):
+    def test_the_result_is_lost_where_nothing_is_declared(self):
         self.assert_found("declares nothing",
                           "while (co_await more()) use();",
                           "while (!co_await more()) { use(); }",

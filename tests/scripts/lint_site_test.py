@@ -56,15 +56,15 @@ class Links(SiteTest):
                                 '<a href="https://example.org/x">e</a>'))
         self.assertEqual(self.complaints(), [])
 
-    def test_to_a_page_that_is_not_there(self):
+    def test_to_a_missing_page(self):
         self.put("a.html", page('<p>Text.</p>\n<a href="gone.html">g</a>'))
         self.assert_complains("a.html:4:", "gone.html leads nowhere")
 
-    def test_to_an_anchor_that_is_not_there(self):
+    def test_to_a_missing_anchor(self):
         self.put("a.html", page('<a href="index.html#gone">g</a>'))
         self.assert_complains("index.html has no anchor #gone")
 
-    def test_to_an_image_that_is_not_there(self):
+    def test_to_a_missing_image(self):
         self.put("a.html", page('<img src="gone.svg"/>'))
         self.assert_complains("gone.svg leads nowhere")
 
@@ -80,14 +80,14 @@ class Links(SiteTest):
 
 
 class Texts(SiteTest):
-    def test_tags_commands_and_marks_are_told(self):
+    def test_tags_commands_and_marks_are_reported(self):
         for text in ("a &lt;br&gt; b", "a &lt;/td&gt;", "@pre x", "a \\n b", "a **b**", "*a b.* c", "a `b`",
                      "| a | b |", "x](y)", "# T {#t}"):
             with self.subTest(text):
                 self.put("a.html", page(f"<p>{text}</p>"))
                 self.assert_complains("a.html:3:", "in the text")
 
-    def test_in_code_they_are_meant(self):
+    def test_in_code_they_are_intended(self):
         self.put("a.html", page("<p><code>@pre</code> <code>'\\n'</code> <code>a | b</code></p><pre>**</pre>"
                                 '<div class="fragment">`</div>'))
         self.assertEqual(self.complaints(), [])
@@ -141,7 +141,7 @@ class Declarations(SiteTest):
         self.put_class("classsimplenet_1_1buffer.html", function() + function(about="<p>The first of them.</p>"))
         self.assertEqual(self.complaints(), [])
 
-    def test_what_a_name_says_needs_none(self):
+    def test_a_name_that_says_enough_needs_none(self):
         for each in (function("size", parameters=""), function("buffer"), function("operator=="),
                      function("buffer", scope="template&lt;class T&gt; simplenet::buffer&lt;T&gt;::"),
                      function("operator&lt;=&gt;")):

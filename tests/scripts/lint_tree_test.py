@@ -268,7 +268,7 @@ class DocsTest(TreeTest):
         docs.check(self.root, fix=True)
         self.assertEqual((self.root / "README.md").read_text(), self.PAGE)
 
-    def test_a_block_from_nowhere_is_wrong(self):
+    def test_a_block_without_a_source_is_wrong(self):
         self.put("docs/usage/a.md", "```cpp\nuse();\n```\n")
         self.assert_complains("docs/usage/a.md:1", "without <!-- snippet")
 
@@ -276,7 +276,7 @@ class DocsTest(TreeTest):
         self.put("README.md", self.PAGE.replace("a.cpp use", "a.cpp other"))
         self.assert_complains("no //! [other] twice in docs/snippets/a.cpp")
 
-    def test_a_cell_stands_in_its_file(self):
+    def test_a_cell_is_found_in_its_file(self):
         rows = "<!-- cells: docs/snippets/a.cpp -->\n| a | b |\n|---|---|\n| x | `{}` |\n"
         self.put("docs/usage/a.md", rows.format("use();"))
         self.assertEqual(docs.check(self.root)[0], [])

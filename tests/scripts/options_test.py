@@ -36,7 +36,7 @@ class ParseOptionsTest(unittest.TestCase):
     def test_other_arguments_are_kept_wherever_they_stand(self):
         self.assertEqual(self.parse("jobs=number", "one", "--jobs", "2", "two"), (0, "2|no|||one two|"))
 
-    def test_what_stands_behind_two_dashes_is_left_alone(self):
+    def test_arguments_after_two_dashes_are_left_alone(self):
         self.assertEqual(self.parse("jobs=number", "a", "--", "--jobs", "x"), (0, "7|no|||a|--jobs x"))
 
     def test_a_dash_of_an_option_is_an_underscore_of_the_variable(self):
@@ -47,7 +47,7 @@ class ParseOptionsTest(unittest.TestCase):
         self.assertEqual(self.parse("jobs=number", "--help"), (0, "the usage"))
         self.assertEqual(self.parse("jobs=number", "-h", "--wrong"), (0, "the usage"))
 
-    def test_wrong_usage_is_said_with_the_usage(self):
+    def test_wrong_usage_prints_the_usage(self):
         for words, said in (
             (["--wrong"], "unknown option: --wrong"),
             (["-j"], "unknown option: -j"),
@@ -84,14 +84,14 @@ class ScriptsTest(unittest.TestCase):
                 self.assertEqual(status, 0)
                 self.assertIn(f"scripts/{name}", text)
 
-    def test_each_refuses_what_it_does_not_know(self):
+    def test_each_refuses_unknown_options(self):
         for name in self.scripts():
             with self.subTest(script=name):
                 status, text = self.run_script(name, "--frobnicate")
                 self.assertEqual(status, 2)
                 self.assertIn("usage", text.lower())
 
-    def test_numbers_and_names_are_looked_at(self):
+    def test_numbers_and_names_are_checked(self):
         for name, *words in (
             ("abi_check.sh", "--jobs", "x"), ("abi_check.sh", "one", "two"), ("fuzz.sh", "no_target"),
             ("fuzz.sh", "--jobs"), ("matrix.sh", "no_cell"), ("mutate.sh", "no_mutation"),

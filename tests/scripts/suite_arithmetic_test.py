@@ -40,14 +40,14 @@ class PairedTest(unittest.TestCase):
         for ratio in paired.paired_ratios(ours, other):
             self.assertAlmostEqual(ratio, 1.1)
 
-    def test_a_round_that_one_lacks_is_left_out(self):
+    def test_a_round_that_one_side_lacks_is_left_out(self):
         self.assertEqual(paired.paired_ratios({0: 1.0, 2: 1.0}, {0: 2.0, 1: 9.0}), [2.0])
         self.assertEqual(paired.paired_ratios({}, {0: 2.0}), [])
 
     def test_no_noise_without_a_control(self):
         self.assertIsNone(paired.noise_of([]))
 
-    def test_noise_is_at_least_where_the_control_went(self):
+    def test_noise_covers_the_control(self):
         self.assertGreaterEqual(paired.noise_of([1.05] * 100), 0.05 - 1e-12)
 
     def test_noise_is_the_same_whichever_side_was_faster(self):
@@ -63,7 +63,7 @@ class PairedTest(unittest.TestCase):
         calm = [1.01, 0.99, 1.01, 0.99, 1.01, 0.99]
         self.assertLess(paired.noise_of(calm[:-1] + [3.0]), 1.5 * paired.noise_of(calm))
 
-    def test_noise_holds_what_it_says(self):
+    def test_noise_covers_its_stated_share(self):
         # Of many runs of six rounds of equals 5 in 100 may be called a difference, also when the
         # other one is less steady than we and our control are.
         for unsteady in (1, 2, 4):
@@ -96,11 +96,11 @@ class PairedTest(unittest.TestCase):
         self.assertEqual(paired.verdict([1.03] * 6, 0.02), "faster")
         self.assertEqual(paired.verdict([0.97] * 6, 0.02), "slower")
 
-    def test_rounds_that_do_not_agree_are_a_tie(self):
+    def test_rounds_that_disagree_are_a_tie(self):
         self.assertEqual(paired.verdict([1.04, 1.05, 1.06, 1.04, 1.05, 0.99], 0.01), "tie")
         self.assertEqual(paired.verdict([1.04, 1.05, 1.06, 1.04, 1.05, 1.9], 0.01), "faster")
 
-    def test_the_interval_leaves_out_what_many_rounds_allow(self):
+    def test_the_interval_drops_as_many_rounds_as_their_number_allows(self):
         self.assertEqual(paired.interval([3, 1, 2]), (1, 3))
         self.assertEqual(paired.interval(range(6)), (0, 5))
         self.assertEqual(paired.interval(range(10)), (1, 8))
@@ -155,13 +155,13 @@ class GoalsTest(unittest.TestCase):
         pairs = [pair("64B_100", "ours_epoll_receive", 1 / cost, **more)]
         return goals.judge(self.goal("echo_cpu_epoll"), [], pairs)["verdict"]  # cost <= 0.89
 
-    def test_what_lies_inside_the_noise_is_said(self):
+    def test_differences_inside_the_noise_are_marked(self):
         self.assertEqual(self.echo(0.87), "met")
         self.assertEqual(self.echo(0.885), "met_within_noise")
         self.assertEqual(self.echo(0.895), "missed_within_noise")
         self.assertEqual(self.echo(0.91), "missed")
 
-    def test_rounds_that_do_not_agree_are_noise_too(self):
+    def test_rounds_that_disagree_are_noise_too(self):
         self.assertEqual(self.echo(0.875, reach=0.02), "met_within_noise")
         self.assertEqual(self.echo(0.91, reach=0.025), "missed_within_noise")
 
@@ -172,7 +172,7 @@ class GoalsTest(unittest.TestCase):
         self.assertEqual(self.echo(0.5, noise=0.12), "met")
         self.assertEqual(self.echo(1.5, noise=0.12), "missed")
 
-    def test_a_busy_machine_cannot_tell_what_clocks_say_but_what_was_counted(self):
+    def test_a_busy_machine_invalidates_times_but_not_counts(self):
         self.assertEqual(self.echo(0.5, busy=1.0), "cannot_tell")
         record = {"scenario": "instructions", "case": "epoll-100", "measure": "instructions"}
         record |= {"subject": "ours_epoll_read_some", "value": 200.0, "noise": 0.005, "busy": 1.0}
@@ -205,7 +205,7 @@ class GoalsTest(unittest.TestCase):
         for value, verdict in ((276, "met"), (299, "met_within_noise"), (301, "missed_within_noise"), (376, "missed")):
             self.assertEqual(goals.judge(goal, [{**record, "value": value}], [])["verdict"], verdict)
 
-    def test_what_was_not_measured_is_not_met(self):
+    def test_a_goal_that_was_not_measured_is_not_met(self):
         for goal in goals.GOALS:
             self.assertEqual(goals.judge(goal, [], [])["verdict"], "unmeasured")
 

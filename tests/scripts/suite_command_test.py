@@ -30,7 +30,7 @@ class LinesTest(unittest.TestCase):
         line = lines.format_line("PERF_META", flags="", load=0.123456789)
         self.assertEqual(lines.parse_line(line)[1], {"flags": "", "load": "0.123457"})
 
-    def test_what_is_for_people_is_no_line(self):
+    def test_text_for_people_is_not_a_result_line(self):
         self.assertIsNone(lines.parse_line("took 3 s"))
         self.assertIsNone(lines.parse_line("PERFECT a=1"))
         self.assertIsNone(lines.parse_line(""))
@@ -57,7 +57,7 @@ class SettingsTest(unittest.TestCase):
         with self.assertRaises(SystemExit):
             Settings("full", {"PERF_REPEATS": "5"})
 
-    def test_what_cannot_be_is_named(self):
+    def test_impossible_values_are_named(self):
         for name, value in (
             ("SECONDS", "long"), ("SECONDS", "nan"), ("SECONDS", "-1"), ("SECONDS", "inf"), ("SECONDS", "0"),
             ("SIZES", "abc"), ("SIZES", ""), ("SIZES", "0"), ("SIZES", "64,64"), ("CONNECTIONS", "1,,2"),
@@ -68,7 +68,7 @@ class SettingsTest(unittest.TestCase):
                 Settings("full", {f"PERF_{name}": value})
             self.assertIn(f"PERF_{name}={value}", str(caught.exception))
 
-    def test_a_name_that_is_none_is_refused(self):
+    def test_an_unknown_name_is_refused(self):
         with self.assertRaises(Wrong) as caught:
             Settings("full", {"PERF_REPEAT": "2"})
         self.assertIn("PERF_REPEAT ", str(caught.exception))
@@ -134,11 +134,11 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(self.run_suite("--plan", "--quick", "--scenario", "udp|micro")[:2],
                          (0, "plan 0 1 /nonexistent\n"))
 
-    def test_the_plan_says_what_is_to_be_installed_and_built_first(self):
+    def test_the_plan_lists_what_to_install_and_build_first(self):
         self.assertEqual(self.run_suite("--plan", "--install", "--no-build")[1], "plan 1 0 /nonexistent\n")
         self.assertEqual(self.run_suite("--plan", "--list")[1], "plan 0 0 /nonexistent\n")
 
-    def test_a_build_that_nobody_ships_is_not_measured(self):
+    def test_a_build_that_is_not_shipped_is_not_measured(self):
         status, _, said = self.run_suite("--quick", "--no-save")
         self.assertEqual((status, "only Release" in said), (2, True))
 
@@ -171,7 +171,7 @@ class MachineTest(unittest.TestCase):
             meta = machine.describe(ROOT, place)
         self.assertEqual((meta["build_type"], meta["flags"]), ("Debug", "-g"))
 
-    def test_others_use_no_more_than_there_is(self):
+    def test_other_programs_use_no_more_processors_than_available(self):
         self.assertTrue(0 <= machine.busy(0.05) <= os.cpu_count())
 
 

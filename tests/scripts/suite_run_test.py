@@ -31,7 +31,7 @@ class CompareTest(unittest.TestCase):
         self.assertTrue(compare.worse({"measure": "server_cpu_ns", "ratio": 0.9, "verdict": "slower"}))
         self.assertFalse(compare.worse({"measure": "server_cpu_ns", "ratio": 0.99, "verdict": "tie"}))
 
-    def test_a_difference_that_nobody_would_feel_is_not(self):
+    def test_an_imperceptible_difference_is_not_worse(self):
         slower = {"measure": "server_cpu_ns", "verdict": "slower"}
         self.assertFalse(compare.worse({**slower, "ratio": 1 / 1.009}))
         self.assertTrue(compare.worse({**slower, "ratio": 1 / 1.011}))
@@ -58,7 +58,7 @@ class CompareTest(unittest.TestCase):
         self.assertIsNone(next(figures, None))
         return len(lost)
 
-    def test_who_loses_runs_once_more(self):
+    def test_a_loser_runs_once_more(self):
         self.assertEqual(self.lost(1.0), 0)
         self.assertEqual(self.lost(0.9, 1.0), 0)
         self.assertEqual(self.lost(0.9, 0.95), 1)
@@ -113,7 +113,7 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(verdicts, {"asio": "faster", "twin": "tie"})
         self.assertEqual([each["subject"] for each in found["PERF_NOISE"]], ["ours"])
 
-    def test_rounds_turn_round(self):
+    def test_rounds_alternate_the_order(self):
         self.run_case(self.case({"ours": 1.0, "asio": 1.0}))
         forwards = ["ours", "asio", "control_ours"]
         self.assertEqual(self.order, (forwards + forwards[::-1]) * 2)
@@ -137,26 +137,26 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(noises["ours_epoll_a"], noises["ours_epoll_b"])
         self.assertGreater(noises["ours_uring_a"], 0.25)
 
-    def test_who_fails_is_skipped_and_the_others_go_on(self):
+    def test_a_failing_program_is_skipped_and_the_others_continue(self):
         found = self.run_case(self.case({"ours": 1.0, "asio": programs.Failed("no such port")}))
         self.assertEqual([each["reason"] for each in found["PERF_SKIP"]], ["no such port"])
         self.assertEqual(self.order.count("asio"), 1)
         self.assertEqual(self.order.count("ours"), 4)
         self.assertNotIn("PERF_PAIRED_MEDIAN", found)
 
-    def test_what_nobody_thought_of_ends_one_subject_only(self):
+    def test_an_unexpected_error_ends_only_one_subject(self):
         found = self.run_case(self.case({"ours": 1.0, "asio": KeyError("p50_ns")}))
         self.assertIn("KeyError", found["PERF_SKIP"][0]["reason"])
         self.assertEqual(self.order.count("ours"), 4)
 
-    def test_no_other_program_lends_its_noise_when_ours_fails(self):
+    def test_no_other_program_provides_the_noise_if_ours_fails(self):
         # The control is the twin of the first of ours and of nobody else.
         figures = {"ours_epoll_a": programs.Failed("gone"), "ours_epoll_b": 1.0, "asio": 2.0}
         found = self.run_case(self.case(figures))
         self.assertNotIn("PERF_NOISE", found)
         self.assertEqual({each["verdict"] for each in found["PERF_PAIRED_MEDIAN"]}, {"unknown"})
 
-    def test_one_amount_for_everybody(self):
+    def test_one_amount_for_all_programs(self):
         asked = []
         case = self.case({"ours": 1.0, "asio": 1.0}, calibrate=lambda s: asked.append(s.name) or 77)
         found = self.run_case(case)
@@ -188,13 +188,13 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(found["PERF_NOISE"][0]["busy"], "1.5")
         self.assertEqual(self.suite.disturbed, ["s c"])
 
-    def test_each_case_is_saved_when_it_is_over(self):
+    def test_each_case_is_saved_when_it_ends(self):
         runs = []
         self.suite.save = lambda: runs.append(self.out.getvalue().count("PERF_RUN"))
         self.suite.run([self.case({"ours": 1.0}), self.case({"ours": 1.0})])
         self.assertEqual(runs, [8, 16])
 
-    def test_what_is_saved_says_the_same(self):
+    def test_saved_results_say_the_same(self):
         case = self.case({"ours": 1.0, "asio": 2.0, "libuv": 1.0, "gone": programs.Failed("no such port")})
         plain = case.measure
         case.measure = lambda *of: (found := plain(*of)) | {"p50_ns": 2 * found["server_cpu_ns"]}
@@ -216,18 +216,18 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(run.meta, {"commit": "abc"})
         self.assertEqual(run.settings["repeats"], 4)
 
-    def test_lines_are_kept_as_well_where_that_is_asked_for(self):
+    def test_lines_are_kept_on_request(self):
         self.suite.raw = io.StringIO()
         self.run_case(self.case({"ours": 1.0}))
         self.assertEqual(self.suite.raw.getvalue(), self.out.getvalue())
 
-    def test_a_program_that_is_not_there_has_a_reason(self):
+    def test_a_missing_program_is_reported_with_the_reason(self):
         missing = {each.name: each.missing for each in self.tools.echo(4096)}
         self.assertIn("libuv1-dev", missing["libuv"])
         self.assertFalse(any(each.endswith("install ") for each in missing.values()))
         self.assertTrue(missing["tokio"])
 
-    def test_who_takes_too_long_is_asked_to_end_first(self):
+    def test_a_program_that_takes_too_long_is_first_asked_to_end(self):
         # As scripts/perf_check.sh, which has a server to end.
         with tempfile.TemporaryDirectory() as place:
             told = os.path.join(place, "told")
@@ -236,7 +236,7 @@ class SuiteTest(unittest.TestCase):
                 programs.run_text(["bash", "-c", script], None, 2)
             self.assertTrue(os.path.exists(told))
 
-    def test_a_server_that_does_not_start_says_why(self):
+    def test_a_server_that_does_not_start_is_reported_with_the_reason(self):
         script = "import sys; print('no port', file=sys.stderr); sys.exit(3)"
         with self.assertRaises(programs.Failed) as caught:
             with programs.Server([sys.executable, "-c", script], None):

@@ -148,7 +148,7 @@ class TablesTest(unittest.TestCase):
         os.makedirs(os.path.join(self.place, "empty"))
         self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late.json"))
 
-    def test_tables_replace_what_is_between_the_marks(self):
+    def test_tables_replace_the_text_between_the_marks(self):
         before = f"# A\n\n{tables.BEGIN}\nold\n{tables.END}\n\nend\n"
         once = tables.update(before, "new\n")
         self.assertEqual(once, f"# A\n\n{tables.BEGIN}\n\nnew\n\n{tables.END}\n\nend\n")
