@@ -165,7 +165,7 @@ TEST_F(async_semaphore_test, its_destruction_ends_the_waits) {
 using async_semaphore_death_test = async_semaphore_test;
 
 TEST_F(async_semaphore_death_test, too_many_permits_are_a_violation) {
-    EXPECT_DEATH(semaphore->release(std::numeric_limits<std::size_t>::max()), "no room");
+    EXPECT_DEATH(semaphore->release(std::numeric_limits<std::size_t>::max()), "too many permits");
 }
 
 } // namespace
