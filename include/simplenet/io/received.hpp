@@ -75,7 +75,7 @@ public:
         size_ = 0;
     }
 
-    /// For the library: takes over a held buffer.
+    /// @private For the library: takes over a held buffer.
     received(detail::receive_pool& pool, std::uint32_t buffer, const std::byte* data,
              std::size_t size) noexcept
         : pool_{&pool}

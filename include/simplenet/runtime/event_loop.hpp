@@ -91,7 +91,7 @@ public:
     remote_handle<T> spawn_remote(task<T> work) {
         auto state = detail::remote_task<T>::make(queue().on_unhandled, std::move(work));
         post(detail::remote_post{state});
-        return remote_handle<T>{std::move(state)};
+        return detail::remote_access::make<T>(std::move(state));
     }
     /// The same for a callable that returns a task: callable and arguments are copied or moved, as
     /// for std::thread, and live as long as the task, so a capturing lambda is safe here. The call,

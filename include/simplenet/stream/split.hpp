@@ -64,53 +64,6 @@ struct shared_stream {
 
 struct split_access;
 
-/// What both halves are: a handle to the stream they share.
-template <class S>
-class stream_half {
-public:
-    /// The whole stream: its options, its addresses.
-    ///
-    /// @pre Not moved from.
-    [[nodiscard]] S& stream() const noexcept {
-        SIMPLENET_EXPECTS(shared_ != nullptr, "a half of a stream that was moved from");
-        return shared_->stream;
-    }
-
-    /// Closes the whole stream, for the other half too.
-    void close() noexcept
-        requires requires(S& whole) { whole.close(); }
-    {
-        stream().close();
-    }
-
-protected:
-    friend split_access;
-    explicit stream_half(shared_stream<S>& shared) noexcept
-        : shared_{&shared} {}
-    stream_half(stream_half&& other) noexcept
-        : shared_{std::exchange(other.shared_, nullptr)} {}
-    stream_half& operator=(stream_half&& other) noexcept {
-        if (this != &other) {
-            drop();
-            shared_ = std::exchange(other.shared_, nullptr);
-        }
-        return *this;
-    }
-    ~stream_half() { drop(); }
-
-    [[nodiscard]] bool is_last() const noexcept {
-        return shared_ == nullptr || shared_->halves == 1;
-    }
-
-private:
-    void drop() noexcept {
-        shared_stream<S>* const shared = std::exchange(shared_, nullptr);
-        if (shared != nullptr && --shared->halves == 0) delete shared;
-    }
-
-    shared_stream<S>* shared_; // null only after a move
-};
-
 } // namespace detail
 
 inline namespace runtime {
@@ -134,19 +87,68 @@ template <detail::half_closable Stream>
     }
 }
 
+/// What read_half and write_half are: a handle to the stream that they share.
+template <class S>
+class stream_half {
+public:
+    /// The whole stream, for its options and its addresses.
+    ///
+    /// @pre Not moved from.
+    [[nodiscard]] S& stream() const noexcept {
+        SIMPLENET_EXPECTS(shared_ != nullptr, "a half of a stream that was moved from");
+        return shared_->stream;
+    }
+
+    /// Closes the whole stream, for the other half too.
+    ///
+    /// @pre Not moved from.
+    void close() noexcept
+        requires requires(S& whole) { whole.close(); }
+    {
+        stream().close();
+    }
+
+protected:
+    friend detail::split_access;
+    explicit stream_half(detail::shared_stream<S>& shared) noexcept
+        : shared_{&shared} {}
+    stream_half(stream_half&& other) noexcept
+        : shared_{std::exchange(other.shared_, nullptr)} {}
+    stream_half& operator=(stream_half&& other) noexcept {
+        if (this != &other) {
+            drop();
+            shared_ = std::exchange(other.shared_, nullptr);
+        }
+        return *this;
+    }
+    ~stream_half() { drop(); }
+
+    [[nodiscard]] bool is_last() const noexcept {
+        return shared_ == nullptr || shared_->halves == 1;
+    }
+
+private:
+    void drop() noexcept {
+        detail::shared_stream<S>* const shared = std::exchange(shared_, nullptr);
+        if (shared != nullptr && --shared->halves == 0) delete shared;
+    }
+
+    detail::shared_stream<S>* shared_; // null only after a move
+};
+
 /// The half of a stream that reads: an async_reader.
 ///
 /// Owns the stream together with the write_half. Destroying it changes nothing for the other half;
 /// the last of the two destroys the stream, which closes it. May move with reads in flight. Loop
 /// thread only.
 template <class S>
-class read_half : public detail::stream_half<S> {
+class read_half : public stream_half<S> {
 public:
-    /// As of the stream.
+    /// As read_some() of the stream.
     [[nodiscard]] auto read_some(mutable_buffer into) const {
         return this->stream().read_some(into);
     }
-    /// As of the stream.
+    /// As receive() of the stream, if it has it.
     [[nodiscard]] auto receive() const
         requires requires(S& whole) { whole.receive(); }
     {
@@ -154,10 +156,10 @@ public:
     }
 
 private:
-    friend struct detail::split_access;
-    using detail::stream_half<S>::stream_half;
+    friend detail::split_access;
+    using stream_half<S>::stream_half;
 
-    friend struct detail::stream_access;
+    friend detail::stream_access;
     [[nodiscard]] auto read_ready(mutable_buffer into) const
         requires requires(S& whole) { detail::stream_access::read_ready(whole, into); }
     {
@@ -177,29 +179,29 @@ private:
 /// fails. Not of a stream whose shutdown has to be awaited (TLS, any_stream): that is
 /// async_shutdown_write()'s to do before. May move with writes in flight. Loop thread only.
 template <class S>
-class write_half : public detail::stream_half<S> {
+class write_half : public stream_half<S> {
 public:
     write_half(write_half&&) noexcept = default;
     write_half& operator=(write_half&& other) noexcept {
         if (this != &other) {
             end();
-            detail::stream_half<S>::operator=(std::move(other));
+            stream_half<S>::operator=(std::move(other));
         }
         return *this;
     }
     ~write_half() { end(); }
 
-    /// As of the stream.
+    /// As write_some() of the stream.
     [[nodiscard]] auto write_some(const_buffer from) const {
         return this->stream().write_some(from);
     }
-    /// As of the stream.
+    /// The same for several buffers, if the stream takes them.
     [[nodiscard]] auto write_some(std::span<const const_buffer> from) const
         requires requires(S& whole) { whole.write_some(from); }
     {
         return this->stream().write_some(from);
     }
-    /// As of the stream.
+    /// As shutdown_write() of the stream, if it has it.
     [[nodiscard]] auto shutdown_write() const
         requires requires(S& whole) { whole.shutdown_write(); }
     {
@@ -207,10 +209,10 @@ public:
     }
 
 private:
-    friend struct detail::split_access;
-    using detail::stream_half<S>::stream_half;
+    friend detail::split_access;
+    using stream_half<S>::stream_half;
 
-    friend struct detail::stream_access;
+    friend detail::stream_access;
     template <class Buffers>
     [[nodiscard]] auto write_all_operation(const Buffers& from) const
         requires requires(S& whole) { detail::stream_access::write_all_operation(whole, from); }

@@ -325,8 +325,6 @@ class remote_handle {
 public:
     using awaiter = detail::remote_handle_wait<T>;
 
-    explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
-        : state_{std::move(state)} {}
     remote_handle(remote_handle&&) noexcept = default;
     remote_handle& operator=(remote_handle&&) noexcept = default;
     ~remote_handle() = default;
@@ -353,6 +351,9 @@ public:
 
 private:
     friend detail::remote_access;
+    explicit remote_handle(std::shared_ptr<detail::remote_state<T>> state) noexcept
+        : state_{std::move(state)} {}
+
     [[nodiscard]] detail::remote_state<T>& state() const noexcept {
         SIMPLENET_EXPECTS(state_ != nullptr, "an empty remote_handle has no task");
         return *state_;
@@ -364,6 +365,10 @@ private:
 } // namespace runtime
 
 struct detail::remote_access {
+    template <class T>
+    [[nodiscard]] static remote_handle<T> make(std::shared_ptr<remote_state<T>> state) noexcept {
+        return remote_handle<T>{std::move(state)};
+    }
     template <class T>
     [[nodiscard]] static std::shared_ptr<remote_state<T>> share(remote_handle<T> handle) noexcept {
         return std::move(handle.state_);
