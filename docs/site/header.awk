@@ -36,6 +36,9 @@ FNR > 1 && about {
 # Of `result<>` Doxygen keeps `result`. scripts/website makes it `result<>` again.
 !/^ *\/\// { gsub(/<>/, "<void>") }
 
+# Programs await what a function returns; what it is called they need not know.
+/^ *\[\[nodiscard\]\] / { gsub(/detail::/, "") }
+
 # Nobody derives from our classes.
 /^ *protected:$/ { sub(/protected/, "private") }
 
