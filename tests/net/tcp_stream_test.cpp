@@ -38,6 +38,9 @@ using testing::noise;
 using testing::turns;
 using clock = std::chrono::steady_clock;
 
+// The bases for addresses and options are empty.
+static_assert(sizeof(tcp_stream) == sizeof(void*));
+
 class tcp_stream_test : public testing::backend_test {};
 
 // --- reading -------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <span>
 
+namespace simplenet::v0::detail {
+// The library's own: not exported, since it is first named here.
+struct socket_record;
+} // namespace simplenet::v0::detail
+
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::detail {
-
-struct socket_record;
 
 /// A friend of the streams of the library. A stream that can do something better than by
 /// read_some() and write_some() has a private member of the same name; without it the function here
