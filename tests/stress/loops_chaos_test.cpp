@@ -246,8 +246,8 @@ TEST_P(loops_chaos_test, nothing_is_lost_between_threads) {
     std::uint64_t runs = 0;
     std::uint64_t seed = first;
     for (; seed < first + static_cast<std::uint64_t>(rounds); ++seed) {
-        const ::testing::ScopedTrace trace{
-            __FILE__, __LINE__, "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
+        const ::testing::ScopedTrace trace{__FILE__, __LINE__,
+                                           "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
         testing::watchdog::restart();
         post_counts posts;
         std::vector<std::vector<std::uint64_t>> last_seen(threads,
