@@ -70,8 +70,6 @@ public:
             return receive_lease(op, *pool_, pool_->claim());
         case request::perform_read:
             return op.perform();
-        case request::receive_descriptors:
-            return attempt_receive_descriptors(op);
         default:
             return attempt_accept(op);
         }
@@ -81,9 +79,7 @@ public:
         if (op.kind <= request::write_all) [[likely]] {
             return attempt_send(op);
         }
-        if (op.kind == request::connect) return attempt_connect(op);
-        if (op.kind == request::perform_write) return op.perform();
-        return attempt_rare_write(op);
+        return op.kind == request::connect ? attempt_connect(op) : op.perform();
     }
 
     void submit(operation& op) noexcept override {

@@ -1,9 +1,6 @@
 #include "io/attempts.hpp"
 
 #include "io/io_queue.hpp"
-#include "socket/streams.hpp"
-
-#include <simplenet/io/detail/descriptor_operations.hpp>
 
 #include <algorithm>
 #include <array>
@@ -137,78 +134,6 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
         count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
         if (count > 0) op.moved += static_cast<std::size_t>(count);
     }
-}
-
-namespace {
-
-/// What one turn sends of a file: so long the others wait, and so rarely the kernel is asked.
-constexpr std::size_t file_bytes_per_turn = std::size_t{256} * 1024;
-
-bool attempt_send_file(send_file_operation& op) noexcept {
-    if (op.moved == op.size) return true;
-    const std::size_t size = std::min(op.size - op.moved, file_bytes_per_turn);
-    const auto offset = static_cast<off_t>(op.offset + op.moved);
-    const ssize_t count = sys::sendfile(op.record->fd, op.file, offset, size);
-    if (count < 0) return send_failed(op, count);
-    if (count == 0) return true; // the file is shorter
-    op.moved += static_cast<std::size_t>(count);
-    io_queue& home = *op.record->home;
-    home.touch(*op.record);
-    home.worked_long();
-    return op.moved == op.size;
-}
-
-bool attempt_send_pipe(send_pipe_operation& op) noexcept {
-    if (op.moved == op.size) return true;
-    const ssize_t count = sys::splice_from_pipe(op.pipe, op.record->fd, op.size - op.moved);
-    if (count < 0) return send_failed(op, count);
-    op.moved += static_cast<std::size_t>(count);
-    io_queue& home = *op.record->home;
-    home.touch(*op.record);
-    home.worked_long();
-    return op.moved == op.size;
-}
-
-bool attempt_send_descriptors(send_descriptors_operation& op) noexcept {
-    if (op.moved == 0) {
-        if (op.descriptors().size() > most_descriptors) {
-            op.error = -static_cast<int>(errc::limit_exceeded);
-            return true;
-        }
-        const ssize_t count =
-            streams::send_descriptors(op.record->fd, {op.data, op.size}, op.descriptors());
-        if (count < 0) return send_failed(op, count);
-        op.moved = static_cast<std::size_t>(count);
-    }
-    return attempt_send(op);
-}
-
-} // namespace
-
-bool attempt_rare_write(operation& op) noexcept {
-    if (op.kind == request::send_file) {
-        return attempt_send_file(static_cast<send_file_operation&>(op));
-    }
-    if (op.kind == request::send_pipe) {
-        return attempt_send_pipe(static_cast<send_pipe_operation&>(op));
-    }
-    return attempt_send_descriptors(static_cast<send_descriptors_operation&>(op));
-}
-
-bool attempt_receive_descriptors(operation& op) noexcept {
-    auto& wanted = static_cast<receive_descriptors_operation&>(op);
-    const ssize_t count = streams::receive_descriptors(op.record->fd, {op.data, op.size},
-                                                       wanted.most, wanted.came, wanted.refused);
-    if (count == -EAGAIN) {
-        op.record->readable = false;
-        return false;
-    }
-    if (count > 0) {
-        op.moved = static_cast<std::size_t>(count);
-    } else {
-        op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
-    }
-    return true;
 }
 
 bool attempt_accept(operation& op) noexcept {

@@ -95,12 +95,6 @@ inline constexpr int most_tries = 16;
 /// A read_exact by recv(2), as far as bytes are there. True: it is over.
 [[nodiscard]] bool receive_exactly(operation& op) noexcept;
 
-/// A send_file or send_descriptors, as far as the socket takes it. True: it is over.
-[[nodiscard]] bool attempt_rare_write(operation& op) noexcept;
-
-/// A receive_descriptors. True: it is over.
-[[nodiscard]] bool attempt_receive_descriptors(operation& op) noexcept;
-
 /// An accept. True: it is over.
 [[nodiscard]] bool attempt_accept(operation& op) noexcept;
 

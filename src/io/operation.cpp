@@ -28,38 +28,6 @@ inline bool operation::can_go_on(const socket_record& of) const noexcept {
 
 namespace {
 
-const char* name_of(request kind) noexcept {
-    switch (kind) {
-    case request::read_some:
-        return "read_some";
-    case request::read_exact:
-        return "async_read_exact";
-    case request::receive:
-        return "receive";
-    case request::accept:
-        return "accept";
-    case request::write_some:
-        return "write_some";
-    case request::write_all:
-        return "async_write_all";
-    case request::connect:
-        return "connect";
-    case request::receive_descriptors:
-        return "receive_descriptors";
-    case request::send_descriptors:
-        return "send_descriptors";
-    case request::send_file:
-        return "async_send_file";
-    case request::send_pipe:
-        return "async_copy";
-    case request::perform_read:
-        return "receive";
-    case request::perform_write:
-        return "send";
-    }
-    return "an operation";
-}
-
 void append_names(std::string& text, int fd) {
     if (const auto ours = names::ip_local(fd)) {
         (text += ", ") += ours->to_string();
@@ -74,8 +42,31 @@ void append_names(std::string& text, int fd) {
 
 } // namespace
 
+const char* operation::name() const noexcept {
+    switch (kind) {
+    case request::read_some:
+        return "read_some";
+    case request::read_exact:
+        return "async_read_exact";
+    case request::receive:
+    case request::perform_read:
+        return "receive";
+    case request::accept:
+        return "accept";
+    case request::write_some:
+        return "write_some";
+    case request::write_all:
+        return "async_write_all";
+    case request::connect:
+        return "connect";
+    case request::perform_write:
+        return "send";
+    }
+    return "an operation";
+}
+
 void operation::describe(std::string& text) {
-    text += name_of(kind);
+    text += name();
     if (phase == state::finished) {
         text += ", over"; // and its record may be gone
         return;
@@ -235,8 +226,7 @@ bool operation::wait_for_room(socket_record& of) noexcept {
         queue_up(of.writer, within);
         return true;
     }
-    // Whatever there is room for; but an empty datagram needs some.
-    if (kind != request::perform_write && nothing_left(*this)) return false;
+    if (is_send(kind) && nothing_left(*this)) return false; // nothing needs no room
     enter(of.writer, within);
     wait(of);
     return true;
@@ -250,37 +240,6 @@ bool operation::read_ready() noexcept {
     moved = 0;
     if (!queue.take_inline_turn() || !attempt_read(of)) return false;
     of.home->touch(of);
-    return true;
-}
-
-result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
-    run_queue& queue = run_queue::require_current();
-    // Not past what was received ahead, nor while the kernel receives by itself.
-    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
-                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
-    if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
-    const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
-    // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
-    if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
-    // The end is for the next read to report; what is refused, for it to do.
-    if (count == 0 || count == -EAGAIN || sys::is_refusal(count))
-        return fail(std::errc::operation_would_block);
-    if (count < 0) return fail(sys::error_from(count));
-    of.home->touch(of);
-    return static_cast<std::size_t>(count);
-}
-
-// The end is for the next read to report; an error is told once, to this.
-bool await_bytes_operation::perform() noexcept {
-    socket_record& of = *record;
-    if (of.ahead_buffers != 0 || of.end != 0) return true;
-    std::byte first{};
-    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
-    if (count == -EAGAIN) {
-        of.readable = false;
-        return false;
-    }
-    if (count < 0) error = static_cast<int>(-count);
     return true;
 }
 

@@ -40,7 +40,9 @@ result<> uring_backend::open(const loop_options& options) {
 }
 
 bool uring_backend::attempt_read(operation& op) noexcept {
-    if (op.record->kind == record_kind::local_stream) return attempt_direct(op);
+    if (op.record->kind == record_kind::local_stream) {
+        return op.kind == request::perform_read ? op.perform() : attempt_direct(op);
+    }
     if (op.record->reads_directly()) [[unlikely]]
         return attempt_directly(op);
     if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
@@ -64,8 +66,7 @@ bool uring_backend::attempt_write(operation& op) noexcept {
     }
     // A connect is not tried first: a second connect(2) for the same connection would say
     // EALREADY.
-    if (op.kind == request::connect) return false;
-    return op.kind == request::perform_write ? op.perform() : attempt_rare_write(op);
+    return op.kind != request::connect && op.perform();
 }
 
 void uring_backend::retire(socket_record& record) noexcept {

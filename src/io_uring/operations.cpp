@@ -17,11 +17,7 @@ namespace {
 /// Whether what came back from the kernel for `op` is a poll.
 bool polls(const operation& op) noexcept {
     switch (op.kind) {
-    case request::receive_descriptors:
     case request::accept:
-    case request::send_file:
-    case request::send_pipe:
-    case request::send_descriptors:
     case request::perform_read:
     case request::perform_write:
         return true;
@@ -42,20 +38,12 @@ void uring_backend::submit(operation& op) noexcept {
     case request::receive:
         want_receive(record);
         return;
-    case request::receive_descriptors:
-        submit_poll(op, POLLIN);
-        return;
     case request::accept:
         submit_accept(op);
         return;
     case request::write_some:
     case request::write_all:
         submit_send(op);
-        return;
-    case request::send_file:
-    case request::send_pipe:
-    case request::send_descriptors:
-        submit_poll(op, POLLOUT);
         return;
     case request::connect:
         submit_connect(op);
@@ -275,11 +263,7 @@ void uring_backend::finish(operation& op) noexcept {
         if (polls(op)) return queue_.attempt_later(op);
         op.moved = static_cast<std::size_t>(outcome);
         return queue_.complete(op, 0);
-    case request::receive_descriptors:
     case request::accept:
-    case request::send_file:
-    case request::send_pipe:
-    case request::send_descriptors:
         return queue_.attempt_later(op); // it is ready
     default:                             // the others never have an entry of their own
         return queue_.complete(op, 0);

@@ -166,7 +166,6 @@ void uring_backend::unusual_receive_completed(socket_record& record,
 
 bool uring_backend::attempt_direct(operation& op) noexcept {
     socket_record& record = *op.record;
-    if (op.kind == request::receive_descriptors) return attempt_receive_descriptors(op);
     if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
     // It may stop short of what is there (unix(7), at descriptors), and no entry finds the rest.

@@ -7,6 +7,7 @@
 #include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_event.hpp>
 #include <simplenet/sync/async_mutex.hpp>
@@ -34,6 +35,7 @@
 #include <sstream>
 #include <string>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace simplenet::v0::testing {
@@ -83,6 +85,28 @@ TEST_P(dump_tasks_test, says_which_socket_a_task_waits_for) {
     EXPECT_THAT(text, HasSubstr("3 tasks, 3 operations, 1 timers\n"));
     EXPECT_THAT(text, HasSubstr(to_string(GetParam())));
     EXPECT_THAT(text, HasSubstr("dump_tasks_test.cpp:"));
+}
+
+TEST_P(dump_tasks_test, says_what_the_caller_awaits) {
+    auto [files, files_peer] = connect_raw_local({.ours = 4096, .theirs = 4096});
+    auto [local, local_peer] = connect_raw_local({.ours = 4096, .theirs = 4096});
+    const unique_fd file{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+    const std::string much(1 << 20, 'x');
+    loop().spawn(
+        [&]() -> task<> { (void)co_await async_send_file(files, file.get(), 0, 1 << 20); });
+    loop().spawn([&]() -> task<> { (void)co_await local.send_descriptors(much, file.get()); });
+    loop().spawn([&]() -> task<> {
+        std::array<std::byte, 8> buffer{};
+        (void)co_await local.receive_descriptors(buffer, 1);
+    });
+    loop().run_for(5ms);
+
+    const std::string text = dump();
+
+    EXPECT_THAT(text, HasSubstr("async_send_file on fd " + std::to_string(files.native_handle())));
+    const std::string on_local = " on fd " + std::to_string(local.native_handle());
+    EXPECT_THAT(text, HasSubstr(" send_descriptors" + on_local));
+    EXPECT_THAT(text, HasSubstr("receive_descriptors" + on_local));
 }
 
 TEST_P(dump_tasks_test, shows_where_a_read_waits) {

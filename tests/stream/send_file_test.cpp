@@ -241,6 +241,18 @@ TEST_P(send_file_test, a_deadline_leaves_the_stream_usable) {
 
 // What lies in an error queue makes every poll(2) say POLLERR: with io_uring the wait for room went
 // round and round.
+TEST_P(send_file_test, nothing_needs_no_room) {
+    const unique_fd file = file_of(noise(8 << 20));
+    auto [ours, theirs] = connect_raw({.ours = 65536, .theirs = 65536});
+    run([&]() -> task<> {
+        const auto filled =
+            co_await with_timeout(async_send_file(ours, file.get(), 0, everything), 5ms);
+        EXPECT_EQ(error_of(filled), errc::deadline_exceeded);
+
+        EXPECT_EQ((co_await async_send_file(ours, file.get(), 0, 0)).value_or(7), 0U);
+    });
+}
+
 TEST_P(send_file_test, an_unread_error_queue_keeps_no_loop_awake) {
     const std::string content = noise(8 << 20);
     const unique_fd file = file_of(content);

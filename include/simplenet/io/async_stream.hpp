@@ -6,6 +6,8 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/io/async_socket.hpp>
 #include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/send_file_operation.hpp>
+#include <simplenet/io/detail/splice_operations.hpp>
 #include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>
 #include <simplenet/socket/stream_socket.hpp>

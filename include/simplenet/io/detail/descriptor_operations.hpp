@@ -27,7 +27,7 @@ public:
     /// @pre `bytes` is not empty.
     send_descriptors_operation(socket_record* of, const_buffer bytes,
                                std::span<const int> several) noexcept
-        : whole_operation{of, request::send_descriptors, const_cast<std::byte*>(bytes.data()),
+        : whole_operation{of, request::perform_write, const_cast<std::byte*>(bytes.data()),
                           bytes.size()}
         , several_{several} {
         SIMPLENET_EXPECTS(!bytes.empty(), "descriptors travel with at least one byte");
@@ -38,11 +38,14 @@ public:
         is_single_ = true;
     }
 
+    [[nodiscard]] const char* name() const noexcept override;
+
+private:
+    bool perform() noexcept override;
     [[nodiscard]] std::span<const int> descriptors() const noexcept {
         return is_single_ ? std::span{&single_, 1} : several_;
     }
 
-private:
     std::span<const int> several_; // borrowed
     int single_ = -1;
     bool is_single_ = false;
@@ -55,20 +58,26 @@ public:
     /// @pre `into` is not empty.
     receive_descriptors_operation(socket_record* of, mutable_buffer into,
                                   std::size_t limit) noexcept
-        : awaitable_operation{of, request::receive_descriptors, into.data(), into.size()}
-        , most{limit} {
+        : awaitable_operation{of, request::perform_read, into.data(), into.size()}
+        , most_{limit} {
         SIMPLENET_EXPECTS(!into.empty(), "receive_descriptors() into an empty buffer");
     }
 
     std::expected<received_descriptors, transfer_error> await_resume() noexcept {
         if (error != 0) return std::unexpected{transfer_error{.code = code(), .transferred = 0}};
-        if (refused) return std::unexpected{transfer_error{.code = refused, .transferred = moved}};
-        return received_descriptors{moved, std::move(came)};
+        if (refused_)
+            return std::unexpected{transfer_error{.code = refused_, .transferred = moved}};
+        return received_descriptors{moved, std::move(came_)};
     }
 
-    std::size_t most;
-    std::vector<unique_fd> came; // those that nobody takes are closed with this
-    std::error_code refused;     // why there are none, though bytes came
+    [[nodiscard]] const char* name() const noexcept override;
+
+private:
+    bool perform() noexcept override;
+
+    std::size_t most_;
+    std::vector<unique_fd> came_; // those that nobody takes are closed with this
+    std::error_code refused_;     // why there are none, though bytes came
 };
 
 } // namespace simplenet::v0::detail

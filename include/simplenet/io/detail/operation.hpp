@@ -25,26 +25,19 @@ namespace simplenet::v0::detail {
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
 enum class request : std::uint8_t {
-    read_some,           // at least 1 byte into the buffer
-    read_exact,          // all of it
-    receive,             // a buffer of the pool with at least 1 byte
-    receive_descriptors, // as read_some, with the descriptors that came along
-    accept,              // a descriptor
-    perform_read,        // what its perform() takes: backends only wait for its next chance
-    write_some,          // at least 1 byte of the buffers
-    write_all,           // all of them
-    send_file,           // bytes of a file
-    send_pipe,           // bytes that lie in a pipe
-    send_descriptors,    // as write_all, with descriptors before the first byte
-    connect,             // the end of connecting
-    perform_write,       // as perform_read
+    read_some,     // at least 1 byte into the buffer
+    read_exact,    // all of it
+    receive,       // a buffer of the pool with at least 1 byte
+    accept,        // a descriptor
+    perform_read,  // its perform() takes it: backends only wait until the socket is readable
+    write_some,    // at least 1 byte of the buffers
+    write_all,     // all of them
+    connect,       // the end of connecting
+    perform_write, // as perform_read, until the socket is writable
 };
 
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
     return kind <= request::perform_read;
-}
-[[nodiscard]] constexpr bool is_write(request kind) noexcept {
-    return kind >= request::write_some && kind <= request::send_descriptors;
 }
 
 /// A write of bytes, of which that of one buffer is a send(2).
@@ -66,6 +59,8 @@ public:
     void run() noexcept override;
     void on_stop(stop_reason reason) noexcept final;
     void describe(std::string& text) final;
+    /// What the caller awaits, for people.
+    [[nodiscard]] virtual const char* name() const noexcept;
 
     /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
     /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
@@ -275,38 +270,6 @@ public:
                           from.size()} {}
     write_all_operation(socket_record* of, std::span<const const_buffer> from) noexcept
         : whole_operation{of, request::write_all, from} {}
-};
-
-/// Awaitable of async_send_file() on a stream of the runtime, as far as sendfile(2) can do it.
-class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
-public:
-    send_file_operation(socket_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
-        : whole_operation{of, request::send_file, nullptr, count}
-        , file{from}
-        , offset{at} {}
-
-    int file;             // borrowed
-    std::uint64_t offset; // of the first byte in the file
-};
-
-/// Waits for bytes or the end of the stream, and takes neither: for async_copy().
-class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
-public:
-    explicit await_bytes_operation(socket_record* of) noexcept
-        : some_operation{of, request::perform_read} {}
-
-private:
-    bool perform() noexcept override;
-};
-
-/// Writes what lies in a pipe: for async_copy().
-class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
-public:
-    send_pipe_operation(socket_record* of, int from, std::size_t count) noexcept
-        : whole_operation{of, request::send_pipe, nullptr, count}
-        , pipe{from} {}
-
-    int pipe; // borrowed
 };
 
 } // namespace simplenet::v0::detail

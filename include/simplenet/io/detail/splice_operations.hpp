@@ -1,0 +1,41 @@
+#pragma once
+// await_bytes_operation, send_pipe_operation: what async_copy() awaits between two streams of the
+// library. Layer io, private.
+
+#include <simplenet/io/detail/operation.hpp>
+
+#include <cstddef>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::detail {
+
+/// Waits for bytes or the end of the stream, and takes neither.
+class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
+public:
+    explicit await_bytes_operation(socket_record* of) noexcept
+        : some_operation{of, request::perform_read} {}
+
+private:
+    bool perform() noexcept override;
+};
+
+/// Writes what lies in a pipe.
+class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
+public:
+    /// @pre `count` is not 0.
+    send_pipe_operation(socket_record* of, int from, std::size_t count) noexcept
+        : whole_operation{of, request::perform_write, nullptr, count}
+        , pipe_{from} {}
+
+    [[nodiscard]] const char* name() const noexcept override;
+
+private:
+    bool perform() noexcept override;
+
+    int pipe_; // borrowed
+};
+
+} // namespace simplenet::v0::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,56 @@
+#include <simplenet/io/detail/splice_operations.hpp>
+
+#include "io/attempts.hpp"
+#include "io/io_queue.hpp"
+
+#include <simplenet/io/detail/stream_operations.hpp>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace simplenet::v0::detail {
+
+result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
+    run_queue& queue = run_queue::require_current();
+    // Not past what was received ahead, nor while the kernel receives by itself.
+    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
+                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+    if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
+    const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
+    // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
+    if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
+    // The end is for the next read to report; what is refused, for it to do.
+    if (count == 0 || count == -EAGAIN || sys::is_refusal(count))
+        return fail(std::errc::operation_would_block);
+    if (count < 0) return fail(sys::error_from(count));
+    of.home->touch(of);
+    return static_cast<std::size_t>(count);
+}
+
+// The end is for the next read to report; an error is told once, to this.
+bool await_bytes_operation::perform() noexcept {
+    socket_record& of = *record;
+    if (of.ahead_buffers != 0 || of.end != 0) return true;
+    std::byte first{};
+    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
+    if (count == -EAGAIN) {
+        of.readable = false;
+        return false;
+    }
+    if (count < 0) error = static_cast<int>(-count);
+    return true;
+}
+
+bool send_pipe_operation::perform() noexcept {
+    const ssize_t count = sys::splice_from_pipe(pipe_, record->fd, size - moved);
+    if (count < 0) return send_failed(*this, count);
+    moved += static_cast<std::size_t>(count);
+    record->home->worked_long();
+    return moved == size;
+}
+
+const char* send_pipe_operation::name() const noexcept {
+    return "async_copy";
+}
+
+} // namespace simplenet::v0::detail
