@@ -4,6 +4,7 @@
 #include "epoll/foreign_waits.hpp"
 #include "epoll/make_backend.hpp"
 #include "io/attempts.hpp"
+#include "io/connect_operation.hpp"
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
 #include "socket/setup.hpp"
@@ -71,7 +72,7 @@ public:
         case request::perform_read:
             return op.perform();
         default:
-            return attempt_accept(op);
+            return attempt_accept(static_cast<accept_base&>(op));
         }
     }
 
@@ -79,7 +80,8 @@ public:
         if (op.kind <= request::write_all) [[likely]] {
             return attempt_send(op);
         }
-        return op.kind == request::connect ? attempt_connect(op) : op.perform();
+        return op.kind == request::connect ? attempt_connect(static_cast<connect_operation&>(op))
+                                           : op.perform();
     }
 
     void submit(operation& op) noexcept override {
@@ -334,13 +336,10 @@ private:
         return true;
     }
 
-    static bool attempt_connect(operation& op) noexcept {
+    static bool attempt_connect(connect_operation& op) noexcept {
         socket_record& record = *op.record;
-        const bool started = op.moved != 0;
-        if (!started) {
-            op.moved = 1;
-            const int outcome = sys::connect(record.fd, reinterpret_cast<const sockaddr*>(op.data),
-                                             static_cast<socklen_t>(op.size));
+        if (!std::exchange(op.called, true)) {
+            const int outcome = sys::connect(record.fd, op.peer.data(), op.peer.size);
             // EINTR: it goes on in the background (connect(2)).
             if (outcome == -EINPROGRESS || outcome == -EINTR) {
                 record.writable = false;

@@ -136,7 +136,7 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
     }
 }
 
-bool attempt_accept(operation& op) noexcept {
+bool attempt_accept(accept_base& op) noexcept {
     socket_record& record = *op.record;
     if (record.accepting->pausing) {
         record.readable = false; // it ends with an attempt
@@ -149,7 +149,7 @@ bool attempt_accept(operation& op) noexcept {
     if (accepted >= 0) {
         record.accepting->pause = {};
         record.accepting->newest = accepted;
-        take_connection(op, accepted);
+        op.accepted.reset(accepted);
         return true;
     }
     if (accepted != -EAGAIN && !is_shortage(-accepted)) {

@@ -5,6 +5,8 @@
 #include "io/socket_record.hpp"
 #include "sys/calls.hpp"
 
+#include <simplenet/io/detail/accept_operation.hpp>
+
 #include <cerrno>
 #include <cstdint>
 #include <utility>
@@ -96,13 +98,7 @@ inline constexpr int most_tries = 16;
 [[nodiscard]] bool receive_exactly(operation& op) noexcept;
 
 /// An accept. True: it is over.
-[[nodiscard]] bool attempt_accept(operation& op) noexcept;
-
-/// `op` has accepted `connection`.
-inline void take_connection(operation& op, int connection) noexcept {
-    op.lease = static_cast<std::uint32_t>(connection);
-    op.moved = 1;
-}
+[[nodiscard]] bool attempt_accept(accept_base& op) noexcept;
 
 /// Whether accept4(2) failed for want of something that may come back.
 [[nodiscard]] inline bool is_shortage(int error) noexcept {

@@ -69,11 +69,11 @@ void uring_backend::accept_completed(socket_record& record, uring::completion se
     if (!more) released(record);
 }
 
-bool uring_backend::accept_one(operation& op) noexcept {
+bool uring_backend::accept_one(accept_base& op) noexcept {
     socket_record& record = *op.record;
     accept_state& accepting = *record.accepting;
     if (!accepting.ahead.empty()) {
-        take_connection(op, accepting.ahead.front());
+        op.accepted.reset(accepting.ahead.front());
         accepting.ahead.drop_front();
         record.readable = !accepting.ahead.empty() || !record.armed;
         return true;

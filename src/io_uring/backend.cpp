@@ -52,7 +52,7 @@ bool uring_backend::attempt_read(operation& op) noexcept {
     case request::receive:
         return take_buffer(op);
     case request::accept:
-        return accept_one(op);
+        return accept_one(static_cast<accept_base&>(op));
     case request::perform_read:
         return op.perform();
     default:

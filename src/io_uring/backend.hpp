@@ -13,6 +13,7 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/io/detail/accept_operation.hpp>
 #include <simplenet/io/readiness.hpp>
 
 #include <atomic>
@@ -22,6 +23,8 @@
 #include <vector>
 
 namespace simplenet::v0::detail {
+
+class connect_operation;
 
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
@@ -133,7 +136,7 @@ private:
     /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
     void wait_completed(readiness_operation& op, int outcome) noexcept;
     void submit_send(operation& op) noexcept;
-    void submit_connect(operation& op) noexcept;
+    void submit_connect(connect_operation& op) noexcept;
 
     /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
     /// buffer that the kernel takes when there is something. A receive() that the kernel has no
@@ -332,7 +335,7 @@ private:
     void submit_accept(operation& op) noexcept;
     void accept_ahead(socket_record& record, int connection) noexcept;
     void accept_completed(socket_record& record, uring::completion seen) noexcept;
-    bool accept_one(operation& op) noexcept;
+    bool accept_one(accept_base& op) noexcept;
     static void drop_connections(socket_record& record) noexcept;
 
     io_queue& queue_;

@@ -1,6 +1,7 @@
 // What operations do that have an entry of their own. Layer io_uring.
 
 #include "io/attempts.hpp"
+#include "io/connect_operation.hpp"
 #include "io_uring/backend.hpp"
 #include "socket/setup.hpp"
 
@@ -46,7 +47,7 @@ void uring_backend::submit(operation& op) noexcept {
         submit_send(op);
         return;
     case request::connect:
-        submit_connect(op);
+        submit_connect(static_cast<connect_operation&>(op));
         return;
     case request::perform_read:
         submit_poll(op, POLLIN);
@@ -104,10 +105,9 @@ void uring_backend::submit_send(operation& op) noexcept {
     entry.user_data = tagged(&op, subject::operation);
 }
 
-void uring_backend::submit_connect(operation& op) noexcept {
+void uring_backend::submit_connect(connect_operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
-    io_uring_prep_connect(&entry, op.record->fd, reinterpret_cast<const sockaddr*>(op.data),
-                          static_cast<socklen_t>(op.size));
+    io_uring_prep_connect(&entry, op.record->fd, op.peer.data(), op.peer.size);
     entry.user_data = tagged(&op, subject::operation);
 }
 

@@ -1,5 +1,6 @@
 #include "net/connect_attempt.hpp"
 
+#include "io/connect_operation.hpp"
 #include "io/socket_record.hpp"
 #include "ip/native.hpp"
 #include "socket/setup.hpp"
@@ -28,21 +29,10 @@ public:
 
     using async_socket::give_away;
 
-    class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
-    public:
-        connect_operation(socket_record* of, native_address& to) noexcept
-            : awaitable_operation{of, request::connect} {
-            data = reinterpret_cast<std::byte*>(to.data());
-            size = to.size;
-        }
-        result<> await_resume() const noexcept {
-            if (error != 0) return fail(code());
-            return {};
-        }
-    };
-
     /// @pre `to` outlives the await.
-    [[nodiscard]] connect_operation connect(native_address& to) noexcept { return {record(), to}; }
+    [[nodiscard]] connect_operation connect(const native_address& to) noexcept {
+        return {record(), to};
+    }
 };
 
 result<unique_fd> open_for(const endpoint& to, const connect_options& options) {

@@ -22,12 +22,6 @@ receive_pool& lend(run_queue& queue) noexcept {
     return pool;
 }
 
-unique_fd accept_base::take() noexcept {
-    if (error != 0 || moved == 0) return {};
-    moved = 0;
-    return unique_fd{static_cast<int>(lease)};
-}
-
 void become_listener(socket_record& socket) {
     socket.kind = record_kind::listener;
     socket.accepting = std::make_unique<accept_state>(socket);

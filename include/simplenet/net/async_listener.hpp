@@ -4,7 +4,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/io/async_socket.hpp>
-#include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/accept_operation.hpp>
 #include <simplenet/socket/detail/socket_access.hpp>
 
 #include <utility>
@@ -13,37 +13,6 @@
 
 namespace simplenet::v0 {
 namespace detail {
-
-/// Awaitable of accept(); the contract is documented there.
-class accept_base : public awaitable_operation<starts::reads> {
-protected:
-    explicit accept_base(socket_record* of) noexcept
-        : awaitable_operation{of, request::accept} {
-        moved = 0; // nothing to close yet
-        error = 0;
-    }
-    accept_base(accept_base&& other) noexcept
-        : awaitable_operation{std::move(other)} {
-        moved = 0;
-        error = 0;
-    }
-    ~accept_base() { static_cast<void>(take()); }
-
-    /// The accepted descriptor, once.
-    [[nodiscard]] unique_fd take() noexcept;
-};
-
-template <class Stream, class Socket>
-class [[nodiscard]] accept_operation final : public accept_base {
-public:
-    explicit accept_operation(socket_record* of) noexcept
-        : accept_base{of} {}
-
-    result<Stream> await_resume() {
-        if (error != 0) return fail(code());
-        return Stream{socket_access::make<Socket>(take())};
-    }
-};
 
 /// From now on `socket` listens.
 void become_listener(socket_record& socket);
