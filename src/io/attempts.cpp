@@ -83,7 +83,7 @@ std::size_t size_of_overflow(int fd) noexcept {
 
 } // namespace
 
-bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noexcept {
+bool receive_lease(receive_operation& op, receive_pool& pool, std::uint32_t buffer) noexcept {
     const bool overflows = buffer == receive_pool::none;
     std::size_t size = receive_pool::buffer_size;
     std::byte* memory = nullptr;
@@ -100,7 +100,7 @@ bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noex
     }
     const ssize_t count = receive_directly(*op.record, memory, size);
     if (count > 0) {
-        op.lease = buffer;
+        op.buffer = buffer;
         op.data = memory;
         op.moved = static_cast<std::size_t>(count);
         if (overflows) pool.count_overflow();

@@ -6,6 +6,7 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/io/detail/accept_operation.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
 
 #include <cerrno>
 #include <cstdint>
@@ -78,7 +79,8 @@ inline constexpr int most_tries = 16;
 
 /// A receive() by recv(2) into `buffer`, which is free, or memory from the heap if there is none.
 /// True: it is over.
-[[nodiscard]] bool receive_lease(operation& op, receive_pool& pool, std::uint32_t buffer) noexcept;
+[[nodiscard]] bool receive_lease(receive_operation& op, receive_pool& pool,
+                                 std::uint32_t buffer) noexcept;
 
 /// The rest of receive_some() after recv(2) brought no bytes but `count`, as it returned it.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;

@@ -50,7 +50,7 @@ bool uring_backend::attempt_read(operation& op) noexcept {
     }
     switch (op.kind) {
     case request::receive:
-        return take_buffer(op);
+        return take_buffer(static_cast<receive_operation&>(op));
     case request::accept:
         return accept_one(static_cast<accept_base&>(op));
     case request::perform_read:

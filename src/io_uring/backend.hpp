@@ -14,6 +14,7 @@
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/io/detail/accept_operation.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
 #include <simplenet/io/readiness.hpp>
 
 #include <atomic>
@@ -218,7 +219,7 @@ private:
             if (length >= large_piece) [[unlikely]]
                 note_large(*reader.record);
         } else if (reader.kind == request::receive) {
-            reader.lease = buffer;
+            static_cast<receive_operation&>(reader).buffer = buffer;
             reader.data = pool_->memory(buffer);
         } else {
             return false;
@@ -297,12 +298,12 @@ private:
 
     bool take_bytes(operation& op) noexcept;
 
-    bool take_buffer(operation& op) noexcept {
+    bool take_buffer(receive_operation& op) noexcept {
         socket_record& record = *op.record;
         if (record.ahead_buffers == 0) return at_end(op);
         const std::uint32_t buffer = pop_ahead(record);
         const receive_pool::slot& slot = pool_->at(buffer);
-        op.lease = buffer;
+        op.buffer = buffer;
         op.data = pool_->memory(buffer) + slot.offset;
         op.moved = slot.length - slot.offset;
         record.readable = record.ahead_buffers != 0 || record.end != 0;

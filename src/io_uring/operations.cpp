@@ -193,7 +193,7 @@ void uring_backend::operation_completed(operation& op, uring::completion seen) n
         --posted_;
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
         if (seen.res > 0) {
-            op.lease = buffer;
+            static_cast<receive_operation&>(op).buffer = buffer;
             op.data = pool_->memory(buffer);
         } else {
             give_back(buffer);

@@ -85,7 +85,7 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
         break;
     }
     if (posted_ == 0 || op.stopped == stop_reason::deadline)
-        return receive_lease(op, *pool_, pool_->claim());
+        return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
     // The kernel has buffers for it. If it was stopped, the kernel is not asked: the next read
     // looks for itself, as what is there has had its edge.
     op.record->readable = op.stopped != stop_reason::none;
@@ -191,7 +191,7 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 bool uring_backend::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
     if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
-    return receive_lease(op, *pool_, pool_->claim());
+    return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
 }
 
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the

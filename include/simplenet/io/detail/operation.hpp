@@ -91,8 +91,6 @@ public:
     const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
     std::size_t skip;                      // of it: bytes that have moved; set by start
 
-    // receive: the buffer's number in the pool. accept: the descriptor, held while `moved` is 1.
-    std::uint32_t lease;
     int outcome; // io_uring: what its own entry came back with
 
     [[nodiscard]] std::error_code code() const noexcept;

@@ -32,16 +32,18 @@ public:
     ~receive_operation() {
         // Ended, and its frame destroyed before it could take what came.
         if (phase == state::finished && error == 0 && moved != 0)
-            static_cast<void>(received{lend(*within_->queue), lease, data, moved});
+            static_cast<void>(received{lend(*within_->queue), buffer, data, moved});
     }
 
     result<received> await_resume() noexcept {
         if (error != 0) return fail(code());
-        return result<received>{std::in_place, lend(*within_->queue), lease, data,
+        return result<received>{std::in_place, lend(*within_->queue), buffer, data,
                                 std::exchange(moved, 0)};
     }
 
     void run() noexcept override;
+
+    std::uint32_t buffer; // its number in the pool, of which `moved` bytes at `data` are ours
 };
 
 /// A result that is there at once, and may be awaited like everything else.
