@@ -77,9 +77,6 @@ public:
     }
 
     bool attempt_write(operation& op) noexcept override {
-        if (op.kind <= request::write_all) [[likely]] {
-            return attempt_send(op);
-        }
         return op.kind == request::connect ? attempt_connect(static_cast<connect_operation&>(op))
                                            : op.perform();
     }

@@ -8,19 +8,19 @@
 
 namespace simplenet::v0::detail {
 
-bool advance_write(operation& op, std::size_t count) noexcept {
+bool advance_write(write_operation& op, std::size_t count) noexcept {
     op.moved += count;
     if (op.buffers == nullptr) return op.moved == op.size;
     op.skip += count;
-    while (op.size != 0 && op.skip >= op.buffers->size()) {
+    while (op.buffer_count != 0 && op.skip >= op.buffers->size()) {
         op.skip -= op.buffers->size();
         ++op.buffers;
-        --op.size;
+        --op.buffer_count;
     }
-    return op.size == 0;
+    return op.buffer_count == 0;
 }
 
-const_buffer next_bytes(operation& op) noexcept {
+const_buffer next_bytes(write_operation& op) noexcept {
     if (op.buffers == nullptr) return {op.data + op.moved, op.size - op.moved};
     if (advance_write(op, 0)) return {}; // past empty buffers
     return op.buffers->subspan(op.skip);
@@ -28,12 +28,12 @@ const_buffer next_bytes(operation& op) noexcept {
 
 namespace {
 
-ssize_t send_vector(const operation& op) noexcept {
+ssize_t send_vector(const write_operation& op) noexcept {
     // 64: far below IOV_MAX, and more than one send takes from small buffers in practice.
     std::array<iovec, 64> vector;
     std::size_t count = 0;
     std::size_t skip = op.skip;
-    for (std::size_t at = 0; at < op.size && count < vector.size(); ++at) {
+    for (std::size_t at = 0; at < op.buffer_count && count < vector.size(); ++at) {
         const const_buffer rest = op.buffers[at].subspan(skip);
         skip = 0;
         vector[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
@@ -162,7 +162,7 @@ bool attempt_accept(accept_base& op) noexcept {
     return false;
 }
 
-bool attempt_send_vector(operation& op) noexcept {
+bool attempt_send_several(write_operation& op) noexcept {
     if (advance_write(op, 0)) return true; // nothing but empty buffers
     for (int round = 0; round < most_tries; ++round) {
         const ssize_t count = send_vector(op);

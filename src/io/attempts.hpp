@@ -19,13 +19,13 @@ namespace simplenet::v0::detail {
 inline constexpr int most_tries = 16;
 
 /// Books `count` bytes that a write moved. True: nothing is left to write.
-[[nodiscard]] bool advance_write(operation& op, std::size_t count) noexcept;
+[[nodiscard]] bool advance_write(write_operation& op, std::size_t count) noexcept;
 
 /// The first bytes that a write has still to move; empty when there are none.
-[[nodiscard]] const_buffer next_bytes(operation& op) noexcept;
+[[nodiscard]] const_buffer next_bytes(write_operation& op) noexcept;
 
 /// Whether a write has nothing left to move.
-[[nodiscard]] inline bool nothing_left(operation& op) noexcept {
+[[nodiscard]] inline bool nothing_left(write_operation& op) noexcept {
     return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
 }
 
@@ -43,14 +43,10 @@ inline constexpr int most_tries = 16;
 /// as of sys::send().
 [[nodiscard]] bool go_on_sending(operation& op, ssize_t count) noexcept;
 
-/// A vectored write, as far as the socket takes it. True: it is over.
-[[nodiscard]] bool attempt_send_vector(operation& op) noexcept;
-
-/// A write, as far as the socket takes it. True: it is over.
+/// A write of one buffer, as far as the socket takes it. True: it is over.
 // send(2) also where a ring could do it: nearly always there is room, and the entry, the completion
 // and the suspension cost more than the call. Inline is the case that is over with it.
-[[nodiscard]] inline bool attempt_send(operation& op) noexcept {
-    if (op.buffers != nullptr) return attempt_send_vector(op);
+[[nodiscard]] inline bool attempt_send_one(operation& op) noexcept {
     if (op.moved == op.size) return true;
     const ssize_t count = sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved);
     if (static_cast<std::size_t>(count) == op.size - op.moved) [[likely]] {
@@ -60,6 +56,14 @@ inline constexpr int most_tries = 16;
     if (count < 0) return go_on_sending(op, sys::failure());
     op.moved += static_cast<std::size_t>(count);
     return go_on_sending(op, count);
+}
+
+/// A write of several buffers, as far as the socket takes them. True: it is over.
+[[nodiscard]] bool attempt_send_several(write_operation& op) noexcept;
+
+/// A write, as far as the socket takes it. True: it is over.
+[[nodiscard]] inline bool attempt_send(write_operation& op) noexcept {
+    return op.buffers == nullptr ? attempt_send_one(op) : attempt_send_several(op);
 }
 
 /// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.

@@ -18,7 +18,7 @@ bool send_descriptors_operation::perform() noexcept {
         if (count < 0) return send_failed(*this, count);
         moved = static_cast<std::size_t>(count);
     }
-    return attempt_send(*this);
+    return attempt_send_one(*this);
 }
 
 const char* send_descriptors_operation::name() const noexcept {

@@ -88,8 +88,8 @@ inline bool operation::attempt_read(socket_record& of) noexcept {
 }
 
 inline bool operation::attempt_write(socket_record& of) noexcept {
-    if (buffers == nullptr && is_send(kind)) [[likely]] {
-        return attempt_send(*this);
+    if (is_send(kind)) [[likely]] {
+        return attempt_send(static_cast<write_operation&>(*this));
     }
     return of.driver->attempt_write(*this);
 }
@@ -165,12 +165,12 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
     return true;
 }
 
-bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
+bool write_operation::start_send(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record == nullptr) [[unlikely]]
         return moved_from(caller, within);
     socket_record& of = *record;
     if (of.open_on != within.queue || within.stopped() || !of.writable || of.writer != nullptr ||
-        of.idle || buffers != nullptr || size == 0 || !within.queue->take_inline_turn()) {
+        of.idle || size == 0 || !within.queue->take_inline_turn()) {
         return start_any_write(caller, within);
     }
     caller_ = caller;
@@ -183,7 +183,7 @@ bool operation::start_send(std::coroutine_handle<> caller, scope& within) noexce
     return false;
 }
 
-bool operation::go_on_writing(ssize_t count) noexcept {
+bool write_operation::go_on_writing(ssize_t count) noexcept {
     if (count < 0) count = sys::failure();
     socket_record& of = *record;
     moved = count > 0 ? static_cast<std::size_t>(count) : 0;
@@ -200,7 +200,6 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
     within_ = &within;
     error = 0;
     moved = 0;
-    skip = 0;
     if (of.open_on != within.queue || within.stopped()) {
         if (cannot_start(within)) return true;
     }
@@ -226,7 +225,7 @@ bool operation::wait_for_room(socket_record& of) noexcept {
         queue_up(of.writer, within);
         return true;
     }
-    if (is_send(kind) && nothing_left(*this)) return false; // nothing needs no room
+    if (is_send(kind) && nothing_left(static_cast<write_operation&>(*this))) return false;
     enter(of.writer, within);
     wait(of);
     return true;

@@ -61,9 +61,6 @@ bool uring_backend::attempt_read(operation& op) noexcept {
 }
 
 bool uring_backend::attempt_write(operation& op) noexcept {
-    if (op.kind <= request::write_all) [[likely]] {
-        return attempt_send(op);
-    }
     // A connect is not tried first: a second connect(2) for the same connection would say
     // EALREADY.
     return op.kind != request::connect && op.perform();

@@ -136,7 +136,7 @@ private:
 
     /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
     void wait_completed(readiness_operation& op, int outcome) noexcept;
-    void submit_send(operation& op) noexcept;
+    void submit_send(write_operation& op) noexcept;
     void submit_connect(connect_operation& op) noexcept;
 
     /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a

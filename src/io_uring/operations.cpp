@@ -44,7 +44,7 @@ void uring_backend::submit(operation& op) noexcept {
         return;
     case request::write_some:
     case request::write_all:
-        submit_send(op);
+        submit_send(static_cast<write_operation&>(op));
         return;
     case request::connect:
         submit_connect(static_cast<connect_operation&>(op));
@@ -92,7 +92,7 @@ void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcep
     queue_.complete(op, -op.outcome);
 }
 
-void uring_backend::submit_send(operation& op) noexcept {
+void uring_backend::submit_send(write_operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     // One buffer even of a vectored write: the entry then points to nothing but the bytes.
     const const_buffer rest = next_bytes(op);
@@ -241,12 +241,13 @@ void uring_backend::finish(operation& op) noexcept {
         return queue_.complete(op, connected(*op.record));
     case request::write_some:
     case request::write_all: {
-        const bool done = advance_write(op, static_cast<std::size_t>(outcome));
+        auto& write = static_cast<write_operation&>(op);
+        const bool done = advance_write(write, static_cast<std::size_t>(outcome));
         if (done || op.kind == request::write_some) return queue_.complete(op, 0);
         queue_.touch(*op.record);
         // An attempt would find what little room has come since; but of many buffers it can send
         // more than the one that an entry points to.
-        if (wanted && op.buffers == nullptr) return submit_send(op);
+        if (wanted && write.buffers == nullptr) return submit_send(write);
         break;
     }
     case request::read_some:

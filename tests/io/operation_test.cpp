@@ -37,6 +37,12 @@ using clock = std::chrono::steady_clock;
 
 class operation_test : public testing::backend_test {};
 
+// The frame of a coroutine has room for the operation of each of its awaits.
+static_assert(sizeof(void*) != 8 || sizeof(detail::read_some_operation) <= 80);
+static_assert(sizeof(void*) != 8 || sizeof(detail::write_some_operation) <= 96);
+static_assert(sizeof(void*) != 8 || sizeof(detail::receive_operation) <= 80);
+static_assert(sizeof(void*) != 8 || sizeof(tcp_listener::accept_operation) <= 80);
+
 // --- the buffer ----------------------------------------------------------------------------------
 
 TEST_P(operation_test, a_stopped_read_leaves_its_buffer_alone) {

@@ -12,6 +12,8 @@
 #include <expected>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
@@ -84,14 +86,11 @@ public:
     stop_reason stopped = stop_reason::none; // a stop that waits for the kernel's verdict
     std::uint8_t kernel_references = 0;      // entries that name this: its own, and a cancel
 
-    int error;                             // 0, an errno, or a negated errc; set by start
-    std::size_t moved;                     // bytes so far; set by start
-    std::byte* data = nullptr;             // of the one buffer
-    std::size_t size = 0;                  // bytes of the one buffer, or buffers from `buffers`
-    const const_buffer* buffers = nullptr; // of a vectored write: the buffer that is next
-    std::size_t skip;                      // of it: bytes that have moved; set by start
-
-    int outcome; // io_uring: what its own entry came back with
+    int error;                 // 0, an errno, or a negated errc; set by start
+    std::size_t moved;         // so far: bytes, or datagrams of a batch; set by start
+    std::byte* data = nullptr; // of the one buffer
+    std::size_t size = 0;      // of it, or of a file's part: bytes
+    int outcome;               // io_uring: what its own entry came back with
 
     [[nodiscard]] std::error_code code() const noexcept;
 
@@ -104,18 +103,12 @@ protected:
         , kind{what}
         , data{static_cast<std::byte*>(bytes)}
         , size{count} {}
-    operation(socket_record* of, request what, std::span<const const_buffer> from) noexcept
-        : record{of}
-        , kind{what}
-        , size{from.size()}
-        , buffers{from.data()} {}
     // Only idle ones move.
     operation(operation&& other) noexcept
         : record{other.record}
         , kind{other.kind}
         , data{other.data}
-        , size{other.size}
-        , buffers{other.buffers} {}
+        , size{other.size} {}
     ~operation() {
         // Debug only: five instructions an operation, for a bug that could only be ours.
         SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
@@ -128,21 +121,19 @@ protected:
     // False: it is over already, and the coroutine goes on at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
-    bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
 
     [[gnu::noinline]] void attempt_in_turn() noexcept;
     void finish_read(socket_record& of) noexcept;
     void attempted(socket_record& of, bool over, std::size_t before) noexcept;
-
-private:
+    bool wait_for_room(socket_record& of) noexcept;
     // Of the starts: see misused().
     [[gnu::cold, gnu::noinline]] bool moved_from(std::coroutine_handle<> caller,
                                                  scope& within) noexcept;
+
+private:
     [[gnu::cold, gnu::noinline]] bool misused_at_start() noexcept;
     bool cannot_start(scope& within) noexcept;
-    [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
-    bool wait_for_room(socket_record& of) noexcept;
     void enter(operation*& slot, scope& within) noexcept;
     void queue_up(operation*& slot, scope& within) noexcept;
     void wait(socket_record& of) noexcept;
@@ -151,12 +142,48 @@ private:
     [[nodiscard]] bool can_go_on(const socket_record& of) const noexcept;
 };
 
+/// A write of bytes: those of one buffer, or of several.
+class write_operation : public operation {
+public:
+    // Set if there are several; else `buffers` is null.
+    std::uint32_t buffer_count; // that have not moved
+    const const_buffer* buffers = nullptr;
+    std::size_t skip; // bytes of the first one that have moved
+
+protected:
+    write_operation(socket_record* of, request what, const_buffer from) noexcept
+        // They are only read, so taking their const away is safe.
+        : operation{of, what, const_cast<std::byte*>(from.data()), from.size()} {}
+    write_operation(socket_record* of, request what, std::span<const const_buffer> from) noexcept
+        : operation{of, what}
+        , buffer_count{static_cast<std::uint32_t>(from.size())}
+        , buffers{from.data()}
+        , skip{0} {
+        SIMPLENET_EXPECTS(from.size() == buffer_count, "a write of more than 4294967295 buffers");
+    }
+    write_operation(write_operation&& other) noexcept
+        : operation{std::move(other)}
+        , buffer_count{other.buffer_count}
+        , buffers{other.buffers}
+        , skip{0} {}
+    ~write_operation() = default;
+
+    bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
+
+private:
+    [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
+};
+
 /// How an operation starts: `sends` is a write of bytes, which a send(2) may be all of.
 enum class starts : std::uint8_t { reads, writes, sends };
 
+/// What an operation of that kind has.
+template <starts how>
+using operation_that = std::conditional_t<how == starts::sends, write_operation, operation>;
+
 /// The await_ready and await_suspend of an operation.
 template <starts how>
-class awaitable_operation : public operation,
+class awaitable_operation : public operation_that<how>,
                             public awaited_from_outside<awaitable_operation<how>> {
 public:
     // The first attempt is made in await_suspend: only there is the caller's scope known, and a
@@ -173,16 +200,16 @@ public:
     /// The same for a caller whose type is not known.
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
         if constexpr (how == starts::reads) {
-            return start_read(caller, within);
+            return this->start_read(caller, within);
         } else if constexpr (how == starts::sends) {
-            return start_send(caller, within);
+            return this->start_send(caller, within);
         } else {
-            return start_any_write(caller, within);
+            return this->start_any_write(caller, within);
         }
     }
 
 protected:
-    using operation::operation;
+    using operation_that<how>::operation_that;
 };
 
 template <starts how>
@@ -209,8 +236,6 @@ protected:
     using awaitable_operation<how>::awaitable_operation;
 };
 
-// The bytes of a write are only read, so taking their const away is safe below.
-
 /// Awaitable of read_some().
 class [[nodiscard]] read_some_operation final : public some_operation<starts::reads> {
 public:
@@ -233,8 +258,7 @@ public:
 class [[nodiscard]] write_some_operation final : public some_operation<starts::sends> {
 public:
     write_some_operation(socket_record* of, const_buffer from) noexcept
-        : some_operation{of, request::write_some, const_cast<std::byte*>(from.data()),
-                         from.size()} {}
+        : some_operation{of, request::write_some, from} {}
     write_some_operation(socket_record* of, std::span<const const_buffer> from) noexcept
         : some_operation{of, request::write_some, from} {}
 };
@@ -264,8 +288,7 @@ public:
 class [[nodiscard]] write_all_operation final : public whole_operation<starts::sends> {
 public:
     write_all_operation(socket_record* of, const_buffer from) noexcept
-        : whole_operation{of, request::write_all, const_cast<std::byte*>(from.data()),
-                          from.size()} {}
+        : whole_operation{of, request::write_all, from} {}
     write_all_operation(socket_record* of, std::span<const const_buffer> from) noexcept
         : whole_operation{of, request::write_all, from} {}
 };

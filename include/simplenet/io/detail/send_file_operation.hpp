@@ -12,10 +12,9 @@ namespace simplenet::v0::detail {
 /// Sends a part of a file, as far as sendfile(2) can do it.
 class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
 public:
-    // Nothing is a write of nothing, which does not wait for room.
+    /// @pre `count` is not 0: it would wait for room.
     send_file_operation(socket_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
-        : whole_operation{of, count == 0 ? request::write_all : request::perform_write, nullptr,
-                          count}
+        : whole_operation{of, request::perform_write, nullptr, count}
         , file_{from}
         , offset_{at} {}
 
