@@ -59,7 +59,7 @@ public:
     }
 
     bool attempt_read(operation& op) noexcept override {
-        if (op.record->end != 0 && op.kind != request::perform_read) [[unlikely]]
+        if (op.record->end != 0) [[unlikely]]
             return tell_end(op);
         switch (op.kind) {
         case request::read_some:
@@ -69,16 +69,31 @@ public:
         case request::receive:
             // Claimed only when there is something to receive: an idle stream holds no memory.
             return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
-        case request::perform_read:
-            return op.perform();
         default:
             return attempt_accept(static_cast<accept_base&>(op));
         }
     }
 
-    bool attempt_write(operation& op) noexcept override {
-        return op.kind == request::connect ? attempt_connect(static_cast<connect_operation&>(op))
-                                           : op.perform();
+    bool attempt_connect(connect_operation& op) noexcept override {
+        socket_record& record = *op.record;
+        if (!std::exchange(op.called, true)) {
+            const int outcome = sys::connect(record.fd, op.peer.data(), op.peer.size);
+            // EINTR: it goes on in the background (connect(2)).
+            if (outcome == -EINPROGRESS || outcome == -EINTR) {
+                record.writable = false;
+                return false;
+            }
+            op.error = -outcome;
+            return true;
+        }
+        const auto outcome = finish_connect(record.fd);
+        if (outcome) return true;
+        if (outcome.error() == std::errc::operation_would_block) {
+            record.writable = false;
+            return false;
+        }
+        op.error = outcome.error().value();
+        return true;
     }
 
     void submit(operation& op) noexcept override {
@@ -330,28 +345,6 @@ private:
         if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);
         if (record.is_open()) record.reads = reading::directly;
-        return true;
-    }
-
-    static bool attempt_connect(connect_operation& op) noexcept {
-        socket_record& record = *op.record;
-        if (!std::exchange(op.called, true)) {
-            const int outcome = sys::connect(record.fd, op.peer.data(), op.peer.size);
-            // EINTR: it goes on in the background (connect(2)).
-            if (outcome == -EINPROGRESS || outcome == -EINTR) {
-                record.writable = false;
-                return false;
-            }
-            op.error = -outcome;
-            return true;
-        }
-        const auto outcome = finish_connect(record.fd);
-        if (outcome) return true;
-        if (outcome.error() == std::errc::operation_would_block) {
-            record.writable = false;
-            return false;
-        }
-        op.error = outcome.error().value();
         return true;
     }
 

@@ -16,6 +16,7 @@
 
 namespace simplenet::v0::detail {
 
+class connect_operation;
 class io_queue;
 class receive_pool;
 
@@ -35,7 +36,7 @@ public:
     /// One try without waiting. True: it is over, and `op` has its outcome. False: nothing is
     /// there; if `op` is to wait, submit() is next.
     virtual bool attempt_read(operation& op) noexcept = 0;
-    virtual bool attempt_write(operation& op) noexcept = 0;
+    virtual bool attempt_connect(connect_operation& op) noexcept = 0;
     /// Takes `op`, waiting, until io_queue::complete() or io_queue::attempt_later() is called with
     /// it.
     virtual void submit(operation& op) noexcept = 0;

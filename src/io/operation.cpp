@@ -1,6 +1,7 @@
 #include <simplenet/io/detail/operation.hpp>
 
 #include "io/attempts.hpp"
+#include "io/connect_operation.hpp"
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
 
@@ -84,14 +85,16 @@ inline bool operation::attempt_read(socket_record& of) noexcept {
     if (kind == request::read_some && of.reads_directly()) [[likely]] {
         return receive_some(*this);
     }
-    return of.driver->attempt_read(*this);
+    return kind == request::perform_read ? perform() : of.driver->attempt_read(*this);
 }
 
 inline bool operation::attempt_write(socket_record& of) noexcept {
     if (is_send(kind)) [[likely]] {
         return attempt_send(static_cast<write_operation&>(*this));
     }
-    return of.driver->attempt_write(*this);
+    return kind == request::perform_write
+               ? perform()
+               : of.driver->attempt_connect(static_cast<connect_operation&>(*this));
 }
 
 // The starts keep no registers for these two: the first has their parameters, the second none.

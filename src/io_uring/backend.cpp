@@ -40,9 +40,7 @@ result<> uring_backend::open(const loop_options& options) {
 }
 
 bool uring_backend::attempt_read(operation& op) noexcept {
-    if (op.record->kind == record_kind::local_stream) {
-        return op.kind == request::perform_read ? op.perform() : attempt_direct(op);
-    }
+    if (op.record->kind == record_kind::local_stream) return attempt_direct(op);
     if (op.record->reads_directly()) [[unlikely]]
         return attempt_directly(op);
     if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
@@ -53,17 +51,9 @@ bool uring_backend::attempt_read(operation& op) noexcept {
         return take_buffer(static_cast<receive_operation&>(op));
     case request::accept:
         return accept_one(static_cast<accept_base&>(op));
-    case request::perform_read:
-        return op.perform();
     default:
         return take_bytes(op);
     }
-}
-
-bool uring_backend::attempt_write(operation& op) noexcept {
-    // A connect is not tried first: a second connect(2) for the same connection would say
-    // EALREADY.
-    return op.kind != request::connect && op.perform();
 }
 
 void uring_backend::retire(socket_record& record) noexcept {

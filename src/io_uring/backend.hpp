@@ -25,8 +25,6 @@
 
 namespace simplenet::v0::detail {
 
-class connect_operation;
-
 // What a completion is about, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
     operation,        // the operation itself
@@ -54,7 +52,8 @@ public:
 
     result<> open(const loop_options& options);
     bool attempt_read(operation& op) noexcept override;
-    bool attempt_write(operation& op) noexcept override;
+    // Not tried first: a second connect(2) for the same connection would say EALREADY.
+    bool attempt_connect(connect_operation&) noexcept override { return false; }
     void submit(operation& op) noexcept override;
     void cancel(operation& op, stop_reason reason) noexcept override;
     void limit_passed() noexcept override { last_attempts_ = true; }

@@ -79,8 +79,6 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
         return receive_some(op);
     case request::read_exact:
         return receive_exactly(op);
-    case request::perform_read:
-        return op.perform();
     default: // a receive
         break;
     }
