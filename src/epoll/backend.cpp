@@ -111,18 +111,18 @@ public:
         queue_.complete(op, ECANCELED);
     }
 
-    void watch(readiness_operation& op) noexcept override {
+    void submit(readiness_operation& op) noexcept override {
         if (!waits_.is_open()) {
             if (const int opened = open_waits(); opened < 0) return queue_.complete(op, -opened);
         }
-        waits_.watch(op);
+        waits_.submit(op);
     }
-    void unwatch(readiness_operation& op) noexcept override { waits_.unwatch(op); }
+    void cancel(readiness_operation& op) noexcept override { waits_.cancel(op); }
 
     void retire(socket_record& record) noexcept override {
         if (!record.registered) return;
         record.registered = record.receiving = false;
-        watched& slot = slots_[record.watch];
+        registration& slot = slots_[record.watch];
         slot.record = nullptr;
         ++slot.generation;
         free_slots_.push_back(record.watch);
@@ -170,7 +170,7 @@ private:
 
     /// What an event is about: its data is the slot's number and generation. A record may be gone
     /// while events for its descriptor still come.
-    struct watched {
+    struct registration {
         socket_record* record = nullptr;
         std::uint32_t generation = 0;
     };
@@ -207,7 +207,7 @@ private:
         } catch (const std::bad_alloc&) {
             return -ENOMEM;
         }
-        watched& at = slots_[slot];
+        registration& at = slots_[slot];
         epoll_event event{.events = all,
                           .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
         const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
@@ -269,7 +269,7 @@ private:
 
     /// The record that `event` is about, or null.
     [[nodiscard]] socket_record* record_of(const epoll_event& event) const noexcept {
-        const watched& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
+        const registration& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
         // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
         // its slot has another generation.
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
@@ -281,7 +281,7 @@ private:
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
     void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
-            const watched& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
+            const registration& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
             // Leaves for good, so that the loop of the usual events calls nothing.
             if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
                 [[unlikely]]
@@ -355,7 +355,7 @@ private:
     unique_fd wake_;
     receive_pool* pool_ = nullptr;
     bool nanosecond_waits_ = true;
-    std::vector<watched> slots_; // one for each registered descriptor, and free ones
+    std::vector<registration> slots_; // one for each registered descriptor, and free ones
     std::vector<std::uint32_t> free_slots_;
     std::array<epoll_event, 256> events_;
 };

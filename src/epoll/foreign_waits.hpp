@@ -37,7 +37,7 @@ public:
     void close() noexcept { epoll_.reset(); }
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(epoll_); }
 
-    void watch(readiness_operation& op) noexcept {
+    void submit(readiness_operation& op) noexcept {
         const auto number = static_cast<std::size_t>(op.fd);
         if (number >= entries_.size()) {
             // Asked first, as a number that nobody has may be huge.
@@ -63,7 +63,7 @@ public:
         list_of(at, op.waits_to).push_back(op);
     }
 
-    void unwatch(readiness_operation& op) noexcept {
+    void cancel(readiness_operation& op) noexcept {
         op.unlink();
         queue_.give_up(op);
     }

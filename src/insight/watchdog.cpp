@@ -360,7 +360,7 @@ public:
             asked.phase = snapshot::state::nothing;
             answered.reset();
             const signals_blocked inherited;
-            thread_ = sys::start_thread([this, mine = generation_ + 1] { watch(mine); });
+            thread_ = sys::start_thread([this, mine = generation_ + 1] { watch_loops(mine); });
             ++generation_;
         }
         handlers_.install(watched.options().stall_signal);
@@ -391,7 +391,7 @@ public:
     }
 
 private:
-    void watch(unsigned mine) {
+    void watch_loops(unsigned mine) {
         std::unique_lock lock{guard_};
         while (generation_ == mine) {
             std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;

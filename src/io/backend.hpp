@@ -48,12 +48,12 @@ public:
 
     /// Takes `op`, waiting, with a descriptor number that is not negative, until
     /// io_queue::complete() or io_queue::give_up() is called with it.
-    virtual void watch(readiness_operation& op) noexcept = 0;
+    virtual void submit(readiness_operation& op) noexcept = 0;
     /// Asks for the end of an `op` that was stopped.
-    virtual void unwatch(readiness_operation& op) noexcept = 0;
+    virtual void cancel(readiness_operation& op) noexcept = 0;
 
     /// Lets go of everything it does for `record` by itself. References that the kernel holds go
-    /// down to 0 over the next polls, and each of them calls io_queue::settle().
+    /// down to 0 over the next polls, and each of them calls io_queue::advance_close().
     virtual void retire(socket_record& record) noexcept = 0;
     /// The descriptor of this listener is closed next: after that nothing is to keep it listening.
     virtual void let_go(const socket_record& record) noexcept { static_cast<void>(record); }

@@ -48,7 +48,7 @@ void io_queue::complete(operation& op, int error) noexcept {
     op.phase = operation::state::finished;
     if (error == 0) touch(of);
     push(op);
-    settle(of);
+    advance_close(of);
 }
 
 void io_queue::started(readiness_operation&) noexcept {
@@ -69,7 +69,7 @@ void io_queue::give_up(readiness_operation& op) noexcept {
     push(op);
 }
 
-void io_queue::settle_touched(std::chrono::steady_clock::time_point now) noexcept {
+void io_queue::stamp_touched(std::chrono::steady_clock::time_point now) noexcept {
     while (!touched_.empty()) {
         idle_state& idle = touched_.pop_front();
         idle.last = now;
@@ -170,7 +170,7 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
         driver_->let_go(record);
         close_number(record);
     }
-    settle(record);
+    advance_close(record);
 }
 
 void io_queue::close_number(socket_record& record) noexcept {

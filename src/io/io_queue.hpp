@@ -45,8 +45,9 @@ public:
     void close_released(socket_record& record) noexcept;
     /// The handle is gone: closes, and frees when everyone else has let go too.
     void drop(socket_record& record) noexcept;
-    /// The end of a close, if nothing holds the descriptor any more.
-    void settle(socket_record& record) noexcept {
+    /// Something has let go of `record`: if it is being closed and nothing else holds its
+    /// descriptor, the close ends.
+    void advance_close(socket_record& record) noexcept {
         if (!record.is_open()) finish_close(record);
     }
     /// A closed record that nobody holds goes back to the spare ones.
@@ -106,7 +107,7 @@ protected:
     void use(std::unique_ptr<backend_driver> driver) noexcept;
     /// Gives the sockets on which something moved in this turn the time of that, and starts their
     /// idle timeouts.
-    void settle_touched(std::chrono::steady_clock::time_point now) noexcept;
+    void stamp_touched(std::chrono::steady_clock::time_point now) noexcept;
     /// An operation or a close is under way.
     [[nodiscard]] bool waits_for_io() const noexcept;
     /// Adds what the records know.

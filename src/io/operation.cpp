@@ -345,7 +345,7 @@ void operation::attempted(socket_record& of, bool over, std::size_t before) noex
     }
     (reads ? of.reader : of.writer) = nullptr;
     phase = state::finished;
-    of.home->settle(of);
+    of.home->advance_close(of);
     resume();
 }
 

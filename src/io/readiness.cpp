@@ -23,7 +23,7 @@ void readiness_operation::start(std::coroutine_handle<> caller, scope& within) n
     io_queue& home = io_queue::of(*within.queue);
     home.started(*this);
     if (fd < 0) return home.complete(*this, EBADF);
-    home.driver().watch(*this);
+    home.driver().submit(*this);
 }
 
 void readiness_operation::run() noexcept {
@@ -46,7 +46,7 @@ void readiness_operation::on_stop(stop_reason reason) noexcept {
         return;
     case state::waiting:
         stopped = reason;
-        io_queue::of(*within_->queue).driver().unwatch(*this);
+        io_queue::of(*within_->queue).driver().cancel(*this);
         return;
     }
 }

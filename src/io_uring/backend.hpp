@@ -57,8 +57,8 @@ public:
     void submit(operation& op) noexcept override;
     void cancel(operation& op, stop_reason reason) noexcept override;
     void limit_passed() noexcept override { last_attempts_ = true; }
-    void watch(readiness_operation& op) noexcept override;
-    void unwatch(readiness_operation& op) noexcept override;
+    void submit(readiness_operation& op) noexcept override;
+    void cancel(readiness_operation& op) noexcept override;
     void retire(socket_record& record) noexcept override;
     void let_go(const socket_record& record) noexcept override;
     void take_ahead(socket_record& record, std::vector<std::byte>& unread) override;
@@ -114,7 +114,7 @@ private:
     void released(socket_record& record) noexcept {
         --record.kernel_references;
         --references_;
-        queue_.settle(record);
+        queue_.advance_close(record);
     }
 
     // --- operations that the kernel works on ---

@@ -69,13 +69,13 @@ void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
     }
 }
 
-void uring_backend::watch(readiness_operation& op) noexcept {
+void uring_backend::submit(readiness_operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_poll_add(&entry, op.fd, op.waits_to == direction::read ? POLLIN : POLLOUT);
     entry.user_data = tagged(&op, subject::wait);
 }
 
-void uring_backend::unwatch(readiness_operation& op) noexcept {
+void uring_backend::cancel(readiness_operation& op) noexcept {
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_cancel64(&entry, tagged(&op, subject::wait), 0);
     entry.user_data = tagged(&op, subject::wait);
@@ -83,7 +83,7 @@ void uring_backend::unwatch(readiness_operation& op) noexcept {
 
 void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcept {
     const bool unheard = outcome == -ENOENT || outcome == -EALREADY; // see cancel_completed()
-    if (unheard && op.kernel_references > 1) unwatch(op);
+    if (unheard && op.kernel_references > 1) cancel(op);
     if (outcome != 0 && !unheard) op.outcome = outcome;
     --references_;
     if (--op.kernel_references != 0) return;

@@ -42,7 +42,7 @@ bool loop::was_away(clock::time_point present) const noexcept {
 inline loop::tended loop::tend_timers(nanoseconds limit) noexcept {
     const auto present = time_ == nullptr ? sys::monotonic_now() : time_->now();
     if (!touched_.empty()) [[unlikely]] {
-        settle_touched(present);
+        stamp_touched(present);
         timers.settle(present);
         return tend_due_timers(limit, present);
     }
@@ -90,7 +90,7 @@ loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present)
 
 /// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
 /// resumptions cost less than the system call.
-void loop::run_on() noexcept {
+void loop::run_more() noexcept {
     if (busy_turns_ != busy_turns_polled) {
         ++busy_turns_;
         return;
@@ -110,7 +110,7 @@ void loop::run_on() noexcept {
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
     if (has_ready()) [[unlikely]] {
-        if (limit != no_wait) run_on();
+        if (limit != no_wait) run_more();
         if (has_ready()) limit = no_wait;
     }
 

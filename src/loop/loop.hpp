@@ -68,7 +68,7 @@ public:
 private:
     std::size_t make_turn(nanoseconds limit, bool& out_of_work);
     std::size_t turn(nanoseconds limit);
-    [[gnu::noinline]] void run_on() noexcept;
+    [[gnu::noinline]] void run_more() noexcept;
     struct tended {
         nanoseconds wait;     // how long the loop may wait
         std::size_t done = 0; // timers that fired, or events
