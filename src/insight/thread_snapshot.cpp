@@ -1,0 +1,275 @@
+#include "insight/thread_snapshot.hpp"
+
+#include <simplenet/coro/detail/promise.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#define SIMPLENET_HAS_BACKTRACE 1
+#else
+#define SIMPLENET_HAS_BACKTRACE 0 // musl
+#endif
+
+namespace simplenet::v0::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using nanoseconds = std::chrono::nanoseconds;
+
+// --- the snapshot --------------------------------------------------------------------------------
+
+/// Filled by the stalled thread itself, in a signal handler: what it reads are its own variables,
+/// and nobody else may. One at a time: only the watching thread asks.
+struct snapshot {
+    // nothing  a handler that runs now came too late, or is for somebody else
+    // wanted   the next handler on the thread of `queue` takes it
+    // taking   it does
+    // taken    the rest is valid
+    enum class state : std::uint8_t { nothing, wanted, taking, taken };
+
+    std::atomic<state> phase = state::nothing;
+    std::atomic<run_queue*> queue = nullptr;
+    std::array<void*, 64> frames{};
+    int frame_count = 0;
+    std::uint64_t task = 0;
+    std::array<char, 64> name{};
+    std::source_location site;
+};
+constinit snapshot asked{};
+
+/// Posted once for each snapshot that was taken.
+// Of what one thread can wait for, the one that a signal handler may give: signal-safety(7).
+class semaphore {
+public:
+    semaphore() noexcept { reset(); }
+    semaphore(const semaphore&) = delete;
+    semaphore& operator=(const semaphore&) = delete;
+
+    /// @pre Nobody waits.
+    void reset() noexcept { ::sem_init(&counter_, 0, 0); }
+    void post() noexcept { ::sem_post(&counter_); }
+    void wait() noexcept {
+        while (::sem_wait(&counter_) != 0 && errno == EINTR) {
+        }
+    }
+    /// False: the time was over first.
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) noexcept {
+        const auto until = (clock::now() + limit).time_since_epoch();
+        const auto seconds = std::chrono::floor<std::chrono::seconds>(until);
+        const timespec moment{.tv_sec = static_cast<time_t>(seconds.count()),
+                              .tv_nsec = static_cast<long>(nanoseconds{until - seconds}.count())};
+        int outcome = 0;
+        do
+            outcome = ::sem_clockwait(&counter_, CLOCK_MONOTONIC, &moment);
+        while (outcome != 0 && errno == EINTR);
+        return outcome == 0;
+    }
+
+private:
+    sem_t counter_{};
+};
+semaphore answered;
+
+int stack_of_this_thread([[maybe_unused]] std::span<void*> frames) noexcept {
+#if SIMPLENET_HAS_BACKTRACE
+    return ::backtrace(frames.data(), static_cast<int>(frames.size()));
+#else
+    return 0;
+#endif
+}
+
+void take_snapshot() noexcept {
+    run_queue* const queue = run_queue::current();
+    if (queue == nullptr || queue != asked.queue.load(std::memory_order_relaxed)) return;
+    auto expected = snapshot::state::wanted;
+    if (!asked.phase.compare_exchange_strong(expected, snapshot::state::taking)) return;
+    asked.frame_count = stack_of_this_thread(asked.frames);
+    asked.task = 0;
+    asked.name[0] = '\0';
+    asked.site = {};
+    // The scope of the coroutine that runs, and the chain it belongs to, live as long as it runs.
+    if (const chain* const running = owner_of(*queue->here)) {
+        asked.task = running->number;
+        if (running->name) std::strncpy(asked.name.data(), running->name.get(), 63);
+        if (const promise_base* first = running->first()) asked.site = first->where_;
+    }
+    asked.phase.store(snapshot::state::taken, std::memory_order_release);
+    answered.post();
+}
+
+std::string words_of(void* address) {
+    Dl_info info{};
+    std::array<char, 32> number{};
+    if (::dladdr(address, &info) == 0) {
+        std::snprintf(number.data(), number.size(), "%p", address);
+        return number.data();
+    }
+    const auto offset_from = [&](const void* base) {
+        std::snprintf(
+            number.data(), number.size(), "+0x%zx",
+            static_cast<std::size_t>(static_cast<char*>(address) - static_cast<const char*>(base)));
+        return number.data();
+    };
+    std::string text;
+    if (info.dli_sname != nullptr) {
+        int status = 0;
+        const std::unique_ptr<char, decltype(&std::free)> plain{
+            abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free};
+        text += status == 0 ? plain.get() : info.dli_sname;
+        text += offset_from(info.dli_saddr);
+        text += ' ';
+    }
+    text += '(';
+    text += info.dli_fname;
+    text += offset_from(info.dli_fbase);
+    return text += ')';
+}
+
+// --- the signal ----------------------------------------------------------------------------------
+
+/// What the signal handler knows of a signal: it takes no lock.
+struct signal_in_use {
+    // What the program did about it before we came.
+    std::atomic<void (*)(int)> handler = SIG_DFL;
+    std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // comes first
+    std::atomic<int> under_way = 0; // sent by us, and not handled yet
+};
+constinit std::array<signal_in_use, _NSIG> in_use{};
+static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
+
+/// Calls the handler that the program had.
+void pass_on(int signal, siginfo_t* info, void* context) {
+    const signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
+    if (auto* const with_info = here.handler_with_info.load(std::memory_order_relaxed)) {
+        return with_info(signal, info, context);
+    }
+    auto* const handler = here.handler.load(std::memory_order_relaxed);
+    if (handler != SIG_DFL && handler != SIG_IGN) handler(signal);
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+    // A handler that came after us may call us, and we call it if we came again.
+    static constinit thread_local bool passing_on = false;
+    const int kept = errno;
+    take_snapshot();
+    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asked) {
+        in_use[static_cast<std::size_t>(signal)].under_way.fetch_sub(1);
+    } else if (!passing_on) {
+        passing_on = true;
+        errno = kept;
+        pass_on(signal, info, context);
+        passing_on = false;
+        return;
+    }
+    errno = kept;
+}
+
+/// Sends `signal` to a thread, with a mark by which on_signal() knows it.
+bool send(pid_t thread, int signal) noexcept {
+    std::atomic<int>& under_way = in_use[static_cast<std::size_t>(signal)].under_way;
+    siginfo_t info{};
+    info.si_signo = signal;
+    info.si_code = SI_QUEUE;
+    info.si_pid = ::getpid();
+    info.si_uid = ::getuid();
+    info.si_value.sival_ptr = &asked;
+    under_way.fetch_add(1);
+    // pthread_sigqueue(3) is not everywhere.
+    if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), thread, signal, &info) == 0) return true;
+    under_way.fetch_sub(1);
+    return false;
+}
+
+bool is_ours(const struct sigaction& action) noexcept {
+    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &on_signal;
+}
+
+} // namespace
+
+void snapshot_handlers::install(int signal) noexcept {
+    if (!is_usable(signal)) return;
+    entry& at = entries_[static_cast<std::size_t>(signal)];
+    if (at.installed) return;
+    std::array<void*, 1> one{};
+    // Loads what it needs now, and not in the handler.
+    static_cast<void>(stack_of_this_thread(one));
+
+    struct sigaction before{};
+    if (::sigaction(signal, nullptr, &before) != 0) return;
+    at.installed = true;
+    if (is_ours(before)) return; // whoever replaced it has put it back
+    const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
+    signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
+    here.handler_with_info = with_info ? before.sa_sigaction : nullptr;
+    here.handler = with_info ? SIG_DFL : before.sa_handler;
+    at.before = before;
+
+    // A handler runs as it expects to: on its stack, with its mask.
+    struct sigaction ours = before;
+    if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
+        ours.sa_flags = SA_RESTART;
+        sigemptyset(&ours.sa_mask);
+    }
+    ours.sa_flags = (ours.sa_flags | SA_SIGINFO) & ~static_cast<int>(SA_RESETHAND);
+    ours.sa_sigaction = &on_signal;
+    at.installed = ::sigaction(signal, &ours, nullptr) == 0;
+}
+
+void snapshot_handlers::remove(int signal) noexcept {
+    if (!is_usable(signal)) return;
+    entry& at = entries_[static_cast<std::size_t>(signal)];
+    // A signal of ours that is on its way must not kill: if a thread blocks it, the handler stays.
+    if (!at.installed || in_use[static_cast<std::size_t>(signal)].under_way != 0) return;
+    struct sigaction now{};
+    ::sigaction(signal, nullptr, &now);
+    // Who came after us keeps the place.
+    if (is_ours(now)) ::sigaction(signal, &at.before, nullptr);
+    at.installed = false;
+}
+
+// --- the question --------------------------------------------------------------------------------
+
+void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
+    asked.queue.store(&queue, std::memory_order_relaxed);
+    asked.phase.store(snapshot::state::wanted);
+    if (!send(thread, signal) || !answered.wait_for(std::chrono::milliseconds{200})) {
+        auto expected = snapshot::state::wanted;
+        if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
+        answered.wait(); // it is at it
+    }
+    // Acquires what the handler released.
+    SIMPLENET_EXPECTS(asked.phase.load(std::memory_order_acquire) == snapshot::state::taken,
+                      "the stalled thread answered without taking a snapshot");
+    into.task = asked.task;
+    into.name = asked.name.data();
+    into.site = asked.site;
+    // Without the handler and what the kernel put below it.
+    for (int i = std::min(3, asked.frame_count); i < asked.frame_count; ++i)
+        into.stack.push_back(words_of(asked.frames[static_cast<std::size_t>(i)]));
+    asked.phase.store(snapshot::state::nothing);
+}
+
+void forget_what_was_asked() noexcept {
+    asked.phase = snapshot::state::nothing;
+    answered.reset();
+}
+
+} // namespace simplenet::v0::detail
