@@ -4,7 +4,7 @@
     python3 scripts/generate_perf_figures.py --all --out DIR      # figures of everything that was measured
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
-    python3 scripts/generate_perf_figures.py --counts             # for the lab log: strace, callgrind
+    python3 scripts/generate_perf_figures.py --counts             # performance-counts.md: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
 (Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="draw more than the README shows")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="print the tables, draw nothing")
-    parser.add_argument("--counts", action="store_true", help="print the counted figures for the lab log")
+    parser.add_argument("--counts", action="store_true", help="print the counted figures of performance-counts.md")
     parser.add_argument("--update", metavar="FILE", help="write the tables between their marks in FILE")
     given = parser.parse_args()
 

@@ -156,7 +156,7 @@ def instructions_table(data):
 
 
 def counts(data):
-    """The counted figures, by strace and callgrind, for the lab log."""
+    """The counted figures, by strace and callgrind, for performance-counts.md."""
     cases = dict.fromkeys(key[1] for key in data.medians if key[0] == "system_calls")
     parts = [calls_table(data, case) for case in cases] + [instructions_table(data)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
