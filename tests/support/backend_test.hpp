@@ -2,6 +2,8 @@
 // backend_test: the fixture of everything that touches a loop; each test runs on both backends, and
 // where there are seams on epoll over a kernel that makes use of its liberties.
 
+#include "support/sanitizers.hpp"
+
 #include <simplenet/coro/task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 
@@ -25,30 +27,6 @@
 #include <unistd.h>
 
 namespace simplenet::v0::testing {
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool under_thread_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool under_thread_sanitizer = true;
-#else
-inline constexpr bool under_thread_sanitizer = false;
-#endif
-#else
-inline constexpr bool under_thread_sanitizer = false;
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr int patience = 6;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr int patience = 6;
-#else
-inline constexpr int patience = under_thread_sanitizer ? 6 : 1;
-#endif
-#else
-inline constexpr int patience = under_thread_sanitizer ? 6 : 1;
-#endif
 
 /// What a test may take; more where a sanitizer slows everything down.
 inline constexpr std::chrono::seconds test_limit{5 * patience};

@@ -1,6 +1,8 @@
 #pragma once
 // signal_storm: interrupts a thread over and over, to show that nobody above notices EINTR.
 
+#include "support/sanitizers.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -18,17 +20,7 @@ namespace simplenet::v0::testing {
 
 // ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
 // storm cannot wait for its handler.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool signals_come_at_once = false;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool signals_come_at_once = false;
-#else
-inline constexpr bool signals_come_at_once = true;
-#endif
-#else
-inline constexpr bool signals_come_at_once = true;
-#endif
+inline constexpr bool signals_come_at_once = !under_thread_sanitizer;
 
 /// Sends SIGUSR1 to the constructing thread a few hundred times, each after the one before was
 /// handled, then calls `finally` on its own thread. The handler is installed without SA_RESTART,

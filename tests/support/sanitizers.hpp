@@ -1,0 +1,27 @@
+#pragma once
+// Which sanitizer a test runs under, and how much longer it may take there.
+
+#include <simplenet/core/abi.hpp>
+
+namespace simplenet::v0::testing {
+
+// g++ defines macros, clang has features.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool under_address_sanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer);
+#else
+inline constexpr bool under_address_sanitizer = false;
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool under_thread_sanitizer = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+
+inline constexpr int patience = under_address_sanitizer || under_thread_sanitizer ? 6 : 1;
+
+} // namespace simplenet::v0::testing
