@@ -4,43 +4,15 @@
 #include <simplenet/simplenet.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/counted_allocations.hpp"
 #include "support/pipes.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdlib>
-#include <new>
 #include <utility>
 
 #include <unistd.h>
-
-namespace {
-
-// One thread allocates here.
-std::size_t allocations = 0;
-
-void* counted(std::size_t size) {
-    ++allocations;
-    if (void* const memory = std::malloc(size)) return memory;
-    throw std::bad_alloc{};
-}
-
-} // namespace
-
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    return counted(size);
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-    ++allocations;
-    return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 namespace simplenet::v0::testing {
 namespace {

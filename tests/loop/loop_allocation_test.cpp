@@ -1,6 +1,7 @@
 // What a warmed-up loop allocates: nothing. A program of its own, since it counts operator new.
 
 #include "support/backend_test.hpp"
+#include "support/counted_allocations.hpp"
 
 #include <simplenet/blocking/tcp_stream.hpp>
 #include <simplenet/coro/combinators.hpp>
@@ -13,46 +14,9 @@
 #include <simplenet/time/sleep.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <vector>
-
-namespace {
-
-std::atomic<std::size_t> allocations = 0;
-
-} // namespace
-
-// Sanitizers replace it themselves, and under them frames are not recycled.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS_ALLOCATIONS 0
-#endif
-#endif
-#ifndef COUNTS_ALLOCATIONS
-#define COUNTS_ALLOCATIONS 1
-#endif
-#else
-#define COUNTS_ALLOCATIONS 0
-#endif
-
-#if COUNTS_ALLOCATIONS
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* const memory = std::malloc(size)) return memory;
-    throw std::bad_alloc{};
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-#endif
 
 namespace simplenet::v0::testing {
 namespace {
@@ -62,7 +26,9 @@ using namespace std::chrono_literals;
 class loop_allocation_test : public backend_test {
 protected:
     void SetUp() override {
-        if (!COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer allocates for itself";
+        if (under_address_sanitizer || under_thread_sanitizer) {
+            GTEST_SKIP() << "a sanitizer allocates for itself";
+        }
         backend_test::SetUp();
     }
 

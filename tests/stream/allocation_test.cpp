@@ -6,6 +6,7 @@
 #include <simplenet/stream/transfer.hpp>
 
 #include "support/backend_test.hpp"
+#include "support/counted_allocations.hpp"
 #include "support/error_of.hpp"
 
 #include <simplenet/coro/spawn.hpp>
@@ -15,41 +16,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdlib>
-#include <new>
 #include <string>
 #include <utility>
-
-namespace {
-
-// One thread allocates here.
-std::size_t allocations = 0;
-std::size_t largest = 0;
-
-void* counted(std::size_t size) {
-    ++allocations;
-    if (size > largest) largest = size;
-    if (void* const memory = std::malloc(size)) return memory;
-    throw std::bad_alloc{};
-}
-
-} // namespace
-
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    return counted(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::allocations;
 using testing::backend_name;
+using testing::largest_allocation;
 using testing::real_backends;
 
 /// A stream of somebody else's, made of coroutines.
@@ -128,10 +104,10 @@ TEST_P(allocation_test, an_endless_line_takes_little_more_than_twice_its_limit) 
             });
             co_await yield();
             co_await yield();
-            largest = 0;
+            largest_allocation = 0;
             EXPECT_EQ(error_of(co_await reader.read_line(limit)), errc::limit_exceeded);
             EXPECT_EQ(error_of(co_await reader.read_exact(limit * 2)), std::error_code{});
-            EXPECT_LE(largest, 2 * (2 * limit + 512) + 4096);
+            EXPECT_LE(largest_allocation, 2 * (2 * limit + 512) + 4096);
             flood.request_stop();
             co_await flood;
         }
@@ -144,9 +120,9 @@ TEST_P(allocation_test, a_count_takes_no_memory_before_its_bytes_arrive) {
         EXPECT_TRUE(co_await async_write_all(theirs, "little"));
         theirs.close();
         buffered_reader reader{std::move(ours)};
-        largest = 0;
+        largest_allocation = 0;
         EXPECT_EQ(error_of(co_await reader.read_exact(std::size_t{1} << 40)), errc::end_of_stream);
-        EXPECT_LE(largest, 4096U);
+        EXPECT_LE(largest_allocation, 4096U);
     });
 }
 

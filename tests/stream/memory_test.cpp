@@ -7,6 +7,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/counted_allocations.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/coro/combinators.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,50 +26,15 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-namespace {
-
-// One thread allocates here.
-std::size_t allocations = 0;
-std::size_t live_bytes = 0;
-
-void* counted(void* memory) {
-    if (memory == nullptr) throw std::bad_alloc{};
-    ++allocations;
-    live_bytes += ::malloc_usable_size(memory);
-    return memory;
-}
-
-} // namespace
-
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    return counted(std::malloc(size));
-}
-// A sanitizer's would not come here by itself.
-[[gnu::noinline]] void* operator new[](std::size_t size) {
-    return ::operator new(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    live_bytes -= ::malloc_usable_size(memory);
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    ::operator delete(memory);
-}
-[[gnu::noinline]] void operator delete[](void* memory) noexcept {
-    ::operator delete(memory);
-}
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
-    ::operator delete(memory);
-}
-
 namespace simplenet::v0 {
 namespace {
 
 using testing::all_backends;
+using testing::allocations;
 using testing::backend_name;
 using testing::connect_raw;
 using testing::connect_raw_local;
+using testing::live_bytes;
 using testing::noise;
 using testing::turns;
 using testing::until;

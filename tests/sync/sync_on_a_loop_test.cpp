@@ -4,32 +4,9 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/counted_allocations.hpp"
 
 #include <cstdlib>
-#include <new>
-
-namespace {
-
-std::size_t allocations = 0; // one thread allocates here
-
-void* counted(std::size_t size) {
-    ++allocations;
-    if (void* const memory = std::malloc(size)) return memory;
-    throw std::bad_alloc{};
-}
-
-} // namespace
-
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    return counted(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 namespace simplenet::v0::testing {
 namespace {
