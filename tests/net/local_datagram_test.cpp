@@ -2,10 +2,11 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptor_messages.hpp"
 #include "support/error_of.hpp"
+#include "support/pipes.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <simplenet/coro/combinators.hpp>
 #include <simplenet/time/deadline.hpp>
 
 #include <array>
@@ -14,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace simplenet::v0 {
@@ -287,26 +287,13 @@ TEST_P(local_datagram_test, the_end_of_the_loop_ends_its_waits) {
 
 TEST_P(local_datagram_test, attached_descriptors_are_dropped) {
     auto [left, right] = or_throw(local_datagram::pair());
-    int pipe[2];
-    ASSERT_EQ(::pipe(pipe), 0);
-    iovec bytes{.iov_base = buffer_.data(), .iov_len = 3};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &pipe[1], sizeof(int));
-    ASSERT_EQ(::sendmsg(left.native_handle(), &message, 0), 3);
-    ::close(pipe[1]);
+    auto [out, in] = testing::make_pipe();
+    const std::array<int, 1> fds{in.get()};
+    testing::send_with(left.native_handle(), "abc", fds);
+    in.reset();
     run([&]() -> task<> { EXPECT_EQ((co_await right.receive(buffer_))->size, 3U); });
     char end = 0;
-    EXPECT_EQ(::read(pipe[0], &end, 1), 0) << "somebody still holds the other end";
-    ::close(pipe[0]);
+    EXPECT_EQ(::read(out.get(), &end, 1), 0) << "somebody still holds the other end";
 }
 
 TEST_P(local_datagram_test, a_released_socket_works_elsewhere) {

@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptor_messages.hpp"
 #include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
@@ -146,28 +147,11 @@ TEST_P(local_stream_test, stops_and_closes_work_as_on_tcp) {
     });
 }
 
-/// Sends `text` with a descriptor attached to it.
-void send_with_descriptor(const testing::raw_peer& from, std::string_view text) {
-    iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = 0;
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    testing::checked(::sendmsg(from.fd(), &message, MSG_NOSIGNAL));
-}
-
 // A short read used to mean that nothing is left; behind attached descriptors it does not.
 TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_them) {
     for (int when = 0; when < 3; ++when) {
         auto [ours, theirs] = connect_raw_local();
+        const std::array<int, 1> fds{0};
         run([&]() -> task<> {
             std::string got;
             auto reading = spawn([&]() -> task<> {
@@ -176,8 +160,8 @@ TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_the
                     got.append(buffer.data(), *count);
             });
             co_await turns(when);
-            send_with_descriptor(theirs, "one ");
-            send_with_descriptor(theirs, "two ");
+            testing::send_with(theirs, "one ", fds);
+            testing::send_with(theirs, "two ", fds);
             theirs.send("three");
             while (got != "one two three")
                 co_await yield();

@@ -20,7 +20,7 @@
 namespace simplenet::v0::testing {
 
 /// Sends `text` with descriptors attached to it, by one plain sendmsg(2).
-inline void send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
+inline void send_with(int from, std::string_view text, std::span<const int> fds) {
     iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(253 * sizeof(int))> control{};
     msghdr message{};
@@ -33,8 +33,10 @@ inline void send_with(const raw_peer& from, std::string_view text, std::span<con
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-    EXPECT_EQ(checked(::sendmsg(from.fd(), &message, MSG_NOSIGNAL)),
-              static_cast<ssize_t>(text.size()));
+    EXPECT_EQ(checked(::sendmsg(from, &message, MSG_NOSIGNAL)), static_cast<ssize_t>(text.size()));
+}
+inline void send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
+    send_with(from.fd(), text, fds);
 }
 
 struct message_with_descriptors {
