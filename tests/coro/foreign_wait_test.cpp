@@ -39,7 +39,7 @@ eager_coroutine wait_at(gate& at, std::vector<std::string>& log) {
     const auto passed = co_await at.wait();
     log.push_back(passed ? std::to_string(*passed) : passed.error().message());
 }
-task<result<int>> pass(gate& at) {
+task<result<int>> value_of(gate& at) {
     co_return co_await at.wait();
 }
 
@@ -194,8 +194,8 @@ TEST(foreign_wait_test, scopes_work_around_its_awaits) {
     [](gate& at, std::vector<int>& to) -> eager_coroutine {
         to.push_back(co_await shield(value(1)));
         to.push_back((co_await shield(at.wait())).value_or(-1));
-        to.push_back((co_await shield(pass(at))).value_or(-1));
-        const auto both = co_await when_all(pass(at), value(5));
+        to.push_back((co_await shield(value_of(at))).value_or(-1));
+        const auto both = co_await when_all(value_of(at), value(5));
         to.push_back(std::get<0>(both).value_or(-1));
         to.push_back(std::get<1>(both));
     }(door, log);
@@ -219,7 +219,7 @@ TEST(foreign_wait_test, groups_and_handles_are_joined) {
         task_group group;
         group.spawn([&]() -> task<> { to.push_back((co_await at.wait()).value_or(-1)); });
         to.push_back((co_await group.join()).has_value());
-        auto handle = spawn(pass(at));
+        auto handle = spawn(value_of(at));
         to.push_back((co_await handle).value_or(-1));
         auto body = [&](task_group& children) -> task<> {
             children.spawn(nothing());
@@ -258,7 +258,7 @@ TEST(foreign_wait_test, says_where_it_waits) {
     manual_queue queue;
     gate door;
     std::vector<std::string> log;
-    [](gate& at) -> eager_coroutine { (void)co_await shield(pass(at)); }(door);
+    [](gate& at) -> eager_coroutine { (void)co_await shield(value_of(at)); }(door);
     queue.turn_until_idle();
 
     std::string text;
