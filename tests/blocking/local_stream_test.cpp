@@ -32,7 +32,7 @@ public:
     }
 
     const local_endpoint& endpoint() const { return endpoint_; }
-    /// Makes room for one.
+    /// Makes room for one connection.
     void accept() { EXPECT_TRUE(listener_.accept()); }
 
 private:

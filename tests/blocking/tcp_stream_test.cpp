@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using blocking::tcp_listener;
 using blocking::tcp_stream;
 
-/// A listener whose backlog is full: whoever else connects gets no answer.
+/// A listener whose backlog is full: further clients get no answer.
 class silent_listener {
 public:
     silent_listener() {
@@ -23,7 +23,7 @@ public:
             auto stream = nonblocking::tcp_stream::connect(endpoint_);
             const int fd = or_throw(stream).native_handle();
             waiting_.push_back(*std::move(stream));
-            // Loopback: the answer, if there is one, has come when connect() returns.
+            // Loopback: an answer, if any, has arrived when connect() returns.
             if (detail::sys::poll(fd, POLLOUT, std::chrono::steady_clock::now() + 20ms) == 0) {
                 return;
             }

@@ -15,7 +15,7 @@ using namespace simplenet;
 template <class From, class To>
 concept becomes = std::is_convertible_v<From, To>;
 
-// const_buffer: every contiguous thing made of bytes, constant or not, temporary or not.
+// const_buffer accepts every contiguous range of bytes, constant or not, temporary or not,
 static_assert(becomes<std::span<const std::byte>, const_buffer>);
 static_assert(becomes<std::span<std::byte>, const_buffer>);
 static_assert(becomes<std::span<const std::byte, 4>, const_buffer>);
@@ -31,7 +31,8 @@ static_assert(becomes<std::byte (&)[3], const_buffer>);
 static_assert(becomes<const unsigned char (&)[3], const_buffer>);
 static_assert(becomes<mutable_buffer, const_buffer>);
 
-// Not: pointers without a length, elements that are no bytes, ranges that are not contiguous.
+// but no pointers without a length, no elements other than bytes, no ranges that are not
+// contiguous.
 static_assert(!becomes<const char*, const_buffer>);
 static_assert(!becomes<std::nullptr_t, const_buffer>);
 static_assert(!becomes<void*, const_buffer>);
@@ -45,7 +46,7 @@ static_assert(!becomes<char (&)[3], const_buffer>);
 static_assert(!becomes<int (&)[3], const_buffer>);
 static_assert(!becomes<int, const_buffer>);
 
-// mutable_buffer: the same, if it can be written to and lives on.
+// mutable_buffer accepts the same ranges if they are writable and not temporary.
 static_assert(becomes<std::span<std::byte>, mutable_buffer>);
 static_assert(becomes<std::span<char>, mutable_buffer>);
 static_assert(becomes<std::span<unsigned char, 4>&, mutable_buffer>);
@@ -70,12 +71,12 @@ static_assert(!becomes<std::vector<int>&, mutable_buffer>);
 static_assert(!becomes<std::deque<char>&, mutable_buffer>);
 static_assert(!becomes<char*, mutable_buffer>);
 
-// Back to what programs have.
+// Conversions back to the types of programs.
 static_assert(becomes<const_buffer, std::span<const std::byte>>);
 static_assert(becomes<mutable_buffer, std::span<std::byte>>);
 static_assert(!becomes<const_buffer, std::span<std::byte>>);
 
-// They are kept in awaitables and options, so: trivial.
+// Awaitables and options store buffers, so they are trivial.
 static_assert(std::is_trivially_copyable_v<const_buffer>);
 static_assert(std::is_trivially_copyable_v<mutable_buffer>);
 static_assert(std::is_trivially_destructible_v<const_buffer>);
@@ -87,7 +88,7 @@ constexpr char letters_only[] = {'a', 'b', 'c'};
 template <const auto& Array>
 concept taken_whole = requires { typename std::bool_constant<(const_buffer{Array}, true)>; };
 static_assert(taken_whole<text_with_nul>);
-// Once compiled, and lost the last letter.
+// Treated as a literal, the array would lose its last letter.
 static_assert(!taken_whole<letters_only>);
 
 std::string_view text_of(const_buffer buffer) {

@@ -10,7 +10,7 @@ namespace {
 
 using namespace simplenet;
 
-// Vocabulary that other layers rely on without asking.
+// Properties on which other layers rely.
 static_assert(std::is_error_code_enum_v<errc>);
 static_assert(!std::is_error_condition_enum_v<errc>);
 static_assert(std::is_same_v<result<>, std::expected<void, std::error_code>>);
@@ -18,7 +18,7 @@ static_assert(std::is_trivially_destructible_v<transfer_error>);
 static_assert(std::is_convertible_v<transfer_error, std::error_code>);
 static_assert(detail::failable<result<int>> && detail::failable<const transfer_result&>);
 static_assert(!detail::failable<std::expected<int, std::string>> && !detail::failable<int>);
-// A transfer that fails says how much moved.
+// A failed transfer reports the bytes it moved.
 static_assert(!std::is_convertible_v<std::unexpected<std::error_code>, transfer_result>);
 
 constexpr errc every_errc[] = {
@@ -149,7 +149,7 @@ TEST(error_test, or_throw_throws_a_system_error_with_the_code) {
     EXPECT_THROW(or_throw(result<>{fail(errc::queue_full)}), std::system_error);
 }
 
-/// Says what errno and errc have no number for, and means one of ours.
+/// A category whose code has no equivalent in errno and means one of our errcs.
 class foreign_category final : public std::error_category {
 public:
     const char* name() const noexcept override { return "foreign"; }
@@ -167,7 +167,9 @@ TEST(error_test, a_code_of_another_category_can_mean_one_of_ours) {
     EXPECT_TRUE(errc::name_not_found == code);
     EXPECT_TRUE(code != errc::name_lookup_failed);
     EXPECT_TRUE(transfer_error{code} == errc::name_not_found);
-    EXPECT_FALSE(code == make_error_code(errc::name_not_found)); // two codes: exact
+    EXPECT_FALSE(
+        code ==
+        make_error_code(errc::name_not_found)); // compares codes, so only the exact code is equal
     EXPECT_EQ(code.message(), "in words of its own");
     EXPECT_FALSE(std::error_code{} == errc::end_of_stream);
     EXPECT_FALSE(std::error_code(1, std::system_category()) == errc::end_of_stream);

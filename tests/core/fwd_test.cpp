@@ -1,4 +1,4 @@
-// Before anything else: this is how a header of a program uses it.
+// First include of the file, as in a header of a program.
 #include <simplenet/fwd.hpp>
 
 namespace program {
@@ -22,7 +22,7 @@ namespace program {
 namespace {
 
 TEST(fwd_test, declares_the_names_that_the_headers_define) {
-    // Each is complete, and means one thing: a second declaration would be ambiguous here.
+    // Each class is complete and unambiguous: a second declaration would be ambiguous here.
     using namespace simplenet;
     EXPECT_TRUE((sizeof(const_buffer) + sizeof(endpoint) + sizeof(ip_address) +
                  sizeof(local_endpoint) + sizeof(mutable_buffer) + sizeof(unique_fd) +

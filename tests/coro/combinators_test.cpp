@@ -44,7 +44,7 @@ task<result<int>> wait(gate& at) {
     co_return co_await at.wait();
 }
 
-/// What `body` throws, by its text.
+/// The text of the exception that `body` throws.
 template <class Body>
 std::string thrown_by(manual_queue& queue, Body body) {
     try {

@@ -1,6 +1,6 @@
-// The stack stays flat whatever the compiler makes of calls in tail position: this file is
-// compiled at every level of optimisation, and each test runs on a stack of 256 KiB. What a stop
-// takes is not flat, but has a documented limit.
+// The stack stays flat whatever the compiler does with tail calls: this file is compiled at every
+// level of optimisation, and each test runs on a stack of 256 KiB. Only a stop needs stack in
+// proportion to the depth, up to a documented limit.
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
@@ -20,7 +20,7 @@ namespace {
 using testing::gate;
 using testing::manual_queue;
 
-/// Runs `body` on a thread with a stack so small that a frame for each await would not fit.
+/// Runs `body` on a thread whose stack is too small for a frame for each await.
 template <class Body>
 void on_small_stack(Body body, std::size_t stack_bytes = std::size_t{256} * 1024) {
     pthread_attr_t attributes;
@@ -69,7 +69,7 @@ TEST(flat_stack_test, one_million_awaits_deep_inside_other_tasks_take_no_stack) 
                 total += co_await one();
             co_return total;
         };
-        // Around the depth at which a compiler without tail calls unwinds.
+        // Depths around the one at which a compiler without tail calls unwinds.
         for (int depth : {62, 63, 64, 65})
             EXPECT_EQ(queue.run(sum(sum, depth)), 1'000'000);
     });
@@ -121,7 +121,8 @@ TEST(flat_stack_test, one_hundred_thousand_combinators_in_a_row_take_no_stack) {
     });
 }
 
-// What docs/usage/coroutines-and-scopes.md promises for the stack that Linux gives to a process.
+// The stack that Linux gives a process, for which docs/usage/coroutines-and-scopes.md makes its
+// promise.
 constexpr std::size_t usual_stack_bytes = std::size_t{8} * 1024 * 1024;
 constexpr int promised_depth = 5'000;
 
@@ -158,7 +159,7 @@ task<> combinators(gate& innermost, int depth) {
     }
 }
 
-// 400 000 of them used to overflow the stack in a release build.
+// Without a limit, 400 000 scopes would overflow the stack in a release build.
 TEST(flat_stack_test, a_stop_reaches_the_documented_depth) {
     for (auto* const nest : {joins, groups, combinators}) {
         on_small_stack(

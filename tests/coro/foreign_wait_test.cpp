@@ -45,11 +45,11 @@ task<result<int>> value_of(gate& at) {
 
 const std::string canceled = std::make_error_code(std::errc::operation_canceled).message();
 
-// They used to share one place, so that the loop knew of one of them and did not wait for it.
+// Each wait needs a place of its own; sharing one, the loop would know and await only one of them.
 TEST(foreign_wait_test, each_wait_of_another_librarys_coroutine_is_a_task_of_the_loop) {
     std::array<gate, 3> doors;
     std::vector<std::string> log;
-    manual_queue queue; // the first to go: it ends the coroutines that use the others
+    manual_queue queue; // destroyed first: it ends the coroutines that use the others
     for (gate& each : doors)
         wait_at(each, log);
     EXPECT_EQ(queue.live(), 3U);
@@ -88,7 +88,7 @@ TEST(foreign_wait_test, a_wait_that_begins_while_the_loop_ends_is_refused) {
     EXPECT_EQ(door.refusals, 1);
 }
 
-/// A coroutine that is never done. Its frame is the test's.
+/// A coroutine that never ends. Its frame belongs to the test.
 struct endless_coroutine {
     struct promise_type {
         endless_coroutine get_return_object() noexcept {

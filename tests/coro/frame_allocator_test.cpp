@@ -16,14 +16,14 @@
 
 namespace {
 
-// The program's own operator new, so that a test can count blocks and run out of memory.
+// The program's own operator new, so that a test can count blocks and simulate a lack of memory.
 constinit std::atomic<std::int64_t> system_blocks{0};   // allocated and not freed
-constinit std::atomic<std::int64_t> system_requests{0}; // ever
+constinit std::atomic<std::int64_t> system_requests{0}; // since the start
 constinit thread_local bool out_of_memory = false;
 
 } // namespace
 
-// Not inlined: GCC would see malloc on one side and operator delete on the other, and warn.
+// Not inlined: GCC would match malloc with operator delete, and warn.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     void* const memory = out_of_memory ? nullptr : std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc{};
@@ -44,7 +44,7 @@ namespace {
 
 using testing::UnorderedElementsAreArray;
 
-/// Every test gets a thread, and so a cache, of its own. It ends before the test does.
+/// Runs a test in a thread, and so with a cache, of its own, which ends before the test does.
 template <class Body>
 void on_new_thread(Body body) {
     std::thread{body}.join();
@@ -154,7 +154,7 @@ TEST(frame_allocator_test, an_empty_frame_is_allowed) {
 TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
-        const std::size_t bytes = 1016; // all of its class
+        const std::size_t bytes = 1016; // the whole class
         const std::size_t held = std::size_t{256} * 1024 / bytes;
         const auto before = system_blocks.load();
         {
@@ -169,7 +169,7 @@ TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
 TEST(frame_allocator_test, a_frame_taken_from_the_cache_fits_into_it_again) {
     SKIP_UNLESS_RECYCLING();
     on_new_thread([] {
-        const std::size_t bytes = 4088; // all of its class
+        const std::size_t bytes = 4088; // the whole class
         const std::size_t held = std::size_t{256} * 1024 / bytes;
         const auto frames = allocate_frames(held, bytes);
         deallocate_frames(frames, bytes);
@@ -225,7 +225,7 @@ TEST(frame_allocator_test, the_end_of_a_thread_gives_its_frames_back) {
     EXPECT_EQ(system_blocks.load(), before);
 }
 
-/// Frees its frame when its thread ends, after what was constructed later is gone.
+/// Frees its frame when its thread ends, after everything constructed later has been destroyed.
 struct late_owner {
     void* frame = nullptr;
     ~late_owner() {
@@ -239,7 +239,7 @@ TEST(frame_allocator_test, frames_freed_after_the_cache_was_emptied_go_back_too)
     const auto before = system_blocks.load();
 
     on_new_thread([] {
-        late.frame = allocate_frame(300); // constructed first: destroyed last
+        late.frame = allocate_frame(300); // constructed first, so destroyed last
         deallocate_frame(allocate_frame(300), 300);
     });
 

@@ -1,4 +1,4 @@
-// What callstack(), set_name() and dump_tasks() know of a tree of tasks.
+// What callstack(), set_name() and dump_tasks() show of a tree of tasks.
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/or_return.hpp>
@@ -33,7 +33,7 @@ lines lines_of(const std::vector<std::source_location>& sites) {
     lines all;
     for (const auto& site : sites) {
         if (std::string_view{site.file_name()}.ends_with("inspect_test.cpp")) {
-            all.push_back(site.line()); // and not the support's or the library's
+            all.push_back(site.line()); // a line of this file, not of the support or the library
         }
     }
     return all;
@@ -143,7 +143,8 @@ TEST(dump_test, names_the_type_of_an_awaitable_that_does_not_describe_itself) {
     queue.turn();
 
     EXPECT_THAT(tasks_of(queue), HasSubstr("simplenet::testing::gate::operation\n"));
-    // It does not note where it is awaited either: better nothing than the place before.
+    // It does not note where it is awaited either; an unknown place is better than the previous
+    // one.
     EXPECT_THAT(tasks_of(queue), HasSubstr("at an unknown place\n"));
     door.open();
 }
@@ -176,7 +177,7 @@ TEST(dump_test, an_empty_name_removes_the_name) {
     EXPECT_THAT(tasks_of(queue), HasSubstr("#1, "));
 }
 
-// A peer's name could forge lines of a log, or move the cursor of a terminal.
+// The name of a peer could forge lines of a log or move the cursor of a terminal.
 TEST(dump_test, a_name_is_one_line_of_text) {
     manual_queue queue;
     queue.spawn([&]() -> task<> {
@@ -215,7 +216,7 @@ TEST(dump_test, prints_each_task_once_below_its_parent) {
 
     for (const char* each : {"parent", "body", "child", "left", "right", "other"})
         EXPECT_EQ(count(text, each), 1U) << each << '\n' << text;
-    EXPECT_THAT(text, HasSubstr("\n    #")); // the group's
+    EXPECT_THAT(text, HasSubstr("\n    #")); // the frames of the group
     EXPECT_THAT(text, HasSubstr("\n        - left: "));
     EXPECT_THAT(text, HasSubstr("\n#2 other"));
     for (gate& each : doors)
@@ -258,7 +259,7 @@ TEST(dump_test, shows_no_task_that_has_ended) {
     EXPECT_EQ(tasks_of(queue), "");
 }
 
-/// Looks at all tasks when it is destroyed.
+/// Takes a dump of all tasks when it is destroyed.
 struct looks_at_the_end {
     manual_queue& queue;
     std::vector<std::string>& seen;
@@ -304,7 +305,7 @@ TEST(dump_test, may_be_taken_after_or_return_has_ended_a_task) {
         (void)co_await fails();
         auto handle = spawn(fails());
         (void)co_await handle;
-        spawn(fails); // which outlives this coroutine, and the closure in it
+        spawn(fails); // it outlives this coroutine and the closure in it
     });
     EXPECT_EQ(seen.size(), 3U);
 }

@@ -185,7 +185,7 @@ TEST(or_return_test, takes_any_expected_whose_error_converts) {
     static_assert(!detail::can_end_with<to_text, std::error_code>);
     static_assert(!detail::can_end_with<detail::task_promise<int>, std::error_code>);
     static_assert(!detail::can_end_with<detail::task_promise<void>, std::error_code>);
-    // How much moved would be lost, or made up.
+    // The count of bytes moved would be lost or invented.
     static_assert(!detail::can_end_with<detail::task_promise<transfer_result>, std::error_code>);
 }
 
@@ -201,7 +201,7 @@ TEST(or_return_test, passes_an_error_up_through_every_task) {
     EXPECT_EQ(queue.run(nested::down(500)).error(), std::errc::invalid_argument);
 }
 
-// What a coroutine holds dies with its frame, and the frame is part of the parent's await.
+// Objects in a coroutine die with its frame, and the frame belongs to the await of the parent.
 TEST(or_return_test, keeps_the_locals_until_the_parents_await_ends) {
     manual_queue queue;
     std::vector<std::string> log;
@@ -270,7 +270,7 @@ TEST(or_return_test, ends_the_children_and_the_body_of_a_group_with_the_error) {
                 co_await or_return(odd_later(2));
                 co_return result<>{};
             });
-            (void)co_await door.wait(); // until the failure of the child stops it
+            (void)co_await door.wait(); // waits until the failure of the child stops it
         };
         co_return co_await with_group(body);
     });

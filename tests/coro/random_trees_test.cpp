@@ -1,5 +1,5 @@
-// Trees of tasks at random, stopped, dropped, thrown through and torn down at random: whatever
-// happens, each ends, and no frame is left. Above all for the sanitizers.
+// Random trees of tasks are stopped, dropped, torn down and ended by exceptions at random. All of
+// them end and no frame is left. Mainly for the sanitizers.
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
@@ -25,7 +25,7 @@ namespace {
 using testing::gate;
 using testing::manual_queue;
 
-/// One tree; all that it does follows from the seed. Outlives the queue that runs it.
+/// One tree; the seed determines everything it does. Outlives the queue that runs it.
 class tree {
 public:
     explicit tree(unsigned seed)
@@ -53,7 +53,7 @@ private:
         return gates_.back();
     }
 
-    /// Opens some gates; now and then stops or drops somebody.
+    /// Opens some gates, and sometimes stops or drops a task.
     void disturb() {
         for (int i = 0; i < 3 && !gates_.empty(); ++i)
             std::next(gates_.begin(), below(gates_.size()))->open(1);
@@ -152,7 +152,7 @@ private:
         co_return 0;
     }
 
-    /// Younger tasks may own the group, and somebody else may throw meanwhile.
+    /// Younger tasks may own the group, and another task may throw at the same time.
     task<outcome> own_group(int depth) {
         auto group = std::make_shared<task_group>();
         group->spawn(silent(depth));

@@ -207,7 +207,7 @@ TEST(run_queue_test, success_beats_a_later_stop) {
     EXPECT_EQ(queue.run([&]() -> task<int> { co_return co_await handle; }), 5);
 }
 
-// Teardown: what the destructor of a loop does.
+// Teardown: the work of a loop's destructor.
 
 TEST(teardown_test, stops_every_task_and_runs_until_they_have_ended) {
     gate door;
@@ -245,7 +245,8 @@ TEST(teardown_test, reaches_inside_a_shield) {
     EXPECT_TRUE(refused);
 }
 
-// The scope kept its first reason, so a later shield took the teardown for a mere stop: it held.
+// The scope keeps its first reason, by which a later shield could mistake the teardown for a mere
+// stop, and hold.
 TEST(teardown_test, reaches_inside_a_later_shield_of_a_task_that_was_stopped_before) {
     gate door;
     std::vector<bool> refused;
@@ -275,7 +276,7 @@ TEST(teardown_test, does_not_resume_a_task_again_after_a_thousand_refusals) {
         });
         queue.turn_until_idle();
     }
-    // The wait that teardown found in progress, and a thousand that it refused.
+    // The wait that teardown found in progress, and a thousand refusals.
     EXPECT_EQ(resumed, 1001);
     EXPECT_THAT(log, ElementsAre(1));
     EXPECT_EQ(detail::live_frames(), frames);
@@ -297,7 +298,7 @@ TEST(teardown_test, ends_tasks_that_only_yield) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-// Each round makes new chains, which had a thousand refusals of their own.
+// Each round makes new chains, each with its own thousand refusals.
 TEST(teardown_test, ends_tasks_that_keep_awaiting_combinators_and_children) {
     const auto frames = detail::live_frames();
     gate door;
@@ -384,7 +385,7 @@ TEST(teardown_test, destroys_the_frames_of_the_stubborn_newest_first) {
         queue.spawn(stubborn(4));
         queue.turn_until_idle();
     }
-    // 4 was spawned before the children of 1 were.
+    // 4 was spawned before the children of 1.
     EXPECT_THAT(log, ElementsAre(3, 2, 4, 1));
 }
 
@@ -408,7 +409,7 @@ TEST(teardown_test, destroys_tasks_that_await_stubborn_ones) {
     EXPECT_EQ(detail::live_frames(), frames);
 }
 
-// A younger task may own the group; its children were alive when their group went.
+// A younger task may own the group, whose children must not outlive it.
 TEST(teardown_test, destroys_children_before_a_group_that_a_younger_task_owns) {
     const auto frames = detail::live_frames();
     gate door;

@@ -34,7 +34,7 @@ static_assert(!detail::awaitable<int>);
 static_assert(!detail::awaitable<std::string>);
 static_assert(std::same_as<detail::await_result<task<int&>>, int&>);
 
-/// Somebody else's: an awaiter made by a free operator.
+/// A foreign awaitable whose awaiter a free operator makes.
 struct free_awaitable {
     int number;
 };
@@ -48,12 +48,12 @@ free_awaiter operator co_await(free_awaitable&& from) noexcept {
     return {from.number};
 }
 
-/// Fails where the coroutine asks for its awaiter.
+/// Throws when the coroutine asks for its awaiter.
 struct throwing_awaitable {
     free_awaiter operator co_await() const { throw std::runtime_error{"no awaiter"}; }
 };
 
-/// Suspends nobody, whatever kind of answer it gives.
+/// Does not suspend, whatever type await_suspend() returns.
 struct transfer_back {
     static bool await_ready() noexcept { return false; }
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
@@ -66,7 +66,7 @@ struct refuse_to_suspend {
     static bool await_suspend(std::coroutine_handle<>) noexcept { return false; }
     static int await_resume() noexcept { return 4; }
 };
-/// Against good manners, but allowed by the language.
+/// Unusual, but allowed by the language.
 struct resume_inside {
     static bool await_ready() noexcept { return false; }
     static void await_suspend(std::coroutine_handle<> caller) { caller.resume(); }

@@ -37,14 +37,14 @@ void count_unhandled(std::exception_ptr) {
     ++unhandled;
 }
 
-/// A queue whose exceptions that nobody can receive are counted.
+/// A queue that counts exceptions that no awaiter can receive.
 class spawn_test : public ::testing::Test {
 protected:
     spawn_test() {
         unhandled = 0;
         queue.on_unhandled = count_unhandled;
     }
-    gate door; // outlives those who wait
+    gate door; // outlives its waiters
     manual_queue queue;
 };
 
@@ -302,7 +302,8 @@ TEST_F(spawn_test, an_exception_that_was_joined_is_not_reported_again) {
     EXPECT_EQ(unhandled, 0);
 }
 
-// The handle read the hook of a loop that was gone.
+// A handle may still report an exception at this point, and must not read the hook of a loop that
+// is gone.
 TEST_F(spawn_test, an_exception_reaches_the_hook_at_the_latest_when_the_loop_is_destroyed) {
     auto handle = queue.spawn(thrower());
     queue.turn_until_idle();
@@ -365,7 +366,7 @@ TEST(spawn_teardown_test, a_handle_outlives_its_loop) {
                  std::system_error);
 }
 
-// The scope of the child handed its group to the top of a loop that was gone.
+// The scope of the child must not hand its group to the top of a loop that is gone.
 TEST(spawn_teardown_test, a_handle_and_a_group_of_its_child_outlive_the_loop) {
     gate door;
     std::optional<task_group> group;
@@ -384,7 +385,7 @@ TEST(spawn_teardown_test, a_handle_and_a_group_of_its_child_outlive_the_loop) {
     EXPECT_EQ(group->size(), 0U);
 }
 
-// The awaiter held nothing itself, so it told a child that was freed before it.
+// The awaiter must keep the child alive, which it would otherwise notify after its end.
 TEST(spawn_teardown_test, frees_child_and_awaiter_when_the_handle_is_destroyed_first) {
     const auto frames = detail::live_frames();
     gate door;
@@ -464,7 +465,7 @@ TEST(spawn_death_test, an_empty_handle_is_a_contract_violation) {
 // --- memory --------------------------------------------------------------------------------------
 
 TEST(root_test, fits_a_recycled_frame_size) {
-    // Each connection of a server is a task, and the next size is 32 bytes more.
+    // Each connection of a server is a task, and the next size class has 32 bytes more.
     EXPECT_LE(sizeof(detail::root<void>), 152U);
 }
 

@@ -1,4 +1,4 @@
-// What a child is given and what it returns: how long each of them is kept.
+// Arguments and results of a child, and how long each of them is kept.
 
 #include <simplenet/coro/spawn.hpp>
 
@@ -25,10 +25,10 @@ using testing::gate;
 using testing::manual_queue;
 using testing::witness;
 
-/// What a queue runs, and something to wait for.
+/// A queue and a gate to wait for.
 class spawn_values_test : public ::testing::Test {
 protected:
-    gate door; // outlives those who wait
+    gate door; // outlives its waiters
     manual_queue queue;
 };
 
@@ -45,7 +45,7 @@ struct speaker {
     }
 };
 
-// What an argument was converted to used to be gone when the coroutine went on.
+// The converted argument must still exist when the coroutine continues.
 TEST_F(spawn_values_test, converts_arguments_when_it_stores_them) {
     const char* const text = "long enough not to fit into a string's own buffer";
     auto generic = [](const std::string& given, auto) -> task<std::string> {
@@ -85,7 +85,7 @@ TEST_F(spawn_values_test, a_callable_and_its_arguments_live_with_the_child) {
     EXPECT_THAT(log, ElementsAre(1));
 }
 
-// What a child was given used to live as long as the handle: a stream stayed open after its task.
+// If arguments lived as long as the handle, a stream would stay open after its task.
 TEST_F(spawn_values_test, a_handle_keeps_only_the_outcome_alive) {
     std::vector<int> log;
     auto takes = [](witness given) -> task<std::unique_ptr<int>> {

@@ -301,7 +301,7 @@ TEST(task_group_test, outlives_the_task_that_made_it_and_then_belongs_to_the_loo
     group.reset();
 }
 
-// The join was on its way when somebody else spawned, and returned with a child alive.
+// The join has begun to return when another task spawns; it must not return with a child alive.
 TEST(task_group_test, join_waits_for_a_child_that_is_spawned_just_before_it_returns) {
     manual_queue queue;
     gate door;
@@ -389,7 +389,7 @@ TEST(task_group_death_test, destroying_it_with_live_children_is_a_contract_viola
     EXPECT_DEATH(forget_to_join(), "join it first");
 }
 
-// A second spawn that failed for want of memory used to end the program.
+// A second spawn that fails for lack of memory must not end the program.
 TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_not_begun) {
     manual_queue queue;
     std::vector<int> log;
@@ -417,7 +417,7 @@ TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_n
 TEST(task_group_test, an_exception_at_the_end_of_the_loop_destroys_children_that_have_not_begun) {
     std::vector<int> log;
     {
-        gate door; // what waits at it goes first
+        gate door; // its waiters are destroyed first
         manual_queue queue;
         queue.spawn([&]() -> task<> {
             (void)co_await door.wait();

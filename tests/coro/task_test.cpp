@@ -242,7 +242,7 @@ TEST(task_death_test, awaiting_a_second_time_is_a_contract_violation) {
     EXPECT_DEATH(twice(), "awaited once");
 }
 
-/// A coroutine type of somebody else's: it starts at once and knows nothing of us.
+/// A foreign coroutine type: it starts at once and knows nothing of this library.
 struct foreign {
     struct promise_type {
         static foreign get_return_object() noexcept { return {}; }
@@ -268,7 +268,7 @@ TEST(task_test, can_be_awaited_by_coroutines_of_other_types) {
     EXPECT_EQ(got, 2);
 }
 
-/// An awaitable of somebody else's: whoever has the handle resumes it directly.
+/// A foreign awaitable: any holder of the handle resumes it directly.
 struct foreign_event {
     struct awaiter {
         foreign_event& event;
@@ -281,7 +281,7 @@ struct foreign_event {
     std::coroutine_handle<> waiter;
 };
 
-// Without tail calls the end of a child used to be noted for a loop that did not run.
+// Without tail calls, the end of a child must not be noted for a loop that is not running.
 TEST(task_test, continues_when_foreign_code_resumes_it) {
     manual_queue queue;
     foreign_event event;
@@ -298,7 +298,7 @@ TEST(task_test, continues_when_foreign_code_resumes_it) {
     EXPECT_TRUE(ended);
 }
 
-// Two continuations at once used to share one place, and one of them was lost.
+// Two pending continuations need two places: in one, the second would replace the first.
 TEST(task_test, continues_when_another_task_resumes_it_directly) {
     manual_queue queue;
     foreign_event event;

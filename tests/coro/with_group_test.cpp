@@ -1,4 +1,4 @@
-// with_group(): a group that is joined before its scope is left, whatever happens in it.
+// with_group(): a group that is joined before its scope is left, in every case.
 
 #include <simplenet/coro/task_group.hpp>
 
@@ -107,7 +107,7 @@ TEST(with_group_test, an_exception_of_the_body_stops_and_joins_the_children) {
     EXPECT_TRUE(ended);
 }
 
-// It used to end the program: the body threw where no child could be joined.
+// The body throws where no child can be joined, which must not end the program.
 TEST(with_group_test, a_body_that_is_not_a_coroutine_may_throw_after_spawning) {
     manual_queue queue;
     gate door;

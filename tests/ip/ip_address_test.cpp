@@ -202,7 +202,7 @@ TEST(ip_address_test, text_equals_that_of_inet_ntop) {
 
         ASSERT_EQ(v4.to_string(),
                   ::inet_ntop(AF_INET, v4.bytes().data(), expected, sizeof expected));
-        // The C library writes ::1.2.3.4 for what RFC 4291 section 2.5.5.1 deprecates.
+        // The C library writes ::1.2.3.4 for addresses that RFC 4291 section 2.5.5.1 deprecates.
         const std::string theirs =
             ::inet_ntop(AF_INET6, v6.bytes().data(), expected, sizeof expected);
         if (theirs.contains('.') && !v6.is_v4_mapped()) continue;

@@ -39,7 +39,7 @@ local_endpoint abstract(std::string_view name) {
     return local_endpoint::abstract(name).value();
 }
 
-/// A sockaddr_un as the kernel writes it, in exactly its own memory.
+/// A sockaddr_un as the kernel writes it, in memory of exactly its size.
 std::vector<char> unix_bytes(std::string_view path) {
     const sa_family_t family = AF_UNIX;
     std::vector<char> bytes(path_offset + path.size());
@@ -54,7 +54,7 @@ result<local_endpoint> from_unix_bytes(std::string_view path) {
                                       static_cast<socklen_t>(bytes.size()));
 }
 
-/// What the kernel calls a socket that was bound to `to`.
+/// The name that the kernel reports for a socket bound to `to`.
 native_address name_after_bind(int family, native_address to) {
     const unique_fd socket{::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     EXPECT_EQ(::bind(socket.get(), to.data(), to.size), 0) << std::strerror(errno);
@@ -114,7 +114,7 @@ TEST(native_test, an_address_too_short_for_its_family_is_not_an_endpoint) {
     for (const endpoint& whole : {endpoint::loopback(1), endpoint{ip_address::loopback_v6(), 1}}) {
         const native_address native = to_native(whole);
         for (socklen_t size = 0; size < native.size; ++size) {
-            // In memory of that size, so that a sanitizer sees a read past it.
+            // Memory of exactly that size, so that a sanitizer sees a read beyond it.
             std::vector<char> bytes(size);
             if (size != 0) std::memcpy(bytes.data(), native.data(), size);
             EXPECT_EQ(error_of(endpoint_from_native(reinterpret_cast<const sockaddr*>(bytes.data()),
@@ -252,7 +252,7 @@ TEST(native_test, a_path_that_fills_the_kernels_structure_survives) {
     ::unlink(path.c_str());
     const local_endpoint full = from_unix_bytes(path).value();
 
-    // The kernel counts a NUL for which the structure has no room.
+    // The kernel counts a NUL for which the structure has no space.
     const native_address name = name_after_bind(AF_UNIX, to_native(full));
     EXPECT_EQ(name.size, sizeof(sockaddr_un) + 1);
     EXPECT_EQ(local_endpoint_from_native(name.data(), name.size).value(), full);

@@ -16,7 +16,7 @@ public:
     /// Any IPv4 address.
     simplenet::ip_address v4() { return simplenet::ip_address::from_bytes(octets<4>()); }
 
-    /// An IPv6 address with as many zero groups and small groups as the text forms care about.
+    /// An IPv6 address with enough zero groups and small groups to exercise the forms of text.
     simplenet::ip_address v6(std::uint32_t scope_id = 0) {
         auto bytes = octets<16>();
         for (std::size_t at = 0; at < bytes.size(); at += 2) {

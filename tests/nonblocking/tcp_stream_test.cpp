@@ -38,7 +38,7 @@ TEST(tcp_stream_test, finish_connect_reports_refusal_once) {
     EXPECT_EQ(error_of(client.finish_connect()), std::errc::not_connected);
 }
 
-// SO_ERROR is 0 as long as nobody has answered: it must not be taken for success.
+// SO_ERROR is 0 until the peer has answered, which must not be mistaken for success.
 TEST(tcp_stream_test, finish_connect_would_block_until_the_server_answers) {
     auto listener = nonblocking_tcp::listen({.backlog = 1});
     const endpoint at = nonblocking_tcp::address_of(listener);

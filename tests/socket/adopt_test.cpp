@@ -13,10 +13,10 @@ namespace {
 using namespace simplenet;
 using namespace simplenet::testing;
 
-/// What could be handed to adopt(), and which classes it suits. Neither CLOEXEC nor in any
-/// particular mode: it comes from elsewhere.
+/// A descriptor that could be passed to adopt(), and the classes that accept it. It comes from
+/// elsewhere, so it is neither CLOEXEC nor in a particular mode.
 struct candidate {
-    std::string name; // of the class it suits, or what it is
+    std::string name; // of the class that accepts it, or a description
     std::function<int()> make;
 };
 
@@ -77,7 +77,7 @@ class adopt_test : public ::testing::Test {
 protected:
     using traits = class_traits<Socket>;
 
-    /// A descriptor that suits this class.
+    /// A descriptor that this class accepts.
     static unique_fd suitable() {
         for (const candidate& each : candidates()) {
             if (each.name == traits::name) return unique_fd{each.make()};

@@ -28,7 +28,7 @@ protected:
         return eventually(socket.native_handle(), POLLIN, [&] { return socket.receive(into); });
     }
 
-    /// A port at which nobody is.
+    /// A port without a socket.
     static endpoint nobody() { return address_of(bound()); }
 
     Socket one_ = bound();
@@ -137,7 +137,7 @@ TYPED_TEST(datagram_socket_test,
     EXPECT_TRUE(this->one_.connect_to(this->nobody()));
     EXPECT_EQ(this->one_.send("is anybody there"), 16U);
 
-    // Loopback: the answer is there when send returns.
+    // Loopback: the reply has arrived when send returns.
     EXPECT_EQ(error_of(this->receive(this->one_, this->buffer_)), std::errc::connection_refused);
     EXPECT_EQ(this->one_.send("again"), 5U);
     EXPECT_EQ(error_of(this->one_.send("and again")), std::errc::connection_refused);
@@ -175,7 +175,7 @@ TYPED_TEST(datagram_socket_test, members_of_a_group_receive_what_is_sent_to_it) 
 TYPED_TEST(datagram_socket_test, a_batch_is_sent_and_received_in_order) {
     std::vector<std::string> texts;
     std::vector<outgoing_datagram> batch;
-    for (int at = 0; at < 100; ++at) // more than one call takes
+    for (int at = 0; at < 100; ++at) // more than one call accepts
         texts.push_back(std::to_string(at));
     for (const std::string& text : texts)
         batch.push_back({.data = text, .to = this->address_of(this->two_)});
@@ -214,7 +214,7 @@ TYPED_TEST(datagram_socket_test, an_error_in_the_middle_of_a_batch_says_how_many
 TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_one) {
     const std::string text(250, 's');
     for (const bool kernel_can : {true, false}) {
-        const int no_checksums = !kernel_can; // then the kernel refuses
+        const int no_checksums = !kernel_can; // which makes the kernel refuse
         ASSERT_EQ(::setsockopt(this->one_.native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
                                sizeof no_checksums),
                   0);
@@ -230,8 +230,8 @@ TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_o
     EXPECT_DEATH((void)this->one_.send_segmented(text, 0), "contract violation");
 }
 
-// What the sockets share: each keeps a limit of its own.
-// With -Wextra, GCC warned programs of each member that they had left to its default.
+// State that the sockets share: each keeps a limit of its own.
+// GCC's -Wextra must not warn programs about members left to their defaults.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 [[maybe_unused]] const outgoing_datagram no_options{.data = "text", .to = endpoint::loopback(1)};
@@ -246,7 +246,7 @@ TYPED_TEST(datagram_socket_test, segments_are_cut_by_the_kernel_or_sent_one_by_o
 TEST(send_segments_test, a_socket_does_not_try_segmentation_again_after_a_refusal) {
     auto receiver = or_throw(nonblocking::udp_socket::bind({ip_address::loopback_v6(), 0}));
     auto sender = or_throw(nonblocking::udp_socket::connect(or_throw(receiver.local_endpoint())));
-    const int mtu = 1280; // as if the route were so narrow
+    const int mtu = 1280; // simulates a route with this limit
     ASSERT_EQ(::setsockopt(sender.native_handle(), IPPROTO_IPV6, IPV6_MTU, &mtu, sizeof mtu), 0);
     const std::vector<std::byte> bytes(6000);
     detail::segment_limit limit;
@@ -262,7 +262,7 @@ TEST(send_segments_test, a_socket_does_not_try_segmentation_again_after_a_refusa
     EXPECT_EQ(send(1000), 6000);
     EXPECT_EQ(limit.get(), 1999U);
 
-    const int on = 1; // without checksums no segment is possible
+    const int on = 1; // segmentation needs checksums
     ASSERT_EQ(::setsockopt(sender.native_handle(), IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on),
               0);
     EXPECT_EQ(send(1000), 6000);

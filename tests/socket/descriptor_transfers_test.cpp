@@ -102,7 +102,7 @@ TYPED_TEST(descriptor_transfers_test, descriptors_that_are_not_taken_are_closed)
     EXPECT_EQ(open_descriptors(), before);
 }
 
-// An option of somebody else's makes the kernel add a descriptor, or other control data.
+// An option set elsewhere makes the kernel add a descriptor, or other control data.
 TYPED_TEST(descriptor_transfers_test, unexpected_control_data_does_no_harm) {
     constexpr int pass_pidfd = 76; // SO_PASSPIDFD, Linux 6.5
     const int on = 1;

@@ -1,4 +1,4 @@
-// The listeners of both layers, in all that does not depend on how they wait.
+// The listeners of both layers, as far as their behaviour does not depend on how they wait.
 
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"
@@ -16,12 +16,12 @@ namespace {
 using namespace simplenet;
 using namespace simplenet::testing;
 
-/// Lets the process open no more descriptors while it lives.
+/// Prevents the process from opening further descriptors while it lives.
 class no_descriptors_left {
 public:
     no_descriptors_left() {
         EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-        // The lowest free number is the limit: nothing can be opened.
+        // The limit is the lowest free number, so nothing can be opened.
         const int lowest = ::dup(0);
         ::close(lowest);
         const rlimit none{static_cast<rlim_t>(lowest), before_.rlim_max};

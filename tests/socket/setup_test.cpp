@@ -26,8 +26,8 @@ TEST(setup_test, deadline_after_counts_from_now) {
     EXPECT_GE(detail::deadline_after(std::chrono::nanoseconds::min()), before);
 }
 
-// Nobody listens on the port, and the kernel gave the client that very port: TCP then connects the
-// socket with itself, and everything written would be read again.
+// The port has no listener and the kernel picked the same port for the client. TCP then connects
+// the socket to itself, and everything written would be read back.
 TEST(setup_test, a_socket_connected_to_itself_is_reported_as_refused) {
     const unique_fd fd = or_throw(detail::open_tcp(endpoint::loopback(0), sys::mode::nonblocking));
     auto address = detail::to_native(endpoint::loopback(0));

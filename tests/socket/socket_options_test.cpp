@@ -15,7 +15,7 @@ using namespace simplenet;
 using namespace simplenet::testing;
 using namespace std::chrono_literals;
 
-// Each maker gives a fresh socket of a class that has the options under test.
+// Each factory returns a new socket of a class that has the options under test.
 template <class Flavour>
 struct stream_maker {
     using socket = typename Flavour::stream;

@@ -24,8 +24,8 @@ protected:
     auto& client() { return connection_.client; }
     auto& server() { return connection_.server; }
 
-    /// Writes until the kernel takes no more. A blocking stream is asked not to wait, so that the
-    /// last call takes a part.
+    /// Writes until the kernel accepts no more. A blocking stream is told not to wait, so that the
+    /// last call is a partial write.
     std::size_t fill() {
         auto filling = or_throw(nonblocking_form(client()));
         std::size_t written = 0;
@@ -117,7 +117,7 @@ TYPED_TEST(stream_socket_test, shutdown_write_twice_does_no_harm) {
 
 // An unhandled SIGPIPE would end the test program.
 TYPED_TEST(stream_socket_test, writing_to_a_peer_that_has_closed_fails_and_raises_no_signal) {
-    EXPECT_TRUE(this->server().write_some("unread")); // makes closing a reset
+    EXPECT_TRUE(this->server().write_some("unread")); // turns the close into a reset
     await(this->client().native_handle(), POLLIN);
     this->client().close();
 
@@ -224,7 +224,7 @@ TYPED_TEST(whole_transfers_test, read_exact_waits_until_the_buffer_is_full) {
     std::string text(9, '?');
     EXPECT_TRUE(this->server().write_some("one "));
 
-    // The rest is written when the reader has been waiting, and been interrupted, for a while.
+    // The rest is written after the reader has waited, with interruptions, for a while.
     const signal_storm storm{[this] {
         EXPECT_TRUE(this->server().write_some("two "));
         EXPECT_TRUE(this->server().write_some("!rest"));
@@ -260,7 +260,7 @@ TYPED_TEST(whole_transfers_test, write_all_waits_for_a_slow_reader) {
     this->fill();
     const std::string large(std::size_t{4} << 20, 'x');
 
-    // Reading begins when the writer has been waiting, and been interrupted, for a while.
+    // Reading begins after the writer has waited, with interruptions, for a while.
     const signal_storm storm{[this] { read_to_the_end(this->server()); }};
 
     EXPECT_EQ(this->client().write_all(large), large.size());
@@ -289,7 +289,7 @@ TYPED_TEST(whole_transfers_test, write_all_says_how_much_was_written_before_the_
     const std::string large(std::size_t{64} << 20, 'x');
     std::thread reader{[this] {
         EXPECT_EQ(read_text(this->server(), 1000).size(), 1000U);
-        this->server().close(); // with unread input, so it is a reset
+        this->server().close(); // a reset, because input is unread
     }};
 
     const auto outcome = this->client().write_all(large);

@@ -1,4 +1,4 @@
-// The UDP sockets of both layers: how they are made. What they do is in datagram_socket_test.
+// The construction of the UDP sockets of both layers; datagram_socket_test has the rest.
 
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"

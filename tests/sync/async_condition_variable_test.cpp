@@ -22,7 +22,7 @@ using testing::manual_queue;
 
 class async_condition_variable_test : public ::testing::Test {
 protected:
-    /// Takes one of `items`: notes its number, or its number negated if it was stopped.
+    /// Takes one of `items` and logs its number, negated if it was stopped.
     auto taker(int number) {
         return queue.spawn([this, number]() -> task<> {
             auto held = or_throw(co_await mutex.lock());
@@ -58,7 +58,8 @@ TEST_F(async_condition_variable_test, does_not_wait_for_a_condition_that_holds) 
     EXPECT_THAT(order, ElementsAre(1));
 }
 
-// GCC 12 destroyed the captures of a closure twice that stood in the co_await; there it is refused.
+// GCC 12 destroys the captures of a closure inside a co_await expression twice; there it is
+// refused.
 TEST_F(async_condition_variable_test, a_predicate_may_own_its_state) {
     auto ready = std::make_shared<bool>(true);
     queue.spawn([&]() -> task<> {
@@ -206,7 +207,7 @@ TEST_F(async_condition_variable_test, a_stopped_waiter_does_not_consume_a_notifi
     queue.turn_until_idle();
 
     for_two = true;
-    condition->notify_one(); // reaches 1, whose predicate does not hold
+    condition->notify_one(); // reaches 1, whose condition does not hold
     first.request_stop();
     queue.turn_until_idle();
 
@@ -222,7 +223,7 @@ TEST_F(async_condition_variable_test, a_stop_while_it_waits_for_the_mutex_ends_i
         (void)co_await door.wait();
     });
     queue.turn_until_idle();
-    condition->notify_one(); // now it waits for the mutex
+    condition->notify_one(); // the wait is for the mutex from here on
     first.request_stop();
 
     door.open();

@@ -78,7 +78,7 @@ TEST_F(async_event_test, a_stop_ends_the_wait) {
     queue.turn_until_idle();
 
     handle.request_stop();
-    EXPECT_TRUE(order.empty()); // not inside the request
+    EXPECT_TRUE(order.empty()); // not resumed inside request_stop()
     queue.turn_until_idle();
     EXPECT_THAT(order, ElementsAre(-1));
     EXPECT_EQ(error, std::errc::operation_canceled);

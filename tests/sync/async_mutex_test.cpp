@@ -21,7 +21,7 @@ using testing::manual_queue;
 
 class async_mutex_test : public ::testing::Test {
 protected:
-    /// A task that locks, notes its number, and unlocks when `until` opens.
+    /// A task that locks, logs its number, and unlocks when `until` opens.
     auto locker(int number, gate& until) {
         return queue.spawn([this, number, &until]() -> task<> {
             auto held = co_await mutex.lock();
@@ -79,7 +79,7 @@ TEST_F(async_mutex_test, no_task_overtakes_a_waiter_that_received_the_lock) {
     queue.turn_until_idle();
 
     first.open();
-    queue.turn(); // 1 unlocks; 2 has the lock and has not run
+    queue.turn(); // 1 unlocks; 2 owns the lock and has not run yet
     EXPECT_FALSE(mutex.try_lock());
     locker(3, first);
     queue.turn();
@@ -116,12 +116,12 @@ TEST_F(async_mutex_test, a_waiter_that_received_the_lock_keeps_it_when_stopped) 
     auto stopped = locker(2, second);
     queue.turn_until_idle();
     first.open();
-    queue.turn(); // handed over
+    queue.turn(); // the lock passes to 2
     stopped.request_stop();
 
     queue.turn_until_idle();
 
-    EXPECT_THAT(order, ElementsAre(1, 2)); // and was refused at the gate, so it unlocked
+    EXPECT_THAT(order, ElementsAre(1, 2)); // 2 was refused at the gate, so it unlocked
     EXPECT_FALSE(mutex.locked());
 }
 
@@ -204,7 +204,7 @@ TEST_F(async_mutex_test, excludes_others_across_suspensions) {
     EXPECT_EQ(done, 50);
 }
 
-/// Ignores its stop, with the lock.
+/// Ignores its stop while it holds the lock.
 task<> stubborn(async_mutex& mutex, gate& door) {
     const auto held = co_await mutex.lock();
     for (;;)
@@ -244,7 +244,7 @@ TEST_F(async_mutex_test, may_be_destroyed_before_a_guard_when_the_loop_ends) {
     queue.turn_until_idle();
 
     queue.teardown();
-    older.reset(); // nothing to unlock any more
+    older.reset(); // nothing left to unlock
 }
 
 using async_mutex_death_test = async_mutex_test;

@@ -95,7 +95,7 @@ TEST_F(async_semaphore_test, no_waiter_is_overtaken) {
         acquire(number);
     queue.turn_until_idle();
 
-    semaphore->release(); // is 3's, who has not run yet
+    semaphore->release(); // belongs to 3, which has not run yet
     EXPECT_FALSE(semaphore->try_acquire());
     acquire(4);
     queue.turn_until_idle();

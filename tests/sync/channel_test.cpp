@@ -159,7 +159,7 @@ TEST_F(channel_test, try_forms_never_wait) {
     EXPECT_TRUE(pointers.try_send(std::move(first)));
     EXPECT_EQ(first, nullptr);
     EXPECT_EQ(pointers.try_send(std::move(second)).error(), errc::queue_full);
-    EXPECT_NE(second, nullptr); // still ours
+    EXPECT_NE(second, nullptr); // the sender still owns it
     EXPECT_EQ(**pointers.try_receive(), 1);
 }
 
@@ -345,7 +345,7 @@ TEST_F(channel_test, the_end_of_a_loop_ends_the_waits) {
     EXPECT_THAT(values, ElementsAre(0));
 }
 
-/// Every value arrives once and in its sender's order, or its sender knows that it did not.
+/// Every value arrives once and in the order of its sender, or its sender knows that it did not.
 TEST_F(channel_test, neither_loses_nor_duplicates_values_under_random_stops) {
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         testing::dice dice{seed};

@@ -78,7 +78,7 @@ TEST(calls_test, failures_are_negated_errnos) {
     std::array<char, 1> byte{};
     socklen_t size = 0;
     int value = 0;
-    // Valid: of two mistakes in a call the kernel reports one, and qemu-user the other.
+    // A valid address: of two mistakes in a call the kernel reports one, qemu-user the other.
     const sockaddr anywhere{.sa_family = AF_INET, .sa_data = {}};
 
     EXPECT_EQ(sys::recv(-1, byte.data(), 1), -EBADF);

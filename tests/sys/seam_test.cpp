@@ -163,7 +163,7 @@ TEST(seam_test, a_close_that_fails_has_closed) {
 
 // --- SIGPIPE -------------------------------------------------------------------------------------
 
-/// A socket to send to by sendfile(2) and by splice(2), which have no MSG_NOSIGNAL.
+/// A socket for sendfile(2) and splice(2), which have no MSG_NOSIGNAL.
 class sigpipe_test : public ::testing::Test {
 protected:
     static constexpr std::size_t size = 1000;
@@ -189,7 +189,8 @@ private:
     unique_fd in_;
 };
 
-// Only EPIPE used to be taken for a reason to look: a reset between two sends ended the process.
+// A short count hides the EPIPE, but the signal of a reset between two sends is raised
+// nevertheless.
 TEST_F(sigpipe_test, is_not_raised_by_a_short_count) {
     for (const call which : {call::sendfile, call::splice}) {
         testing::fault_plan plan;
@@ -228,7 +229,7 @@ TEST_F(sigpipe_test, stays_pending_if_it_was_pending_before) {
     EXPECT_FALSE(sigpipes_.is_pending());
 }
 
-// kill(1) sends it to the process.
+// kill(1) sends it to the process, not to the thread.
 TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_arrives_during_the_call) {
     struct killed_meanwhile final : interceptor {
         long on_call(pending_call& call) noexcept override {
@@ -248,7 +249,7 @@ TEST_F(sigpipe_test, of_another_process_is_delivered_if_it_arrives_during_the_ca
 }
 
 TEST_F(sigpipe_test, does_not_affect_a_program_that_ignores_it) {
-    std::signal(SIGPIPE, SIG_IGN); // sigpipe_watch puts back what was before
+    std::signal(SIGPIPE, SIG_IGN); // sigpipe_watch restores the previous action
     testing::fault_plan plan;
     plan.lose_peer(call::sendfile, 0, 10);
 

@@ -32,7 +32,7 @@ const auto reset = std::make_error_code(std::errc::connection_reset);
 static_assert(async_reader<faulty_stream<duplex_stream>>);
 static_assert(async_writer<faulty_stream<duplex_stream>>);
 
-/// How many bytes each read gives, until the first error.
+/// The bytes that each read returns, until the first error.
 template <class Stream>
 task<std::vector<std::size_t>> counts_of(Stream& from) {
     std::vector<std::size_t> counts;
@@ -192,7 +192,7 @@ TEST_P(faulty_stream_test, a_stop_comes_before_a_scripted_error) {
     });
 }
 
-// What it held used to stay open in the other one.
+// Otherwise the previous stream would stay open in the other object.
 TEST_P(faulty_stream_test, assigning_to_it_closes_the_previous_stream) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
@@ -209,7 +209,7 @@ TEST_P(faulty_stream_test, assigning_to_it_closes_the_previous_stream) {
     });
 }
 
-// It used to sleep on, and to fail with bad_file_descriptor then.
+// Otherwise the operation would sleep on, and fail with bad_file_descriptor only then.
 TEST_P(faulty_stream_test, close_ends_an_operation_that_is_delayed) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();

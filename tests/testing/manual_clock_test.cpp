@@ -27,7 +27,7 @@ protected:
         options.clock = &clock;
         remake_loop(options);
     }
-    /// The time is `expected`, or a tick later for each of the few waits before it.
+    /// The time is `expected`, or at most a tick later for each of the few waits before it.
     void expect_at(std::chrono::nanoseconds expected) {
         EXPECT_GE(clock.elapsed(), expected);
         EXPECT_LE(clock.elapsed(), expected + 10 * tick);
@@ -67,7 +67,7 @@ task<> sleep_for(std::chrono::nanoseconds time) {
     static_cast<void>(co_await async_sleep(time));
 }
 
-// It used to stand still for ever in front of them.
+// The clock must not stop forever just before the second of them.
 TEST_P(manual_clock_test, reaches_sleeps_that_end_nearly_together) {
     run([&]() -> task<> {
         auto first = spawn(sleep_for(100ms));
@@ -110,7 +110,7 @@ TEST_P(manual_clock_test, an_interval_uses_it) {
             expect_at(ticks * 10min);
         }
         EXPECT_TRUE(co_await async_sleep(25min));
-        EXPECT_TRUE(co_await every.next()); // the one at 80 min: late, and delivered at once
+        EXPECT_TRUE(co_await every.next()); // the tick at 80 min: late, and delivered at once
         expect_at(85min);
         EXPECT_TRUE(co_await every.next());
         expect_at(90min);
@@ -154,7 +154,7 @@ TEST_P(manual_clock_test, a_timer_at_the_end_of_time_never_fires) {
             EXPECT_FALSE(co_await async_sleep(std::chrono::nanoseconds::max()));
         });
         EXPECT_TRUE(co_await async_sleep(1h));
-        std::thread other{[&] { // nothing else is left: the loop waits for this
+        std::thread other{[&] { // no timer is left, so the loop waits for this thread
             loop().post([&] { forever.request_stop(); });
         }};
         co_await forever;
@@ -171,7 +171,7 @@ TEST_P(manual_clock_test, real_io_is_waited_for) {
             auto stream = or_throw(blocking::tcp_stream::connect(server));
             std::array<std::byte, 1> byte{};
             EXPECT_TRUE(stream.read_exact(byte));
-            std::this_thread::sleep_for(5ms); // slow, as peers are
+            std::this_thread::sleep_for(5ms); // slow, like a real peer
             EXPECT_TRUE(stream.write_all(byte));
         }};
         std::array<std::byte, 1> byte{};
@@ -202,7 +202,7 @@ TEST_P(manual_clock_test, the_loop_says_when_the_next_timer_is_due) {
 
     ASSERT_TRUE(next);
     EXPECT_LE(*next, clock.now() + 1h + tick);
-    destroy_loop(); // a stop, in no time
+    destroy_loop(); // stops the tasks without any delay
     EXPECT_EQ(clock.elapsed(), 0ns);
 }
 

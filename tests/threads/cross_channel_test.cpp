@@ -200,7 +200,7 @@ TEST_P(cross_channel_test, a_loop_that_ends_delivers_the_values_it_accepted) {
     EXPECT_EQ(received, 1);
 }
 
-/// Ignores its stop for ever.
+/// Ignores its stop forever.
 TEST_P(cross_channel_test, a_stubborn_task_does_not_keep_a_loop_from_ending) {
     if (IsSkipped()) return;
     cross_channel<int> numbers{1};
@@ -239,7 +239,7 @@ TEST_P(cross_channel_test, a_loop_that_sleeps_is_woken_by_one_system_call) {
     });
     sender.join();
 
-    EXPECT_LE(wake_ups, 1'001U); // never more than once for each value, usually far fewer
+    EXPECT_LE(wake_ups, 1'001U); // at most one for each value, usually far fewer
 }
 
 TEST_P(cross_channel_test, posts_to_a_loop_that_is_awake_make_no_system_call) {
@@ -252,14 +252,14 @@ TEST_P(cross_channel_test, posts_to_a_loop_that_is_awake_make_no_system_call) {
         co_await turns(2);
         const auto before = loop().metrics().wake_ups;
         std::thread sender{[&] { EXPECT_TRUE(numbers.try_send(1)); }};
-        sender.join(); // this thread is here, so its loop does not sleep
+        sender.join(); // the join blocks this thread, so its loop does not sleep
         EXPECT_EQ(loop().metrics().wake_ups, before);
         numbers.close();
         co_await receiver;
     });
 }
 
-/// Senders and receivers on loops and on threads, loops that are stopped and destroyed, timeouts.
+/// Senders and receivers on loops and threads, loops that are stopped and destroyed, timeouts.
 TEST_P(cross_channel_test, neither_loses_nor_duplicates_values_between_threads) {
     if (IsSkipped()) return;
     for (std::size_t capacity : {0U, 1U, 8U}) {
@@ -286,7 +286,7 @@ TEST_P(cross_channel_test, neither_loses_nor_duplicates_values_between_threads) 
                 }
                 last_closes();
             });
-            threads.emplace_back([&] { // sends with limits that are often over
+            threads.emplace_back([&] { // sends with limits that often pass
                 auto body = [&]() -> task<> {
                     for (int value = 0; value < 500; ++value) {
                         auto box = std::make_unique<int>(value);
@@ -328,7 +328,7 @@ struct nothing_to_do final : detail::posted {
     void drop() noexcept override {}
 };
 
-// The system call used to be made under the lock, where everybody else had to wait for it.
+// A system call under the lock would delay every other user of the channel.
 TEST_P(cross_channel_test, wakes_a_loop_after_releasing_the_lock) {
     detail::run_queue* queue = nullptr;
     loop().post([&] { queue = detail::run_queue::current(); });

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Something to post that knows who posted it, and as which of theirs.
+/// A posted item that knows its thread and its number among the items of that thread.
 class item final : public posted {
 public:
     explicit item(std::size_t number = 0, std::size_t thread = 0) noexcept
@@ -30,7 +30,7 @@ public:
     std::size_t thread;
 };
 
-/// The numbers of what the inbox holds, in the order in which a loop would run them.
+/// The numbers of the items in the inbox, in the order in which a loop would run them.
 std::vector<std::size_t> taken(inbox& from) {
     std::vector<std::size_t> numbers;
     for (posted* list = from.take(); list != nullptr;)
@@ -122,13 +122,13 @@ TEST(inbox_test, a_loop_that_slept_can_be_woken_again) {
     }
 }
 
-/// The loop's side of an inbox, with a semaphore for a backend.
+/// The loop's side of an inbox, with a semaphore in place of a backend.
 class sleeper {
 public:
     void push(item& each) {
         if (box_.push(each)) wake_up_.release();
     }
-    /// Sleeps, unless something is there, then hands everything to `visit`.
+    /// Sleeps if the inbox is empty, then passes every item to `visit`.
     template <class Visit>
     void turn(Visit visit) {
         if (box_.park()) {
@@ -144,7 +144,7 @@ private:
     std::counting_semaphore<> wake_up_{0};
 };
 
-// Hangs when a push between the last look at the list and the sleep goes unnoticed.
+// Hangs if a push between the last look at the list and the sleep goes unnoticed.
 TEST(inbox_test, items_of_eight_threads_are_neither_lost_nor_reordered) {
     constexpr std::size_t threads = 8, each_posts = 5'000;
     sleeper loop;

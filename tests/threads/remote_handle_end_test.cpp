@@ -1,4 +1,4 @@
-// Tasks on another loop, and the end of that loop or of the one that waits.
+// Tasks on another loop when that loop, or the waiting one, ends.
 
 #include <simplenet/threads/remote_handle.hpp>
 
@@ -44,7 +44,7 @@ TEST_P(remote_handle_end_test, a_loop_that_ends_before_the_task_starts_makes_get
 TEST_P(remote_handle_end_test, a_loop_that_ends_stops_the_task_whose_value_still_arrives) {
     background_loop other{options()};
     auto handle = other->spawn_remote(sleep_for_ever());
-    static_cast<void>(other->spawn_remote(answer(1)).get()); // so it has started
+    static_cast<void>(other->spawn_remote(answer(1)).get()); // so the task has started
 
     other.end();
 
@@ -83,7 +83,7 @@ TEST_P(remote_handle_end_test, a_loop_that_ends_wakes_the_awaiter_of_its_task_on
 }
 
 TEST_P(remote_handle_end_test, the_end_of_the_awaiting_loop_does_not_wait_for_the_other_one) {
-    // A loop that nobody runs: its task never starts.
+    // This loop never runs, so its task never starts.
     event_loop asleep = or_throw(event_loop::create(options()));
     std::error_code error;
     auto waits = [&]() -> task<> {
@@ -106,7 +106,7 @@ TEST_P(remote_handle_end_test, a_task_of_a_loop_that_ends_does_not_begin_to_wait
     event_loop asleep = or_throw(event_loop::create(options()));
     int refused = 0;
     auto waits = [&]() -> task<> {
-        static_cast<void>(co_await async_sleep(24h)); // the end of the loop comes here
+        static_cast<void>(co_await async_sleep(24h)); // the loop ends during this sleep
         for (int round = 0; round < 3; ++round) {
             try {
                 static_cast<void>(co_await asleep.spawn_remote(answer(1)));

@@ -206,7 +206,7 @@ TEST_P(remote_handle_test, a_stop_that_reaches_the_await_goes_to_the_task_which_
         async_event began;
         auto waits = [&]() -> task<std::error_code> {
             auto handle = other->spawn_remote(sleep_for_ever());
-            co_await other->spawn_remote(nothing()); // it has begun, then
+            co_await other->spawn_remote(nothing()); // so the task has begun
             began.set();
             co_return co_await handle;
         };
@@ -218,7 +218,7 @@ TEST_P(remote_handle_test, a_stop_that_reaches_the_await_goes_to_the_task_which_
     });
 }
 
-// It used to be operation_canceled over there, whatever the stop was.
+// The other loop must not report every stop as operation_canceled.
 TEST_P(remote_handle_test, the_task_learns_that_a_deadline_stopped_it) {
     background_loop other{options()};
     auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
@@ -246,7 +246,7 @@ TEST_P(remote_handle_test, in_a_stopped_task_the_await_stops_the_task_at_once) {
     });
 }
 
-// It used to wait for a loop that never came to the task.
+// Otherwise the await would wait for a loop that never gets to the task.
 TEST_P(remote_handle_test, a_task_that_has_not_begun_is_withdrawn_at_once) {
     event_loop asleep = or_throw(event_loop::create(options()));
     auto began = std::make_shared<bool>(false);
@@ -271,7 +271,7 @@ TEST_P(remote_handle_test, a_task_that_has_not_begun_is_withdrawn_at_once) {
         try {
             (void)co_await local;
         } catch (const std::system_error& error) {
-            thrown = error.code(); // an int has no place for it
+            thrown = error.code(); // an int cannot hold an error
         }
         EXPECT_EQ(thrown, std::errc::operation_canceled);
     });
@@ -308,7 +308,7 @@ TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_reaches_the
     EXPECT_EQ(unhandled_count.load(), 1);
 }
 
-// Used to be swallowed.
+// The exception must not be swallowed.
 TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_reaches_the_hook) {
     unhandled_count = 0;
     remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});

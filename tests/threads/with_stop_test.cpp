@@ -217,8 +217,8 @@ TEST_P(with_stop_test, one_request_stops_every_await_on_the_token) {
     EXPECT_EQ(stopped, 1000);
 }
 
-// Every moment of the life of an await gets its share of the requests. In batches: a thread that
-// waits for the other one each time would meet it at few moments, and be slow.
+// The requests are spread over every moment in the life of an await. They come in batches: a thread
+// that waits for the other one each time would hit only a few moments, and be slow.
 TEST_P(with_stop_test, ten_thousand_requests_from_another_thread_at_random_moments) {
     constexpr int rounds = 10'000, batch = 50;
     std::vector<std::stop_source> sources(rounds);
@@ -242,7 +242,7 @@ TEST_P(with_stop_test, ten_thousand_requests_from_another_thread_at_random_momen
                 const std::stop_source& source = sources[static_cast<std::size_t>(round)];
                 std::array<std::byte, 1> letter;
                 if (round % batch == 0) allowed.store(round + batch);
-                // One letter at most lies unread: the socket never fills.
+                // At most one unread letter, so that the socket never fills.
                 if (round % 3 == 0 && !std::exchange(unread, true))
                     static_cast<void>(co_await theirs.write_some("x"));
                 const auto count = co_await with_stop(source.get_token(), ours.read_some(letter));
