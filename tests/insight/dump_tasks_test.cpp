@@ -184,7 +184,7 @@ TEST_P(dump_tasks_test, says_which_kind_of_thing_a_task_waits_for) {
         EXPECT_THAT(text, HasSubstr(what));
     }
     EXPECT_THAT(text, Not(HasSubstr("simplenet::"))); // the name of a class tells a user nothing
-    remake_loop();                                    // ends them, before what they wait at
+    remake_loop(); // ends the tasks before the objects they wait for
 }
 
 TEST_P(dump_tasks_test, says_how_long_a_task_sleeps) {
@@ -230,7 +230,7 @@ TEST_P(dump_tasks_test, may_be_called_while_the_loop_is_destroyed) {
         loop().spawn([&, i]() -> task<> {
             const looks_at_the_end local{loop(), printed};
             std::array<char, 8> buffer{};
-            // The first one does not take a no, and is destroyed where it stands.
+            // The first task ignores errors, and is destroyed at its await.
             do {
                 if (i == 0)
                     (void)co_await ours.read_some(buffer);

@@ -54,7 +54,7 @@ protected:
     }
 };
 
-/// Blocks its thread until somebody has reported that.
+/// Blocks its thread until the watchdog has reported it.
 void block_until_reported() {
     const int before = reported;
     while (reported == before)
@@ -80,7 +80,8 @@ TEST_P(stall_watchdog_test, reports_the_task_that_blocks_its_loop) {
     EXPECT_GE(stall_reports[0].blocked, 20ms);
     EXPECT_EQ(stall_reports[0].name, "blocks");
     EXPECT_EQ(stall_reports[0].task, 1U);
-    EXPECT_THAT(stall_reports[0].site.file_name(), HasSubstr("backend_test.hpp")); // its guarded()
+    EXPECT_THAT(stall_reports[0].site.file_name(),
+                HasSubstr("backend_test.hpp")); // where guarded() is
     EXPECT_FALSE(stall_reports[0].stack.empty());
 }
 
@@ -89,7 +90,7 @@ TEST_P(stall_watchdog_test, reports_each_turn_once) {
 
     run([]() -> task<> {
         block_until_reported();
-        // Many periods, in the same turn.
+        // Many periods in the same turn.
         pass(std::chrono::steady_clock::now() + 100ms);
         EXPECT_EQ(reported, 1);
         co_await yield();
@@ -113,7 +114,7 @@ TEST_P(stall_watchdog_test, looking_for_events_before_a_sleep_is_no_stall) {
     options.busy_poll = 1h;
     remake_loop(options);
 
-    // Only short waits so far, so it spins.
+    // All waits so far were short, so the loop spins.
     run([]() -> task<> { (void)co_await async_sleep(200ms); });
 
     EXPECT_EQ(reported, 0);
@@ -121,7 +122,7 @@ TEST_P(stall_watchdog_test, looking_for_events_before_a_sleep_is_no_stall) {
 
 TEST_P(stall_watchdog_test, a_sleep_is_no_stall) {
     remake_loop(watched(20ms));
-    // Only asserted where the machine lets the thread that watches, and this one, run in time.
+    // Asserted only where the machine lets the watching thread, and this one, run in time.
     run([]() -> task<> { (void)co_await async_sleep(200ms); });
 
     EXPECT_EQ(reported, 0);
@@ -141,9 +142,9 @@ TEST_P(stall_watchdog_test, reports_posted_functions_without_a_task) {
 
 static_assert(loop_options{}.stall_signal == SIGURG, "its number differs between machines");
 
-// What sigaction(2) had refused used to be sent all the same, and killed.
+// A signal that sigaction(2) has refused must not be sent: it would kill the process.
 TEST_P(stall_watchdog_test, works_without_a_signal_that_can_be_handled) {
-    for (const int signal : {0, -1, SIGKILL, SIGSTOP, 32, _NSIG}) { // 32: the C library keeps it
+    for (const int signal : {0, -1, SIGKILL, SIGSTOP, 32, _NSIG}) { // the C library reserves 32
         auto options = watched();
         options.stall_signal = signal;
         remake_loop(options);
@@ -188,7 +189,7 @@ TEST_P(stall_watchdog_test, a_hook_may_make_and_destroy_loops) {
     EXPECT_EQ(reported, 1);
 }
 
-// The watching thread joined itself: std::terminate().
+// The watching thread must not join itself: std::terminate().
 TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
     static std::atomic<bool> alone;
     static std::atomic<bool> through;
@@ -200,7 +201,7 @@ TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
             own.poll();
             ++reported;
             while (!alone)
-                std::this_thread::sleep_for(1ms); // rather than spin: the flag decides
+                std::this_thread::sleep_for(1ms); // without spinning: the flag decides
         }
         through = true;
     };
@@ -213,10 +214,10 @@ TEST_P(stall_watchdog_test, a_hook_may_destroy_the_last_loop_that_is_watched) {
     destroy_loop();
     alone = true;
     while (!through)
-        std::this_thread::sleep_for(1ms); // rather than spin: the flag decides
+        std::this_thread::sleep_for(1ms); // without spinning: the flag decides
 }
 
-// std::exit() used to destroy the watchdog, and with it a thread that ran: std::terminate().
+// If std::exit() destroyed the watchdog with its thread running, it would call std::terminate().
 TEST_P(stall_watchdog_test, a_watched_task_may_call_exit) {
     const auto options = watched();
     const auto task_that_exits = [&options] {
@@ -230,12 +231,13 @@ TEST_P(stall_watchdog_test, a_watched_task_may_call_exit) {
     EXPECT_EXIT(task_that_exits(), ::testing::ExitedWithCode(7), "");
 }
 
+#if !defined(__SANITIZE_THREAD__) // it cannot follow a process with threads into fork(2)
 TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
     if (testing::under_thread_sanitizer) {
         GTEST_SKIP() << "it does not follow a process with threads into fork(2)";
     }
     background_loop ours{watched()};
-    ours->spawn_remote([]() -> task<> { co_return; }()).get(); // and so it is watched
+    ours->spawn_remote([]() -> task<> { co_return; }()).get(); // so the loop is watched
 
     const pid_t child = ::fork();
     if (child == 0) {
@@ -243,7 +245,8 @@ TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
         if (!own) ::_exit(2);
         own->post(block_until_reported);
         own->run();
-        // What the parent's threads held is nobody's here: not for a search for leaks.
+        // Memory held by the threads of the parent has no owner here, so a search for leaks would
+        // fail.
         ::_exit(reported == 1 ? 0 : 1);
     }
     int status = 0;
@@ -251,7 +254,7 @@ TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
     EXPECT_EQ(status, 0);
 }
 
-// The thread of the loop that went used to be told to stay by the loop that came: a join for ever.
+// If the thread of the last loop were told to stay for the new one, the join would never end.
 TEST_P(stall_watchdog_test, loops_may_be_created_while_the_last_one_is_destroyed) {
     const auto come_and_go = [] {
         for (int round = 0; round < 300; ++round) {
@@ -267,7 +270,7 @@ TEST_P(stall_watchdog_test, loops_may_be_created_while_the_last_one_is_destroyed
 std::atomic<int> urgent = 0;
 std::atomic<int> urgent_with_info = 0;
 
-/// What a program does about SIGURG, while it lives.
+/// Installs the program's handler of SIGURG while it lives.
 class urgent_handler {
 public:
     explicit urgent_handler(struct sigaction action) {
@@ -292,7 +295,7 @@ public:
         action.sa_flags = SA_SIGINFO;
         return action;
     }
-    /// The handler of the moment.
+    /// The current handler.
     static auto now() {
         struct sigaction action{};
         ::sigaction(SIGURG, nullptr, &action);
@@ -380,7 +383,7 @@ TEST_P(stall_watchdog_test, a_handler_that_calls_the_one_before_it_is_called_onc
     before_it = ours.sa_sigaction;
     const urgent_handler meanwhile{on_top};
 
-    remake_loop(watched(1h)); // comes again, on top of that
+    remake_loop(watched(1h)); // is installed again, on top of that handler
     run([]() -> task<> {
         ::raise(SIGURG);
         co_return;

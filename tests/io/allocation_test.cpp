@@ -1,5 +1,5 @@
-// A warmed-up echo allocates nothing: counted by replacing the allocation functions, so in a
-// program of its own.
+// An echo allocates nothing after its warm-up. The test replaces the allocation functions to count,
+// so it is a program of its own.
 
 #include <simplenet/simplenet.hpp>
 
@@ -43,7 +43,8 @@ task<> echo_with_limits(tcp_stream peer) {
     }
 }
 
-/// What 100 000 round trips of 64 bytes with a server that runs `echo` allocate, after a warm-up.
+/// The number of allocations in 100 000 round trips of 64 bytes with a server that runs `echo`,
+/// after a warm-up.
 task<std::size_t> allocations_of(task<> (*echo)(tcp_stream)) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     auto client = or_throw(co_await async_connect(or_throw(listener.local_endpoint())));

@@ -1,4 +1,4 @@
-// What every socket of the runtime does when it is closed, moved, destroyed or released.
+// Closing, moving, destroying and releasing, which all sockets of the runtime have in common.
 
 #include <simplenet/io/async_socket.hpp>
 
@@ -75,7 +75,7 @@ TEST_P(async_socket_test, closing_an_idle_socket_is_visible_to_the_peer_at_once)
         EXPECT_TRUE(co_await ours.write_some("x"));
         ours.close();
 
-        EXPECT_EQ(theirs.receive(2), "x"); // waits for the end, and the loop does not turn
+        EXPECT_EQ(theirs.receive(2), "x"); // waits for the end while the loop does not turn
         EXPECT_EQ(theirs.peek(), 0);
         co_return;
     });
@@ -91,7 +91,7 @@ TEST_P(async_socket_test, closing_with_a_read_in_flight_is_visible_to_the_peer_a
         co_await turns(3);
         ours.close();
 
-        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream); // the loop does not turn
+        EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream); // while the loop does not turn
         co_await reading;
     });
 }
@@ -103,7 +103,7 @@ TEST_P(async_socket_test, a_read_in_flight_ends_in_a_later_turn_before_the_close
         std::vector<std::string> order;
         auto reading = spawn([&]() -> task<> {
             std::array<std::byte, 8> buffer;
-            // The shutdown(2) of the close alone would make it the end of the stream.
+            // The shutdown(2) of the close, on its own, would look like the end of the stream.
             EXPECT_EQ(error_of(co_await ours.read_some(buffer)), canceled);
             order.push_back("read");
         });
@@ -146,7 +146,7 @@ TEST_P(async_socket_test, close_ends_receive_exact_reads_and_accept_as_canceled)
     });
 }
 
-// Whether the loop has taken them for the read by then is up to the backend: success beats a close.
+// The backend decides whether the read has received them by then; if so, success beats the close.
 TEST_P(async_socket_test, a_read_whose_bytes_were_seen_delivers_them_or_is_canceled_by_close) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -192,7 +192,7 @@ TEST_P(async_socket_test, a_write_that_found_no_room_is_canceled_by_close) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
-        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 2ms)); // full now
+        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 2ms)); // fills the socket
         auto writing = spawn(
             [&]() -> task<> { EXPECT_EQ(error_of(co_await ours.write_some("x")), canceled); });
         co_await turns(3);
@@ -292,7 +292,7 @@ TEST_P(async_socket_test, sockets_that_reuse_a_number_get_nothing_of_the_previou
             if (round % 3 == 0) theirs.close();
             co_await reading;
 
-            auto [next, peer] = connect_raw(); // often the same numbers
+            auto [next, peer] = connect_raw(); // often gets the same numbers
             std::array<char, 8> buffer{};
             EXPECT_EQ(error_of(co_await with_timeout(next.read_some(buffer), 0s)),
                       errc::deadline_exceeded);
@@ -303,7 +303,7 @@ TEST_P(async_socket_test, sockets_that_reuse_a_number_get_nothing_of_the_previou
     });
 }
 
-// They used to read the bytes of whichever socket came next, and write into it.
+// They must not read the bytes of the socket that reuses the number, nor write into it.
 TEST_P(async_socket_test, awaitables_that_outlive_their_socket_reach_no_other_one) {
     run([&]() -> task<> {
         for (const bool used : {false, true}) {

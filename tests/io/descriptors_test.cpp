@@ -54,13 +54,13 @@ TEST_P(descriptors_test, descriptors_are_sent_with_the_bytes) {
         if (got.descriptors.size() != 2) co_return;
         EXPECT_TRUE(same_file(got.descriptors[0].get(), out.get()));
         EXPECT_TRUE(same_file(got.descriptors[1].get(), second_out.get()));
-        EXPECT_TRUE(testing::is_open(out.get())); // ours stay ours
+        EXPECT_TRUE(testing::is_open(out.get())); // the sender keeps its own
 
         EXPECT_EQ((co_await ours.send_descriptors("one", in.get())).value_or(0), 3U);
         EXPECT_EQ(receive_with(theirs).descriptors.size(), 1U);
         EXPECT_EQ((co_await ours.send_descriptors("none", std::span<const int>{})).value_or(0), 4U);
         EXPECT_EQ(receive_with(theirs).descriptors.size(), 0U);
-        // This was descriptor 0: what a process reads from is not to be handed out by mistake.
+        // Braces must not become descriptor 0: sending standard input by mistake would be a leak.
         EXPECT_EQ((co_await ours.send_descriptors("none", {})).value_or(0), 4U);
         EXPECT_EQ(receive_with(theirs).descriptors.size(), 0U);
     });
@@ -97,9 +97,9 @@ TEST_P(descriptors_test, a_stopped_send_says_whether_they_were_sent) {
         const transfer_result some =
             co_await with_timeout(ours.send_descriptors(much, out.get()), 1ms);
         EXPECT_EQ(error_of(some), errc::deadline_exceeded);
-        EXPECT_GT(some.error().transferred, 0U); // gone, with the first of them
+        EXPECT_GT(some.error().transferred, 0U); // sent, with the first byte
 
-        // Nothing fits any more: none of these goes.
+        // The socket is full, so none of these is sent.
         const transfer_result none =
             co_await with_timeout(ours.send_descriptors("late", in.get()), 1ms);
         EXPECT_EQ(error_of(none), errc::deadline_exceeded);
@@ -143,7 +143,7 @@ TEST_P(descriptors_test, descriptors_come_with_their_bytes) {
     auto [ours, theirs] = connect_raw_local();
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
-        for (const int wait : {0, 3}) { // there already, and waited for
+        for (const int wait : {0, 3}) { // available at once, and waited for
             std::array<char, 64> buffer{};
             auto reading =
                 spawn([&]() -> task<std::expected<received_descriptors, transfer_error>> {
@@ -180,7 +180,7 @@ TEST_P(descriptors_test, bytes_without_descriptors_are_a_success_too) {
     });
 }
 
-// A receive of the kernel's own accord would swallow them.
+// A receive that the kernel makes on its own would lose the descriptors.
 TEST_P(descriptors_test, an_earlier_read_takes_no_more_than_it_requests) {
     auto [out, in] = make_pipe();
     for (int how = 0; how < 3; ++how) {
@@ -201,7 +201,7 @@ TEST_P(descriptors_test, an_earlier_read_takes_no_more_than_it_requests) {
                 });
                 co_await turns(round % 4);
                 theirs.send("head");
-                if (how == 2) co_await reading; // receive() asks for as much as there is
+                if (how == 2) co_await reading; // receive() takes everything available
                 send_with(theirs, "body", std::array{out.get()});
                 if (how != 2) co_await reading;
                 co_await turns(round % 3);
@@ -218,7 +218,7 @@ TEST_P(descriptors_test, a_stopped_read_leaves_them_to_the_next_one) {
     run([&]() -> task<> {
         std::array<char, 64> buffer{};
         for (int round = 0; round < 100; ++round) {
-            // A plain read, a receive(), or one for descriptors; stopped before or behind the send.
+            // A plain read, a receive(), or one for descriptors; stopped before or after the send.
             auto reading = spawn([&]() -> task<std::size_t> {
                 if (round % 3 == 0) {
                     auto got = co_await ours.receive_descriptors(buffer);
@@ -364,7 +364,7 @@ TEST_P(descriptors_test, a_stream_that_is_closed_with_descriptors_unread_closes_
             static_cast<void>(co_await with_timeout(ours.read_some(buffer), 1ms));
             auto [gone_out, gone_in] = make_pipe();
             send_with(theirs, "x", std::array{gone_in.get()});
-            gone_in.reset(); // the only one is in the stream
+            gone_in.reset(); // the only one left is in the stream
             auto reading = spawn([&]() -> task<> {
                 if (how == 1) static_cast<void>(co_await ours.receive_descriptors(buffer));
             });
@@ -428,7 +428,7 @@ TEST_P(descriptors_test, a_receive_does_not_wait_for_held_buffers) {
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {
         std::vector<received> held;
-        for (int each = 0; each < 10; ++each) { // of a pool of four
+        for (int each = 0; each < 10; ++each) { // the pool has four buffers
             theirs.send("x");
             auto lease = co_await ours.receive();
             EXPECT_TRUE(lease);

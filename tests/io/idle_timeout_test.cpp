@@ -1,4 +1,4 @@
-// set_idle_timeout(): how long an operation may wait while nothing moves.
+// set_idle_timeout(): the limit on how long an operation waits without any transfer.
 #include <simplenet/io/async_stream.hpp>
 
 #include "support/backend_test.hpp"
@@ -38,12 +38,12 @@ using clock = std::chrono::steady_clock;
 
 class idle_timeout_test : public testing::backend_test {
 protected:
-    /// Replaces the loop by one whose time moves only by time_.advance().
+    /// Replaces the loop by one whose time advances only by time_.advance().
     void stop_the_clock() {
         time_.set_automatic(false);
         remake_loop({.clock = &time_});
     }
-    /// Two ends of small buffers. Local, because TCP may delay its ACK.
+    /// Two ends with small buffers. They are local, because TCP may delay its ACK.
     static testing::raw_connection<local_stream> connect_narrowly(int size = 4096) {
         return testing::connect_raw_local({.ours = size, .theirs = size});
     }
@@ -53,7 +53,7 @@ protected:
     static task<result<std::size_t>> read_some(local_stream& from, mutable_buffer into) {
         co_return co_await from.read_some(into);
     }
-    /// What the peer could take at once, at most `most`.
+    /// Takes up to `most` bytes of those available to the peer.
     static ssize_t take_some(testing::raw_peer& peer, std::size_t most) {
         std::string some(most, '\0');
         return ::recv(peer.fd(), some.data(), some.size(), MSG_DONTWAIT);
@@ -81,7 +81,7 @@ TEST_P(idle_timeout_test, a_read_fails_when_nothing_moved_for_the_idle_timeout_a
     });
 }
 
-// It counted only when all of it had moved, so that a slow download was taken for a dead one.
+// Every part must count, not only a complete transfer: a slow download is not a dead one.
 TEST_P(idle_timeout_test, a_transfer_that_moves_slowly_is_not_idle) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly();
@@ -117,7 +117,7 @@ TEST_P(idle_timeout_test, a_transfer_that_moves_slowly_is_not_idle) {
     });
 }
 
-// Only what followed the wait used to count.
+// Bytes moved before the wait count like those that follow it.
 TEST_P(idle_timeout_test, bytes_that_a_write_moves_before_it_waits_count) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly();
@@ -139,7 +139,7 @@ TEST_P(idle_timeout_test, bytes_that_a_write_moves_before_it_waits_count) {
     });
 }
 
-// It had no limit at all when its first attempt was put off, and found nothing.
+// The limit holds even if the first attempt is put off to a later turn and finds nothing.
 TEST_P(idle_timeout_test, a_read_that_starts_without_inline_turns_left_is_limited_too) {
     auto [ours, theirs] = connect_raw();
     auto [other, sink] = connect_raw();
@@ -147,8 +147,8 @@ TEST_P(idle_timeout_test, a_read_that_starts_without_inline_turns_left_is_limite
         ours.set_idle_timeout(20ms);
         std::array<std::byte, 8> buffer;
         theirs.send("8 bytes.");
-        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 8U); // there may be more behind it
-        co_await async_sleep(50ms); // the clock has run out, and nobody was waiting
+        EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 8U); // more may follow
+        co_await async_sleep(50ms); // longer than the timeout, but no operation is waiting
         for (unsigned each = 0; each < detail::run_queue::inline_turns_per_resume; ++each)
             EXPECT_TRUE(co_await other.write_some("x"));
         EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::deadline_exceeded);
@@ -161,7 +161,7 @@ TEST_P(idle_timeout_test, movement_in_either_direction_prolongs_the_idle_timeout
         std::array<std::byte, 8> buffer;
         ours.set_idle_timeout(30ms);
         // On a busy machine a movement may come late, even in the turn in which the limit passes.
-        // What holds is that somewhere nothing moved for so long.
+        // The test can only assert that there was a silence of that length.
         clock::time_point last = clock::now();
         clock::duration longest_silence{};
         const auto moves = [&] {
@@ -193,7 +193,7 @@ TEST_P(idle_timeout_test, movement_in_either_direction_prolongs_the_idle_timeout
             moves();
         moves();
         EXPECT_EQ(error_of(count), errc::deadline_exceeded);
-        // Bytes are there a moment before the read that waits for them begins to count.
+        // Bytes arrive slightly before the read that waits for them starts its clock.
         EXPECT_GE(longest_silence, 29ms);
         co_await sending;
     });
@@ -242,7 +242,7 @@ TEST_P(idle_timeout_test, a_stop_beats_an_idle_timeout_that_comes_later) {
     });
 }
 
-// A peer that never reads kept a writer for ever, and all that the writer held.
+// Otherwise a peer that never reads would hold a writer, and all its memory, forever.
 TEST_P(idle_timeout_test, a_write_fails_when_nothing_moved_for_the_idle_timeout_and_not_earlier) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     const std::string much = noise(1'000'000);
@@ -254,10 +254,10 @@ TEST_P(idle_timeout_test, a_write_fails_when_nothing_moved_for_the_idle_timeout_
         EXPECT_GE(clock::now() - start, 20ms);
         if (sent) co_return;
 
-        // Nothing is lost: it goes on where it stopped.
+        // Nothing is lost: another write continues at that offset.
         const std::size_t moved = sent.error().transferred;
         EXPECT_GT(moved, 0U);
-        ours.set_idle_timeout(10s); // a busy machine may pause this process for longer than 20 ms
+        ours.set_idle_timeout(10s); // a busy machine may suspend this process for longer than 20 ms
         auto rest = [&]() -> task<transfer_result> {
             co_return co_await async_write_all(ours, const_buffer{much}.subspan(moved));
         };
@@ -299,8 +299,8 @@ TEST_P(idle_timeout_test, a_queued_writer_whose_peer_never_reads_fails) {
     });
 }
 
-// The kernel wakes a writer when a good part of the send buffer is free, which a slow reader may
-// take longer for than the limit.
+// The kernel wakes a writer when a good part of the send buffer is free. With a slow reader, that
+// may take longer than the limit.
 TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idle) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly(200'000);
@@ -313,7 +313,7 @@ TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idl
             time_.advance(40ms);
             co_await turns(200);
             EXPECT_EQ(take_some(theirs, 66'000),
-                      66'000); // no fewer than the kernel keeps in one piece
+                      66'000); // at least what the kernel keeps in one piece
             pollfd asked{.fd = ours.native_handle(), .events = POLLOUT, .revents = 0};
             EXPECT_EQ(::poll(&asked, 1, 0), 0) << "the writer was woken, so this shows nothing";
             co_await turns(200);
@@ -327,8 +327,8 @@ TEST_P(idle_timeout_test, a_peer_that_reads_without_waking_the_writer_is_not_idl
     });
 }
 
-// On io_uring the kernel said nothing of such a write until all of it was sent, and kept its buffer
-// full meanwhile.
+// An io_uring write that waits for everything reports nothing before all is sent, and its buffer
+// stays full.
 TEST_P(idle_timeout_test, a_write_that_moves_continues_when_an_idle_timeout_is_set) {
     stop_the_clock();
     auto [ours, theirs] = connect_narrowly();

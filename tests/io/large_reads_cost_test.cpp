@@ -1,4 +1,4 @@
-// What reads of large pieces ask of the kernel: system calls and entries, counted.
+// The cost of large reads: system calls and io_uring entries, counted.
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/large_reads.hpp"
@@ -27,13 +27,13 @@ using testing::large;
 using testing::noise;
 using testing::read_much;
 
-/// Counts what the loop asks of the kernel to receive.
+/// Counts the loop's requests to receive.
 class receive_counter final : public detail::sys::interceptor {
 public:
     std::size_t calls = 0;   // of recv(2)
-    std::size_t bytes = 0;   // that they brought
-    std::size_t entries = 0; // of io_uring that receive
-    std::size_t cancels = 0; // entries that take others back
+    std::size_t bytes = 0;   // received by those calls
+    std::size_t entries = 0; // that receive, on io_uring
+    std::size_t cancels = 0; // that cancel others
 
 private:
     long on_call(detail::sys::pending_call& call) noexcept override {
@@ -85,7 +85,7 @@ TEST_P(large_reads_cost_test, are_received_in_place_one_at_a_time) {
             theirs.send(sent);
         }
         co_await std::move(child);
-        EXPECT_GE(asked.bytes, 7 * size); // the first ones are copied, and noticed
+        EXPECT_GE(asked.bytes, 7 * size); // the first ones are received ahead and copied
         EXPECT_LE(asked.cancels, 1U);
     });
 }
@@ -107,7 +107,7 @@ TEST_P(large_reads_cost_test, a_small_message_behind_them_costs_a_call_or_two) {
             theirs.send("small");
         }
         co_await std::move(child);
-        // What a short read says holds on epoll alone.
+        // Only on epoll does a short read prove that the socket is empty.
         EXPECT_LE(asked.calls, GetParam() == backend::epoll ? 11U : 21U);
         EXPECT_EQ(asked.entries, 0U);
     });

@@ -1,5 +1,5 @@
-// Reads of large pieces: io_uring leaves receiving ahead for them, and nothing of what a stream
-// promises may depend on that.
+// Large reads: io_uring stops receiving ahead for them, which must not affect the promises of a
+// stream.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -99,7 +99,7 @@ TEST_P(large_reads_test, the_end_that_comes_with_the_last_bytes_is_seen) {
         theirs.send("the last");
         theirs.close();
         EXPECT_EQ((co_await std::move(child)).value_or(0), 8U);
-        // And however often it is asked.
+        // The end is reported every time.
         for (int round = 0; round < 3; ++round) {
             const auto end = co_await ours.read_some(buffer);
             EXPECT_EQ(error_of(end), errc::end_of_stream);
@@ -192,7 +192,7 @@ TEST_P(large_reads_test, a_stop_and_a_deadline_end_them_and_lose_nothing) {
 
             const std::string sent = noise(large, 100 + round);
             theirs.send(sent);
-            // What is there beats a deadline that has passed.
+            // Available bytes beat a deadline that has passed.
             const auto moment = std::chrono::steady_clock::now();
             testing::pass(moment);
             const auto there = co_await with_deadline(ours.read_some(into), moment);
@@ -286,7 +286,7 @@ TEST_P(large_reads_test, end_with_their_loop) {
     EXPECT_EQ(outcome, std::make_error_code(std::errc::operation_canceled));
 }
 
-/// Something is there, and the limit has passed.
+/// Bytes are available and the limit has passed.
 task<> read_past_the_limit(tcp_stream& ours, bool leases) {
     const auto moment = std::chrono::steady_clock::now();
     testing::pass(moment);
@@ -300,9 +300,9 @@ task<> read_past_the_limit(tcp_stream& ours, bool leases) {
     }
 }
 
-// Its multishot receive was taken back before the kernel had looked into the socket.
+// A multishot receive can be cancelled before the kernel has looked at the socket.
 TEST_P(large_reads_test, available_bytes_beat_a_deadline_as_they_begin) {
-    for (int round = 0; round < 60; ++round) { // the kernel does not always have more to do
+    for (int round = 0; round < 60; ++round) { // the kernel is not always busy enough
         const bool leases = round % 2 != 0;
         auto [ours, theirs] = connect_raw();
         const auto wait_for_one = [&]() -> task<> {
@@ -321,7 +321,7 @@ TEST_P(large_reads_test, available_bytes_beat_a_deadline_as_they_begin) {
     }
 }
 
-/// Two streams at once, so that the kernel is given the second buffer of a pool as well.
+/// Uses two streams at once, so that the kernel gets the second buffer of a pool as well.
 task<> use_two_buffers() {
     auto [one, first] = connect_raw();
     auto [two, second] = connect_raw();
@@ -341,10 +341,10 @@ task<> use_two_buffers() {
     co_await read(one);
 }
 
-// The same of a stream that has received as much ahead as it may, and of pools of which the kernel
-// has all that it may have.
+// The same for a stream that has received ahead as much as it may, and for pools that have given
+// the kernel all it may have.
 TEST_P(large_reads_test, available_bytes_beat_a_deadline_after_those_received_ahead) {
-    for (int round = 0; round < 90; ++round) { // the kernel does not always have more to do
+    for (int round = 0; round < 90; ++round) { // the kernel is not always busy enough
         if (round % 30 == 0) {
             constexpr std::array<std::size_t, 3> pools{16 << 20, 1 << 20, 32 << 10};
             remake_loop({.read_ahead = 1, .receive_pool = pools[round / 30]});
@@ -366,20 +366,20 @@ TEST_P(large_reads_test, available_bytes_beat_a_deadline_after_those_received_ah
     }
 }
 
-/// What `ours` gets from receive(), with a limit that has passed, after `spent` reads of one byte
-/// in one turn, which a task may do 64 of. The last one waits for another turn.
+/// Calls receive() on `ours` with a limit that has passed, after `spent` reads of one byte in one
+/// turn. A task has 64 inline turns, so the last call waits for another turn.
 task<result<received>> receive_late(tcp_stream& ours, int spent) {
     const auto long_ago = std::chrono::steady_clock::now() - 1s;
     std::array<char, 1> buffer;
-    EXPECT_TRUE(co_await ours.read_some(buffer)); // from here on they are there
+    EXPECT_TRUE(co_await ours.read_some(buffer)); // more bytes are available from here on
     co_await testing::turns(1);
     for (int each = 0; each < spent; ++each)
         EXPECT_TRUE(co_await ours.read_some(buffer));
     co_return co_await with_deadline(ours.receive(), long_ago);
 }
 
-// On io_uring it was then not looked for any more, as the kernel had all buffers; and the next read
-// waited for an event that had come already.
+// On io_uring the kernel then has all buffers. The loop must still look for bytes, or the next read
+// would wait for an event that has already occurred.
 TEST_P(large_reads_test, available_bytes_beat_the_deadline_of_a_queued_receive) {
     remake_loop({.receive_pool = 1}); // two buffers
     run([&]() -> task<> {
@@ -423,7 +423,7 @@ TEST_P(large_reads_test, continue_around_a_receive_that_found_no_buffer) {
 
 #if SIMPLENET_SEAMS
 
-/// Completions come late, and what was to go on ends.
+/// Delays completions, and ends multishot operations that could continue.
 class moody_kernel final : public detail::sys::interceptor {
 public:
     explicit moody_kernel(std::uint32_t seed)

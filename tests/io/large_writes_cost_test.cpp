@@ -1,4 +1,4 @@
-// What a large write that waits asks of the kernel: system calls and entries, counted.
+// The cost of a large write that waits: system calls and io_uring entries, counted.
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/raw_peer.hpp"
@@ -20,11 +20,11 @@ namespace {
 using testing::backend_name;
 using testing::connect_raw;
 
-/// Counts what the loop asks of the kernel to send.
+/// Counts the loop's requests to send.
 class send_counter final : public detail::sys::interceptor {
 public:
     std::size_t calls = 0;   // of send(2)
-    std::size_t entries = 0; // of io_uring that send
+    std::size_t entries = 0; // that send, on io_uring
 
 private:
     long on_call(detail::sys::pending_call& call) noexcept override {
@@ -39,8 +39,8 @@ private:
 
 class large_writes_cost_test : public testing::backend_test {};
 
-// An attempt after each part used to find what little room had come meanwhile: ten times as many
-// calls on io_uring.
+// An attempt after each part would find only the little room freed since: ten times as many calls
+// on io_uring.
 TEST_P(large_writes_cost_test, a_waiting_write_makes_one_call_for_each_part) {
     constexpr std::size_t size = std::size_t{8} << 20U;
     constexpr std::size_t step = std::size_t{64} * 1024;
@@ -49,7 +49,7 @@ TEST_P(large_writes_cost_test, a_waiting_write_makes_one_call_for_each_part) {
         const std::string much(size, 'x');
         auto write = [&]() -> task<> { EXPECT_TRUE(co_await async_write_all(ours, much)); };
         auto writing = loop().spawn(write);
-        co_await testing::turns(3); // the socket is full
+        co_await testing::turns(3); // until the socket is full
 
         send_counter asked;
         const detail::sys::intercepting now{asked};

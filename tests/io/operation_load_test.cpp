@@ -1,4 +1,4 @@
-// Many operations at once: nobody starves, and a small queue is enough for all.
+// Many operations at once: none starves, and a small queue is enough for all.
 
 #include <simplenet/io/detail/operation.hpp>
 
@@ -31,7 +31,7 @@ using clock = std::chrono::steady_clock;
 
 class operation_load_test : public testing::backend_test {};
 
-// --- nobody starves ------------------------------------------------------------------------------
+// --- starvation ----------------------------------------------------------------------------------
 
 TEST_P(operation_load_test, a_connection_that_always_has_bytes_cannot_starve_another) {
     auto [hot, flood] = connect_raw();
@@ -52,7 +52,7 @@ TEST_P(operation_load_test, a_connection_that_always_has_bytes_cannot_starve_ano
         std::array<std::byte, 8> buffer;
         EXPECT_TRUE(co_await ours.read_some(buffer));
 
-        EXPECT_LT(read_by_hot, 1000U); // a few turns of a bounded number of inline completions
+        EXPECT_LT(read_by_hot, 1000U); // a few turns with a bounded number of inline completions
         EXPECT_GT(there, 2000U);
         busy.request_stop();
         co_await busy;

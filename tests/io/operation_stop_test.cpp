@@ -1,4 +1,4 @@
-// What a stop or a deadline does to an operation: which of them wins, and what has moved by then.
+// The effect of a stop or a deadline on an operation: which one wins, and how much has moved.
 
 #include <simplenet/io/detail/operation.hpp>
 
@@ -37,7 +37,7 @@ using clock = std::chrono::steady_clock;
 
 class operation_stop_test : public testing::backend_test {};
 
-// --- success beats stop --------------------------------------------------------------------------
+// --- success beats a stop ------------------------------------------------------------------------
 
 TEST_P(operation_stop_test, bytes_that_were_seen_beat_a_later_stop) {
     auto [ours, theirs] = connect_raw();
@@ -52,7 +52,7 @@ TEST_P(operation_stop_test, bytes_that_were_seen_beat_a_later_stop) {
         co_await turns(3);
         theirs.send("data");
         co_await next_event(loop());
-        reading.request_stop(); // the read is on the ready list, behind us
+        reading.request_stop(); // the read is on the ready list, after this task
         co_await reading;
 
         EXPECT_EQ(first.value_or(0), 4U);
@@ -221,7 +221,7 @@ TEST_P(operation_stop_test, no_byte_is_lost_by_reads_that_are_stopped_at_any_mom
                 co_await reading;
             }
         });
-        ASSERT_TRUE(got == sent); // not EQ: nobody wants to read it
+        ASSERT_TRUE(got == sent); // not EQ: the texts are too long to print
     }
 }
 
@@ -260,7 +260,7 @@ TEST_P(operation_stop_test, a_stream_is_usable_at_the_offset_that_a_stopped_writ
             EXPECT_TRUE(ours.shutdown_write());
         });
         got += theirs.receive(sent.size() - got.size());
-        ASSERT_TRUE(got == sent); // not EQ: nobody wants to read it
+        ASSERT_TRUE(got == sent); // not EQ: the texts are too long to print
     }
 }
 
@@ -294,7 +294,7 @@ TEST_P(operation_stop_test, a_loser_of_when_any_that_read_bytes_returns_them) {
             auto outcome = co_await std::move(race);
             co_await send_both;
 
-            // Whatever was not delivered is still in its stream.
+            // Bytes that were not delivered are still in their stream.
             const auto& [one, two] = outcome.values;
             if (!one) {
                 EXPECT_EQ((co_await left.read_some(a)).value_or(0), 1U);

@@ -1,4 +1,4 @@
-// The promises that hold for every operation: when it ends, how often, with what, and who waits.
+// The promises of every operation: when and how often it ends, with what result, and who resumes.
 
 #include <simplenet/io/detail/operation.hpp>
 
@@ -97,7 +97,7 @@ TEST_P(operation_test, nothing_is_resumed_inside_request_stop) {
 
         reading.request_stop();
         EXPECT_EQ(resumed, 0);
-        reading.request_stop(); // again: still one end
+        reading.request_stop(); // again: it still ends once
         EXPECT_EQ(resumed, 0);
         co_await reading;
 
@@ -116,7 +116,7 @@ TEST_P(operation_test, nothing_is_resumed_inside_the_start_of_another_operation)
         });
         co_await turns(2);
 
-        EXPECT_TRUE(co_await theirs.write_some("x")); // done at once
+        EXPECT_TRUE(co_await theirs.write_some("x")); // completes at once
         EXPECT_EQ(resumed, 0);
         co_await reading;
 
@@ -267,12 +267,12 @@ TEST_P(operation_test, a_deadline_that_comes_after_a_stop_changes_nothing) {
 
 // --- empty transfers -----------------------------------------------------------------------------
 
-// An empty exact read used to wait for bytes that it had no use for.
+// An empty exact read must not wait for bytes that it does not need.
 TEST_P(operation_test, empty_transfers_succeed_in_every_state_of_the_socket) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
         const std::string much(8 << 20, 'x');
-        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 1ms)); // full now
+        EXPECT_FALSE(co_await with_timeout(async_write_all(ours, much), 1ms)); // fills the socket
 
         const std::array<const_buffer, 2> empty_ones{};
         const std::span<const const_buffer> several{empty_ones};
@@ -406,7 +406,7 @@ TEST_P(operation_test, a_task_that_keeps_reading_when_its_loop_ends_is_destroyed
     EXPECT_LE(refusals, 1001U);
 }
 
-// The scope's reason is its deadline; it used to hide that the loop was ending.
+// The scope was first stopped by its deadline, which must not hide the end of the loop.
 TEST_P(operation_test, a_task_that_yields_forever_after_its_deadline_is_destroyed_with_its_loop) {
     bool passed = false;
     loop().spawn([&]() -> task<> {

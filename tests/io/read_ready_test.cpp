@@ -1,5 +1,5 @@
-// Reading what is there, and waiting for more without taking it: what async_copy(), and a stream on
-// top of another one, are made of.
+// Reading available bytes, and waiting for more without taking them: the basis of async_copy() and
+// of streams on top of another one.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -28,7 +28,7 @@ using testing::noise;
 
 class read_ready_test : public testing::backend_test {
 protected:
-    /// Takes `size` bytes as they come; how often it had to wait for them.
+    /// Takes `size` bytes as they arrive; returns them and the number of waits.
     template <class Stream>
     task<std::pair<std::string, int>> take(Stream& stream, std::size_t size) {
         std::string got;
@@ -53,13 +53,13 @@ protected:
             connection.theirs.send(sent);
             const auto [got, waits] = co_await take(connection.ours, sent.size());
             EXPECT_TRUE(got == sent) << got.size() << " of " << sent.size();
-            // Each for some bytes, or because the coroutine had its share of the turn.
+            // Each wait ends for some bytes, or because the coroutine has used its inline turns.
             EXPECT_LT(waits, 50);
         }
     }
 };
 
-// On io_uring the wait found bytes that the read did not, and the two turned for ever.
+// If the wait found bytes that the read does not find, the two would loop forever.
 TEST_P(read_ready_test, bytes_found_by_a_wait_are_read) {
     run([&]() -> task<> {
         auto connection = connect_raw();
@@ -97,7 +97,7 @@ TEST_P(read_ready_test, a_wait_ends_when_bytes_are_received_ahead) {
     run([&]() -> task<> {
         auto [ours, theirs] = connect_raw();
         auto leasing = [&]() -> task<result<received>> { co_return co_await ours.receive(); };
-        auto lease = spawn(leasing); // leaves a receive in the kernel, on io_uring
+        auto lease = spawn(leasing); // on io_uring it leaves a receive in the kernel
         co_await testing::turns(3);
         theirs.send("x");
         EXPECT_TRUE(co_await lease);
@@ -111,7 +111,7 @@ TEST_P(read_ready_test, a_wait_ends_when_bytes_are_received_ahead) {
                 theirs.send("y");
             EXPECT_TRUE(co_await with_timeout(std::move(waiting), 1s)) << pieces << " at once";
             std::size_t got = 0;
-            co_await testing::until([&] { // TCP may hold the last ones back for a while
+            co_await testing::until([&] { // TCP may delay the last ones
                 while (const auto count = detail::stream_access::read_ready(ours, buffer))
                     got += *count;
                 return got == static_cast<std::size_t>(pieces);

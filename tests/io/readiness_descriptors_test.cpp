@@ -1,4 +1,4 @@
-// Readiness of descriptors of every kind, and of those that others use, or close, meanwhile.
+// Readiness of descriptors of every kind, and of those that other code uses or closes.
 
 #include <simplenet/io/readiness.hpp>
 
@@ -48,7 +48,7 @@ using testing::wait_beside;
 
 class readiness_descriptors_test : public testing::backend_test {};
 
-// --- what other programs wait for ----------------------------------------------------------------
+// --- kinds of descriptors ------------------------------------------------------------------------
 
 TEST_P(readiness_descriptors_test, events_timers_and_file_watches_wake_it) {
     const testing::temporary_directory place;
@@ -146,7 +146,7 @@ TEST_P(readiness_descriptors_test, another_thread_wakes_a_loop_that_sleeps) {
     other.join();
 }
 
-// --- beside others -------------------------------------------------------------------------------
+// --- other users ---------------------------------------------------------------------------------
 
 TEST_P(readiness_descriptors_test, a_foreign_epoll_is_not_disturbed) {
     auto [out, in] = make_pipe();
@@ -157,7 +157,7 @@ TEST_P(readiness_descriptors_test, a_foreign_epoll_is_not_disturbed) {
         beside waiting;
         beside nested;
         wait_beside(waiting, out.get());
-        wait_beside(nested, theirs.get()); // their epoll is a descriptor like another
+        wait_beside(nested, theirs.get()); // an epoll instance is a descriptor like any other
         co_await turns(5);
         put(in);
         co_await std::move(waiting.task);
@@ -274,7 +274,7 @@ TEST_P(readiness_descriptors_test, a_duplicate_of_a_closed_descriptor_wakes_no_w
         beside waiting;
         wait_beside(waiting, number);
         co_await turns(3);
-        put(in); // the old file, which only the duplicate means
+        put(in); // the old file, to which only the duplicate refers
         co_await turns(5);
         EXPECT_FALSE(waiting.outcome);
         put(second_in);
@@ -291,7 +291,7 @@ TEST_P(readiness_descriptors_test, a_wait_whose_descriptor_was_closed_never_sees
         beside old;
         wait_beside(old, number);
         co_await turns(3);
-        checked(::dup3(second.get(), number, O_CLOEXEC)); // closed, and used again at once
+        checked(::dup3(second.get(), number, O_CLOEXEC)); // closed, and the number reused at once
         beside now;
         wait_beside(now, number);
         put(second_in);

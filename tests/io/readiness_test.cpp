@@ -44,7 +44,7 @@ using testing::wait_beside;
 
 class readiness_test : public testing::backend_test {};
 
-// --- what it waits for ---------------------------------------------------------------------------
+// --- events --------------------------------------------------------------------------------------
 
 TEST_P(readiness_test, a_wait_lasts_until_there_is_something_to_read) {
     auto [out, in] = make_pipe();
@@ -180,7 +180,8 @@ TEST_P(readiness_test, files_and_directories_are_always_ready) {
 TEST_P(readiness_test, a_bad_descriptor_is_refused) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
-        EXPECT_TRUE(co_await async_wait_writable(in.get())); // the loop has made what it needs
+        EXPECT_TRUE(
+            co_await async_wait_writable(in.get())); // makes the loop allocate its resources
         const int closed = out.get();
         out.reset();
         for (const int bad : {-1, std::numeric_limits<int>::min(), closed,
@@ -229,7 +230,7 @@ TEST_P(readiness_test, a_stop_of_one_wait_leaves_the_others_waiting) {
         reading.task.request_stop();
         co_await std::move(reading.task);
 
-        put(theirs); // an event that nobody waits for any more, and that one-shot watches spend
+        put(theirs); // an event without a waiter, which uses up one-shot watches
         co_await turns(5);
         EXPECT_FALSE(writing.outcome);
         std::array<char, 65536> scratch;
@@ -269,7 +270,8 @@ TEST_P(readiness_test, readiness_beats_a_deadline) {
         }
         take(out);
 
-        // It comes after the wait began, and is there when the loop looks after the limit.
+        // The event occurs after the wait began, and is visible when the loop looks after the
+        // limit.
         auto late = with_timeout(async_wait_readable(out.get()), 1ms);
         auto writing = spawn([&]() -> task<> {
             co_await turns(2);
@@ -304,7 +306,7 @@ TEST_P(readiness_test, success_and_stop_in_the_same_turn_end_it_once) {
             if (round % 2 == 1) put(in);
             co_await std::move(waiting.task);
             EXPECT_TRUE(*waiting.outcome || error_of(*waiting.outcome) == canceled);
-            // Level-triggered: whoever was told nothing is told by the next wait.
+            // Level-triggered: an event that one waiter has missed ends the next wait.
             EXPECT_TRUE(co_await async_wait_readable(out.get()));
         }
     });
@@ -381,7 +383,7 @@ TEST_P(readiness_test, a_process_without_descriptors_gets_an_error_or_waits) {
             outcome = co_await async_wait_readable(out.get());
         }
         EXPECT_TRUE(outcome || error_of(outcome) == std::errc::too_many_files_open);
-        EXPECT_TRUE(co_await async_wait_readable(out.get())); // and works again
+        EXPECT_TRUE(co_await async_wait_readable(out.get())); // it works again
     });
 }
 

@@ -54,7 +54,7 @@ private:
     receive_pool* pool_ = nullptr;
 };
 
-/// Pages of a buffer that have memory behind them; -1 if not even addresses are reserved.
+/// The pages of a buffer that occupy memory; -1 if not even its addresses are reserved.
 int resident_pages(const std::byte* buffer) {
     std::vector<unsigned char> pages(buffer_size / 4096);
     if (::mincore(const_cast<std::byte*>(buffer), buffer_size, pages.data()) != 0) return -1;

@@ -37,7 +37,7 @@ TEST_P(received_test, a_lease_shows_the_bytes_of_the_peer) {
         EXPECT_EQ(lease->size(), 5U);
         EXPECT_EQ(lease->bytes().size(), 5U);
         EXPECT_FALSE(lease->empty());
-        EXPECT_TRUE(co_await async_write_all(ours, *lease)); // it is a buffer to write from
+        EXPECT_TRUE(co_await async_write_all(ours, *lease)); // a lease is a buffer for a write
     });
     EXPECT_EQ(theirs.receive(5), "hello");
 }
@@ -102,7 +102,7 @@ TEST_P(received_test, a_lease_outlives_its_stream_and_its_loop) {
     moved.release();
 }
 
-// Its record was another socket's by the time the coroutine resumed, and that one had no loop yet.
+// By the time the coroutine resumes, the record may belong to another socket that has no loop yet.
 TEST_P(received_test, a_lease_stays_valid_when_its_stream_is_destroyed) {
     auto [ours, theirs] = testing::connect_raw_local();
     auto [next, unused] = testing::local_ends();
@@ -113,7 +113,7 @@ TEST_P(received_test, a_lease_stays_valid_when_its_stream_is_destroyed) {
             if (lease) {
                 EXPECT_EQ(text_of(*lease), "hello");
             } else {
-                EXPECT_EQ(error_of(lease), canceled); // it was not seen yet
+                EXPECT_EQ(error_of(lease), canceled); // the loop had not seen it yet
             }
         });
         co_await turns(5);

@@ -1,4 +1,4 @@
-// Receive buffers run out, and that keeps nobody waiting.
+// A lack of receive buffers delays no operation.
 #include <simplenet/io/received.hpp>
 
 #include "support/backend_test.hpp"
@@ -37,7 +37,7 @@ using testing::turns;
 
 class used_up_pool_test : public testing::small_pool_test {
 protected:
-    /// The pool, used up on io_uring by what nobody has asked for yet.
+    /// On io_uring, uses up the pool with bytes that the program has not requested yet.
     static task<> receive_ahead(tcp_stream& unread, testing::raw_peer& theirs) {
         std::array<std::byte, 1> first;
         theirs.send("-");
@@ -50,8 +50,8 @@ protected:
 
     static task<> do_nothing() { co_return; }
 
-    /// The outcome of `receive`, whose limit the loop has noticed when "there" comes, before the
-    /// kernel knows of it. On epoll that was the last attempt.
+    /// The result of `receive`. The loop notices its limit before "there" arrives, but the kernel
+    /// does not know yet. On epoll the loop has then made the last attempt.
     template <class Peer, class Receive, class Meanwhile = task<> (*)()>
     static task<std::error_code> late_bytes(Peer& theirs, Receive receive,
                                             Meanwhile meanwhile = do_nothing) {
@@ -71,8 +71,8 @@ protected:
     }
 };
 
-// A read brings its own memory then. With io_uring its entry was taken back by the deadline, and
-// what came before the kernel had done so did not count.
+// Such a read uses memory of its own. Bytes that arrive before the kernel has handled the
+// deadline's cancel count.
 TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_while_all_buffers_are_held) {
     for (const bool exactly : {false, true}) {
         auto [ours, theirs] = connect_raw();
@@ -86,7 +86,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_while_all_buffers_ar
                 co_return error_of(co_await with_deadline(ours.read_some(buffer), limit));
             };
             const auto outcome = co_await late_bytes(theirs, read);
-            if (outcome) { // nothing was lost
+            if (outcome) { // no byte was lost
                 EXPECT_TRUE(co_await async_read_exact(ours, buffer));
             }
             EXPECT_EQ((std::string_view{buffer.data(), buffer.size()}), "there");
@@ -94,7 +94,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_read_while_all_buffers_ar
     }
 }
 
-// The kernel has no buffer left to receive into.
+// The kernel has no buffer left for receiving.
 TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_received_ahead) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = testing::connect_raw_local();
@@ -113,7 +113,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_
             }
             co_return error_of(lease);
         };
-        if (co_await late_bytes(theirs, receive, use_both)) { // nothing was lost
+        if (co_await late_bytes(theirs, receive, use_both)) { // no byte was lost
             EXPECT_TRUE(co_await ours.receive());
         }
         EXPECT_EQ(text_of(held), "held");
@@ -121,7 +121,7 @@ TEST_P(used_up_pool_test, bytes_beat_the_deadline_of_a_receive_while_others_are_
     });
 }
 
-// With io_uring it waited until they were read: for ever, if nobody does.
+// On io_uring the receive would otherwise wait until they are read, perhaps forever.
 TEST_P(used_up_pool_test, receiving_ahead_keeps_no_receive_waiting) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = connect_raw();
@@ -143,7 +143,7 @@ TEST_P(used_up_pool_test, receiving_ahead_keeps_no_receive_waiting) {
     });
 }
 
-// What lies in an error queue makes every poll(2) say POLLERR.
+// A nonempty error queue makes every poll(2) report POLLERR.
 TEST_P(used_up_pool_test, an_unread_error_queue_does_not_spin_while_others_receive_ahead) {
     auto [unread, filling] = connect_raw();
     auto [ours, theirs] = connect_raw();
@@ -227,8 +227,8 @@ TEST_P(used_up_pool_test, a_read_without_a_buffer_is_canceled_by_close) {
     });
 }
 
-// A thousand peers that sent and never read froze an echo server for ever: each of its coroutines
-// kept a lease while it waited to write.
+// In an echo server each coroutine holds a lease while it waits to write. A thousand peers that
+// send and never read must not freeze the server forever.
 TEST_P(used_up_pool_test, a_receive_does_not_wait_for_the_leases_of_others) {
     auto [ours, theirs] = connect_raw();
     auto [local, local_peer] = testing::connect_raw_local();
@@ -237,7 +237,7 @@ TEST_P(used_up_pool_test, a_receive_does_not_wait_for_the_leases_of_others) {
         for (const std::string_view sent : {"one", "two", "three"}) {
             auto waiting = spawn(receive_text(ours));
             auto waiting_too = spawn(receive_text(local));
-            if (sent != "two") co_await turns(5); // two: the bytes are there before the read
+            if (sent != "two") co_await turns(5); // "two" is available before the read
             theirs.send(sent);
             local_peer.send(sent);
             EXPECT_EQ(co_await waiting, sent);
@@ -428,7 +428,7 @@ TEST_P(used_up_pool_test, many_streams_share_two_buffers_and_lose_nothing) {
                 auto& ours = streams[each].ours;
                 std::array<char, 100> buffer{};
                 for (int round = 0;; ++round) {
-                    if (each % 2 == 1 && round % 7 == 3) { // the two kinds of reads in turns
+                    if (each % 2 == 1 && round % 7 == 3) { // alternates the two kinds of reads
                         const auto read = co_await ours.read_some(buffer);
                         if (!read) break;
                         got[each].append(buffer.data(), *read);
@@ -437,7 +437,7 @@ TEST_P(used_up_pool_test, many_streams_share_two_buffers_and_lose_nothing) {
                     auto lease = co_await ours.receive();
                     if (!lease) break;
                     got[each] += text_of(*lease);
-                    if (each % 3 == 0) co_await yield(); // holds it meanwhile
+                    if (each % 3 == 0) co_await yield(); // holds the lease for a turn
                 }
             };
             readers.push_back(spawn(read_all));
@@ -459,7 +459,7 @@ TEST_P(used_up_pool_test, many_streams_share_two_buffers_and_lose_nothing) {
 
 #if SIMPLENET_SEAMS
 
-/// The first poll of an operation that is over says that there is an error, and nothing else.
+/// Turns the first successful poll into one that reports only an error.
 class error_of_a_poll final : public detail::sys::interceptor {
     detail::sys::verdict on_completion(detail::sys::reaped_completion& seen) noexcept override {
         if (seen.res == POLLIN && seen.flags == 0 && !done_) {
@@ -471,8 +471,8 @@ class error_of_a_poll final : public detail::sys::interceptor {
     bool done_ = false;
 };
 
-// Changes of the socket were watched from then on, and the receive waited for the next one, though
-// bytes of the last one were left.
+// After the error the loop watches the socket for changes. The next receive must not wait for one
+// while bytes of the last change are left.
 TEST_P(used_up_pool_test, bytes_that_follow_an_error_are_left_to_the_next_receive) {
     auto [local, local_peer] = testing::connect_raw_local();
     run([&]() -> task<> {

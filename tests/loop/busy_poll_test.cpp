@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 class busy_poll_test : public backend_test {
 protected:
-    /// A loop all of whose waits so far were short, so that it spins: far longer than a test lasts.
+    /// Makes all waits of the loop short so far, so that it spins far longer than a test lasts.
     void warm_up() {
         remake_loop({.busy_poll = 1h});
         if (IsSkipped()) return;
@@ -31,7 +31,7 @@ protected:
         });
     }
 
-    /// Posts from another thread, each after the one before has run.
+    /// Posts from another thread, each time after the previous post has run.
     std::uint64_t wake_ups_of_posts(int count) {
         const auto before = loop().metrics().wake_ups;
         std::atomic<int> ran = 0;
@@ -47,10 +47,10 @@ protected:
             loop().stop();
             over = true;
         }};
-        // Keeps the loop alive until it is stopped, without anything ready.
+        // Keeps the loop alive until it is stopped, with nothing ready.
         auto sleeper = loop().spawn([]() -> task<> { co_await async_sleep(1h); });
         EXPECT_TRUE(loop().run_for(test_limit));
-        while (!over) // on a machine so busy that it took longer
+        while (!over) // repeats if a busy machine took too long
             static_cast<void>(loop().run_for(10ms));
         other.join();
         sleeper.request_stop();
@@ -66,7 +66,7 @@ TEST(loop_options_busy_poll_test, is_off_by_default) {
 TEST_P(busy_poll_test, a_post_to_a_spinning_loop_makes_no_system_call) {
     warm_up();
 
-    // One at most: the loop may not have begun to wait when the first comes, and stop() is none.
+    // At most one: the loop may not have begun to wait at the first post, and stop() needs none.
     EXPECT_LE(wake_ups_of_posts(20), 1U);
 }
 

@@ -1,4 +1,5 @@
-// What a warmed-up loop allocates: nothing. A program of its own, since it counts operator new.
+// A loop allocates nothing after its warm-up. The test counts operator new, so it is a program of
+// its own.
 
 #include "support/backend_test.hpp"
 #include "support/counted_allocations.hpp"
@@ -32,7 +33,7 @@ protected:
         backend_test::SetUp();
     }
 
-    /// What a thousand rounds of `body` allocate after a hundred to warm up.
+    /// The number of allocations in a thousand rounds of `body`, after a hundred to warm up.
     template <class Body>
     std::size_t allocations_of(Body body) {
         std::size_t counted = 0;
@@ -123,19 +124,18 @@ TEST_P(loop_allocation_test, a_post_allocates_once) {
               1000U);
 }
 
-// The perturbed kernel allocates.
-// With io_uring a listener that never catches up kept four bytes of each connection for ever.
+// With io_uring, a listener that never catches up must not keep memory for each connection.
 TEST_P(loop_allocation_test, accepting_allocates_only_the_stream) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     const endpoint at = or_throw(listener.local_endpoint());
-    std::vector<blocking::tcp_stream> clients; // two of them always wait
+    std::vector<blocking::tcp_stream> clients; // two of them are always waiting
     const auto knock = [&] { clients.push_back(or_throw(blocking::tcp_stream::connect(at))); };
     clients.reserve(2000);
     knock();
     knock();
     const auto accepts = [&]() -> task<> {
         knock();
-        static_cast<void>(co_await async_sleep(1us)); // io_uring may accept it ahead
+        static_cast<void>(co_await async_sleep(1us)); // lets io_uring accept it ahead
         const auto stream = co_await listener.accept();
         EXPECT_TRUE(stream);
         clients.erase(clients.begin());
@@ -143,6 +143,7 @@ TEST_P(loop_allocation_test, accepting_allocates_only_the_stream) {
     EXPECT_EQ(allocations_of(accepts), 1000U);
 }
 
+// Not on the perturbed kernel, which allocates.
 INSTANTIATE_TEST_SUITE_P(backends, loop_allocation_test, real_backends, backend_name);
 
 } // namespace

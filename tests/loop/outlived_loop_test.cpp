@@ -1,4 +1,4 @@
-// What lives outside of a loop when that ends, or is half way out of it (promise 15).
+// Objects that outlive a loop, or are about to leave it when it ends (promise 15).
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -25,7 +25,7 @@ using testing::backend_name;
 
 class outlived_loop_test : public testing::backend_test {
 protected:
-    /// The loop receives ahead for `stream`.
+    /// Makes the loop receive ahead for `stream`.
     void arm(tcp_stream& stream) {
         run([&]() -> task<> {
             std::array<std::byte, 8> bytes{};
@@ -35,8 +35,9 @@ protected:
     }
 };
 
-// With io_uring the end of the listener was waited for while the records were walked, which freed
-// the stream's: the walk went on in another list, or in freed memory.
+// With io_uring the destructor walks the records, and must not wait for the end of the listener
+// during the walk: that could free the stream's record, and the walk would continue in freed
+// memory.
 TEST_P(outlived_loop_test, a_loop_ends_beside_a_closing_stream_and_an_accepting_listener) {
     for (const bool listener_first : {true, false}) {
         auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
@@ -60,13 +61,14 @@ TEST_P(outlived_loop_test, a_loop_ends_beside_a_closing_stream_and_an_accepting_
         static_cast<void>(loop().run_for(1ms));
 
         for (auto& each : connections)
-            each.ours.close(); // what the kernel does for it comes back with the next poll
+            each.ours.close(); // its completion arrives with the next poll
         connections.clear();
         remake_loop();
     }
 }
 
-// What io_uring had received for it was lost, and the record kept the buffers.
+// Otherwise bytes that io_uring has received for it would be lost, and the record would keep the
+// buffers.
 TEST_P(outlived_loop_test, a_socket_in_release_is_released_or_closed) {
     for (int turns = 0; turns < 6; ++turns) {
         const std::size_t before = testing::open_descriptors();

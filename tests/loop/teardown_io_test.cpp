@@ -1,4 +1,5 @@
-// The end of a loop on which sockets wait: their operations end, and what outlives it is closed.
+// The end of a loop with sockets waiting: their operations end, and objects that outlive it are
+// closed.
 
 #include "support/error_of.hpp"
 #include "support/leak_test.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Nothing is left when a test is over: no frame, no descriptor.
+/// No frame and no descriptor is left after a test.
 class teardown_io_test : public leak_test {
 protected:
     /// Runs the loop until `settled()`, however slow the machine is.
@@ -89,7 +90,7 @@ TEST_P(teardown_io_test, io_in_flight_ends_with_operation_canceled) {
     EXPECT_THAT(log, ::testing::UnorderedElementsAre("accept", "read", "receive", "write"));
 }
 
-/// Holds every kind of thing that belongs to the loop, and ignores its end.
+/// Holds every kind of object that belongs to the loop, and ignores its end.
 task<> hoarder(bool& settled) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     auto [client, server] = co_await connect();
@@ -100,7 +101,7 @@ task<> hoarder(bool& settled) {
         leases.push_back(or_throw(co_await client.receive()));
     }
     static_cast<void>(co_await async_write_all(right, "never read"));
-    // Received ahead, and accepted ahead, on io_uring.
+    // On io_uring: received ahead, and accepted ahead.
     std::array<std::byte, 1> letter;
     static_cast<void>(co_await left.read_some(letter));
     auto early = or_throw(co_await async_connect(or_throw(listener.local_endpoint())));
@@ -123,7 +124,7 @@ TEST_P(teardown_io_test, a_stubborn_task_may_hold_streams_leases_and_listeners) 
 }
 
 TEST_P(teardown_io_test, a_connection_attempt_in_flight_ends) {
-    // A listener whose backlog is full answers nobody.
+    // A listener with a full backlog does not answer.
     auto listener =
         or_throw(nonblocking::tcp_listener::bind(endpoint::loopback(0), {.backlog = 1}));
     const auto where = or_throw(listener.local_endpoint());

@@ -1,4 +1,4 @@
-// The end of a loop (promise 10): every task ends, nothing is resumed for ever, nothing leaks.
+// The end of a loop (promise 10): every task ends, no task is resumed forever, nothing leaks.
 
 #include "support/error_of.hpp"
 #include "support/leak_test.hpp"
@@ -26,10 +26,10 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
-/// Nothing is left when a test is over: no frame, no descriptor.
+/// No frame and no descriptor is left after a test.
 class teardown_test : public leak_test {};
 
-/// Writes its name when it dies.
+/// Logs its name when it is destroyed.
 class witness {
 public:
     witness(std::vector<std::string>& log, std::string name)
@@ -46,7 +46,7 @@ private:
 
 using names = std::vector<std::string>;
 
-/// Goes on whatever its operations say.
+/// Continues whatever its operations return.
 task<> stubborn(int* refused = nullptr) {
     for (;;) {
         const auto outcome = co_await async_sleep(24h);
@@ -131,7 +131,8 @@ TEST_P(teardown_test, a_shield_does_not_hold) {
     EXPECT_THAT(log, ElementsAre("stopped", "refused"));
 }
 
-// Used to hang: the shield asked only for the first reason of the scope, which was another one.
+// The scope keeps its first reason, which is not the end of the loop. The shield must let the end
+// of the loop through nevertheless.
 TEST_P(teardown_test, a_shield_does_not_hold_in_a_task_that_was_stopped_before) {
     names log;
     auto body = [&]() -> task<> {
@@ -178,7 +179,7 @@ TEST_P(teardown_test, every_kind_of_wait_ends) {
     EXPECT_EQ(ended, 10);
 }
 
-// --- tasks that do not
+// --- tasks that do not end
 
 TEST_P(teardown_test, a_task_that_ignores_a_thousand_refusals_is_not_resumed_again) {
     int refused = 0;
@@ -248,7 +249,7 @@ TEST_P(teardown_test, children_of_a_group_are_destroyed_before_the_frame_that_ho
     EXPECT_THAT(log, ElementsAre("second child", "first child", "parent"));
 }
 
-/// Tasks that go on for ever in their own ways; each would keep the loop from ending.
+/// Tasks that run forever in different ways; each would keep the loop from ending.
 const std::vector<std::pair<const char*, task<> (*)()>> endless_tasks{
     {"sleeps", [] { return stubborn(); }},
     {"yields",
@@ -338,7 +339,7 @@ TEST_P(teardown_test, no_endless_task_keeps_the_loop_from_ending) {
     }
 }
 
-// Used to hang: the reason of the scope was not that of the teardown.
+// The reason of their scope is an earlier one than the teardown, which must not matter.
 TEST_P(teardown_test, no_task_that_was_stopped_before_keeps_the_loop_from_ending) {
     for (const auto& [name, make] : endless_tasks) {
         if (std::string_view{name} == "children that start children") continue; // it would not stop
@@ -420,7 +421,7 @@ TEST_P(teardown_test, tasks_that_wait_for_each_other_end) {
     second.reset();
 }
 
-// --- what waits outside of tasks
+// --- waiters outside of tasks
 
 TEST_P(teardown_test, posts_and_remote_tasks_that_have_not_run_are_dropped) {
     auto held = std::make_shared<int>();
