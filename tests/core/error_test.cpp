@@ -167,9 +167,7 @@ TEST(error_test, a_code_of_another_category_can_mean_one_of_ours) {
     EXPECT_TRUE(errc::name_not_found == code);
     EXPECT_TRUE(code != errc::name_lookup_failed);
     EXPECT_TRUE(transfer_error{code} == errc::name_not_found);
-    EXPECT_FALSE(
-        code ==
-        make_error_code(errc::name_not_found)); // compares codes, so only the exact code is equal
+    EXPECT_FALSE(code == make_error_code(errc::name_not_found)); // two codes compare exactly
     EXPECT_EQ(code.message(), "in words of its own");
     EXPECT_FALSE(std::error_code{} == errc::end_of_stream);
     EXPECT_FALSE(std::error_code(1, std::system_category()) == errc::end_of_stream);

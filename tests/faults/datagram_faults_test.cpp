@@ -1,4 +1,4 @@
-// Every call of datagram sockets failing: options, segments, errors of the network, full queues.
+// Faults in every call of datagram sockets: options, segments, errors of the network, full queues.
 
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
@@ -113,7 +113,7 @@ TEST_P(datagram_faults_test, nonblocking_udp_segments) {
     fail_everywhere<sending_segments_at_once>();
 }
 
-/// Nobody is there, which the socket is told beside the datagrams.
+/// The peer does not exist, which the error queue of the socket reports.
 class asking_for_errors : public fault_scenario {
     task<result<std::string>> play() override {
         auto gone = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
@@ -126,7 +126,7 @@ class asking_for_errors : public fault_scenario {
         std::array<std::byte, 8> bytes{};
         const auto came = co_await socket.receive_from(bytes);
         if (came || came.error() != std::errc::connection_refused) co_return fail(came);
-        // With io_uring a wait beside an error that nobody takes is another one.
+        // With io_uring, a wait takes another path while an error is unread.
         const auto nothing = co_await with_timeout(socket.receive_from(bytes), 1ms);
         if (nothing || nothing.error() != errc::deadline_exceeded) co_return fail(nothing);
         co_await or_return(
@@ -140,7 +140,7 @@ TEST_P(datagram_faults_test, udp_errors) {
     fail_everywhere<asking_for_errors>();
 }
 
-/// More than the queue of the receiver takes, of whose room nobody tells.
+/// More datagrams than the queue of the receiver holds; the kernel does not report room in it.
 class filling_a_queue : public fault_scenario {
     static constexpr std::size_t count = 30;
 

@@ -1,5 +1,5 @@
-// Every call failing where something is used up already: buffers, room in a socket, descriptors,
-// the entries of a ring, the connections that are accepted ahead.
+// Faults in every call when a resource is used up already: buffers, room in a socket, descriptors,
+// entries of a ring, connections that are accepted ahead.
 
 #include "support/descriptor_limit.hpp"
 #include "support/fail_everywhere.hpp"
@@ -58,7 +58,7 @@ TEST_P(limit_faults_test, leases_beyond_two_buffers) {
     fail_everywhere<more_leases_than_buffers>({.receive_pool = 1});
 }
 
-/// The kernel opens no descriptor for what comes, or the caller wants none.
+/// The kernel cannot open the arriving descriptors, or the caller does not want them.
 class refusing_descriptors : public fault_scenario {
     task<result<std::string>> play() override {
         auto [ours, theirs] = co_await or_return(local_stream::pair());
@@ -85,7 +85,7 @@ TEST_P(limit_faults_test, refused_descriptors) {
     fail_everywhere<refusing_descriptors>();
 }
 
-/// More than a socket takes, to a peer that reads late.
+/// More bytes than a socket holds, to a peer that reads late.
 class filling_a_socket : public fault_scenario {
 protected:
     static constexpr std::size_t size = 40'000;
@@ -119,7 +119,7 @@ TEST_P(limit_faults_test, file_into_a_full_socket) {
     fail_everywhere<filling_it_with_a_file>();
 }
 
-/// By both writes, which wait for room.
+/// With both kinds of writes, which wait for room.
 class filling_it_in_parts : public filling_a_socket {
     task<result<>> send(local_stream stream) override {
         const std::string text(size, 'x');
@@ -136,13 +136,13 @@ TEST_P(limit_faults_test, writes_into_a_full_socket) {
     fail_everywhere<filling_it_in_parts>();
 }
 
-/// More connections at once than are accepted ahead on purpose.
+/// More connections at once than the loop accepts ahead intentionally.
 class accepting_far_ahead : public fault_scenario {
     static constexpr std::size_t count = 80;
 
     bool knock(const endpoint& at) {
         clients_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        const linger reset{.l_onoff = 1, .l_linger = 0}; // or they would take all ports
+        const linger reset{.l_onoff = 1, .l_linger = 0}; // otherwise they would occupy all ports
         ::setsockopt(clients_.back().get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
         sockaddr_in to{};
         to.sin_family = AF_INET;
@@ -164,7 +164,7 @@ class accepting_far_ahead : public fault_scenario {
                 co_await yield();
             for (; accepted < wanted; ++accepted) {
                 const auto peer = co_await with_timeout(listener.accept(), 100ms);
-                // One of them was dropped, and its client has been told.
+                // One of them was dropped, and its client has noticed.
                 if (!peer && peer.error() == errc::deadline_exceeded)
                     co_return fail(std::errc::connection_aborted);
                 if (!peer) co_return fail(peer);
@@ -218,7 +218,7 @@ TEST_P(limit_faults_test, a_kernel_that_demands_reaping_first_loses_no_completio
     }
 }
 
-// Nothing could go on: the operations of what is lost would never end.
+// The loop could not continue: operations whose completions are lost would never end.
 TEST_P(limit_faults_test, a_kernel_that_lost_completions_stops_the_program_with_the_cause) {
     if (GetParam() != backend::io_uring) return; // epoll has no completions
     GTEST_FLAG_SET(death_test_style, "threadsafe");

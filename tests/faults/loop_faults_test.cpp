@@ -1,5 +1,5 @@
-// Every call of what a loop does beside sockets, failing: signals, descriptors of others, its
-// handle, a dump of its tasks.
+// Faults in every call of a loop that does not concern sockets: signals, foreign descriptors, the
+// native handle, a dump of the tasks.
 
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
@@ -38,7 +38,7 @@ class waiting_for_a_signal : public fault_scenario {
     }
 
 public:
-    // One that nobody took must not end the process.
+    // A signal that was not received must not end the process.
     ~waiting_for_a_signal() override {
         ::sigset_t ours;
         ::sigemptyset(&ours);
@@ -60,7 +60,7 @@ TEST_P(loop_faults_test, signal_set) {
 
 class catching_a_signal : public fault_scenario {
     task<result<std::string>> play() override {
-        signal_set signals{SIGURG}; // which is ignored when nobody catches it
+        signal_set signals{SIGURG}; // SIGURG is ignored by default
         ::pthread_kill(::pthread_self(), SIGURG);
         co_return told(co_await or_return(co_await signals.next()));
     }
@@ -88,11 +88,11 @@ TEST_P(loop_faults_test, foreign_descriptor) {
     fail_everywhere<waiting_for_a_pipe>();
 }
 
-/// A loop inside of another one, as far as its descriptor goes.
+/// A loop inside another one, as far as its native handle is concerned.
 class embedding : public fault_scenario {
     task<result<std::string>> play() override {
         event_loop* const here = event_loop::current();
-        // -1 if there is no descriptor, or no memory, for it; and the loop goes on without.
+        // -1 without a descriptor or memory for it; the loop continues without.
         static_cast<void>(here->native_handle());
         co_await or_return(co_await async_sleep(100us));
         auto ends = co_await or_return(co_await make_connection());
@@ -106,11 +106,11 @@ TEST_P(loop_faults_test, native_handle) {
     fail_everywhere<embedding>();
 }
 
-/// A wait that ends with its limit looks once more.
+/// A wait that reaches its limit makes one more attempt.
 class waiting_with_a_limit : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
-        // A number beyond what there is memory for.
+        // A number so high that the memory for its record must grow.
         const unique_fd high{::fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 200)};
         const auto file = testing::temporary_file("");
         if (!high || !file) co_return fail(std::errc::io_error);
@@ -127,7 +127,7 @@ TEST_P(loop_faults_test, wait_with_a_limit) {
     fail_everywhere<waiting_with_a_limit>();
 }
 
-/// What each task waits for, printed for a signal.
+/// A signal prints what each task waits for.
 class dumping_tasks : public fault_scenario {
     task<result<std::string>> play() override {
         ::raise(SIGUSR2);

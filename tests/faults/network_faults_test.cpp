@@ -1,5 +1,5 @@
-// Every call, completion and allocation of what makes connections, finds names and sends datagrams,
-// failing.
+// Faults in every call, completion and allocation of connecting, resolving names and sending
+// datagrams.
 
 #include "net/name_resolver.hpp"
 #include "support/fail_everywhere.hpp"
@@ -37,7 +37,7 @@ class network_faults_test : public testing::fail_everywhere_test {};
 
 constexpr std::string_view words = "one two three";
 
-/// Three clients, served in the order in which they come.
+/// Three clients, served in the order of their arrival.
 class accepting : public fault_scenario {
     static task<result<>> serve(tcp_listener& listener) {
         for (int left = 3; left > 0; --left) {
@@ -98,7 +98,7 @@ TEST_P(network_faults_test, group_of_clients) {
 }
 
 class being_refused : public fault_scenario {
-    /// Of a socket that does not listen, and keeps others from doing so there.
+    /// The address of a socket that does not listen, and keeps others from listening there.
     static endpoint taken_address(const unique_fd& socket) {
         sockaddr_in at{.sin_family = AF_INET};
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -138,7 +138,7 @@ TEST_P(network_faults_test, options_and_addresses) {
     fail_everywhere<setting_options>();
 }
 
-/// Both families answer, the first address of them refuses.
+/// Both families answer; the first address refuses.
 class connecting_by_name : public fault_scenario {
     task<result<>> visit(std::uint16_t port) {
         auto stream = co_await async_connect("host", port);
@@ -165,10 +165,10 @@ TEST_P(network_faults_test, connect_by_name) {
     fail_everywhere<connecting_by_name>();
 }
 
-/// By getaddrinfo(3), of what needs no server.
+/// Lookups with getaddrinfo(3) that need no server.
 class resolving : public fault_scenario {
     task<result<std::string>> play() override {
-        static_cast<void>(resolver_category()); // which the process keeps from the first time on
+        static_cast<void>(resolver_category()); // allocated once and kept by the process
         const resolve_options v4{.family = address_family::v4};
         const auto found = co_await or_return(co_await async_resolve("localhost", "80", v4));
         co_return found.front().to_string();
@@ -286,7 +286,7 @@ TEST_P(network_faults_test, local_datagrams) {
     fail_everywhere<sending_local_datagrams>();
 }
 
-/// A socket of a server that has died is in the way.
+/// The socket file of a dead server exists already.
 class replacing_a_socket : public fault_scenario {
     task<result<std::string>> play() override {
         const auto at = co_await or_return(local_endpoint::parse(path_));
@@ -306,7 +306,7 @@ TEST_P(network_faults_test, existing_socket_file) {
     fail_everywhere<replacing_a_socket>();
 }
 
-/// What waits in the system call: one thread can be both sides, as the kernel keeps what is small.
+/// Calls that block: one thread can be both sides, because the kernel buffers small amounts.
 class blocking_sockets : public fault_scenario {
     static result<std::string> talk() {
         auto listener = blocking::tcp_listener::bind(endpoint::loopback(0));
@@ -315,7 +315,7 @@ class blocking_sockets : public fault_scenario {
         if (!at) return fail(at);
         auto client = blocking::tcp_stream::connect(*at, 5s);
         if (!client) return fail(client);
-        // By hand: an accept that has lost its only connection waits for ever.
+        // A direct call: an accept that has lost its only connection would wait forever.
         const int taken = ::accept4(listener->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
         if (taken < 0) return fail(std::errc::io_error);
         auto server = blocking::tcp_stream::adopt(unique_fd{taken});
@@ -345,7 +345,7 @@ TEST_P(network_faults_test, interface_by_name) {
     fail_everywhere<naming_an_interface>();
 }
 
-/// There is no memory for the answer, on a thread that is not the loop's.
+/// Memory runs out for the answer, on a thread other than the loop's.
 class resolving_without_memory : public fault_scenario {
     task<result<std::string>> play() override {
         const auto found = co_await async_resolve("host", 80);
@@ -364,7 +364,7 @@ TEST_P(network_faults_test, lookup_without_memory) {
     fail_everywhere<resolving_without_memory>();
 }
 
-/// getaddrinfo(3) succeeds, with no address that we know.
+/// getaddrinfo(3) succeeds without an address of a known family.
 class empty_answers final : public detail::sys::interceptor {
     long on_call(detail::sys::pending_call& made) noexcept override {
         return made.which() == detail::sys::call::getaddrinfo ? 0 : made.make();

@@ -1,5 +1,5 @@
-// Every call of the probe for io_uring, and of a loop that is made after it, failing. Whether
-// io_uring works is found out once in a process, so each fault has one of its own.
+// Faults in every call of the probe for io_uring, and of a loop created after it. A process probes
+// only once, so each fault has a process of its own.
 
 #include "support/backend_test.hpp"
 #include "support/child_process.hpp"
@@ -28,14 +28,14 @@ namespace {
 
 constexpr int as_promised = 0;
 constexpr int broken = 1;
-constexpr int no_fault = 2; // there are not so many of these calls
+constexpr int no_fault = 2; // fewer calls were made
 
 bool is_shortage(std::error_code error) {
     return error == std::errc::too_many_files_open ||
            error == std::errc::too_many_files_open_in_system;
 }
 
-/// No loop: an error that `may_be`; or one that works.
+/// `made` is a working loop, or an error that `may_be` accepts.
 bool is_fine(result<event_loop> made, auto may_be) {
     if (!made) {
         if (may_be(made.error())) return true;
@@ -60,9 +60,9 @@ std::ptrdiff_t open_descriptors() {
     return std::distance(begin(open), end(open));
 }
 
-/// In a process of its own, which ends by exit(3) so that its part of the coverage is kept.
-/// @param first    Asked for while it goes wrong.
-/// @param disturb  Plans what goes wrong with the error, at the place.
+/// Runs in a process of its own, which ends with exit(3) to keep its coverage data.
+/// @param first    The backend requested during the fault.
+/// @param disturb  Plans the fault with `error`, at call `at`.
 template <class Disturb>
 [[noreturn]] int choose(backend first, Disturb disturb, unsigned at, int error) {
     ::unsetenv("SIMPLENET_BACKEND");
@@ -80,7 +80,7 @@ template <class Disturb>
         return (shortage && is_shortage(why)) ||
                (first == backend::io_uring && !shortage && why == errc::backend_unavailable);
     });
-    // What was wrong is remembered, or is over.
+    // The result of the probe is remembered; any other fault is over.
     fine = is_fine(event_loop::create(), [](std::error_code) { return false; }) && fine;
     fine = is_fine(event_loop::create({.backend = backend::io_uring}),
                    [&](std::error_code why) {

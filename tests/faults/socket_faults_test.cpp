@@ -1,5 +1,5 @@
-// Every call of what sockets can be asked for beside connections and bytes, failing: options,
-// names, the ways to make one and to hand it on.
+// Faults in every call of sockets apart from connections and bytes: options, names, the ways to
+// make a socket and to pass it on.
 
 #include "net/name_resolver.hpp"
 #include "support/fail_everywhere.hpp"
@@ -98,7 +98,7 @@ TEST_P(socket_faults_test, connect_with_options) {
     fail_everywhere<connecting_with_options>();
 }
 
-/// The ways to make a socket of the other layers, and from one to the next.
+/// The ways to make a socket of the other layers, and to change a socket's layer.
 class changing_layers : public fault_scenario {
     static result<std::string> streams() {
         auto listening = nonblocking::tcp_listener::bind(endpoint::loopback(0));
@@ -107,7 +107,7 @@ class changing_layers : public fault_scenario {
         if (!at) return fail(at);
         auto client = nonblocking::tcp_stream::connect(*at);
         if (!client) return fail(client);
-        for (;;) { // the kernel answers itself, so that this is not for long
+        for (;;) { // the kernel of this machine answers, so the loop is short
             const auto connected = client->finish_connect();
             if (connected) break;
             if (connected.error() != std::errc::operation_would_block) return fail(connected);
@@ -164,7 +164,7 @@ class blocking_local_sockets : public fault_scenario {
         if (!listener) return fail(listener);
         auto client = blocking::local_stream::connect(*at, 200ms);
         if (!client) return fail(client);
-        // By hand: an accept that has lost its only connection waits for ever.
+        // A direct call: an accept that has lost its only connection would wait forever.
         const int taken = ::accept4(listener->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
         if (taken < 0) return fail(std::errc::io_error);
         auto server = blocking::local_stream::adopt(unique_fd{taken});
@@ -209,7 +209,7 @@ TEST_P(socket_faults_test, blocking_local_sockets) {
     fail_everywhere<blocking_local_sockets>();
 }
 
-/// An error that was received ahead goes with the socket, and is told once.
+/// An error that was received ahead stays with the socket, and is reported once.
 class bringing_an_error_along : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());

@@ -1,4 +1,4 @@
-// Every call, completion and allocation of what streams do, failing.
+// Faults in every call, completion and allocation of streams.
 
 #include "support/copy_by_splice.hpp"
 #include "support/error_of.hpp"
@@ -63,7 +63,7 @@ TEST_P(stream_faults_test, echo_by_receive_with_two_buffers) {
     fail_everywhere<echoing_by_receive>({.receive_pool = 1});
 }
 
-/// More than the kernel takes at once, so that both sides wait for each other.
+/// More bytes than the kernel holds, so that both sides wait for each other.
 class transferring : public fault_scenario {
 protected:
     const std::string text_ = noise(60'000);
@@ -103,7 +103,7 @@ TEST_P(stream_faults_test, vectored_write) {
     fail_everywhere<gathering_writes>();
 }
 
-/// Pieces that io_uring leaves receiving ahead for, and goes back to for a lease.
+/// Large reads, for which io_uring stops receiving ahead, and a lease, for which it starts again.
 class reading_large_pieces : public fault_scenario {
     static constexpr std::size_t piece = 30'000;
     static constexpr std::size_t rounds = 8;
@@ -216,7 +216,7 @@ TEST_P(stream_faults_test, close_in_flight) {
     fail_everywhere<closing_while_reading>();
 }
 
-/// A socket that leaves its loop with what was received ahead, and comes back.
+/// A socket that leaves its loop with bytes received ahead, and comes back.
 class releasing : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());
@@ -236,8 +236,8 @@ TEST_P(stream_faults_test, release) {
     fail_everywhere<releasing>();
 }
 
-// With io_uring what had been received ahead used to stay where the next socket found it.
-// And its peer saw an orderly end, as if all had been read.
+// With io_uring, bytes received ahead must not stay where the next socket would find them. Nor may
+// the peer see an orderly end, as if all bytes had been read.
 TEST_P(stream_faults_test, a_release_without_memory_resets_and_does_not_affect_the_next_socket) {
     auto loop = or_throw(event_loop::create({.backend = GetParam()}));
     auto go = [](std::size_t failing) -> task<bool> {
@@ -255,7 +255,7 @@ TEST_P(stream_faults_test, a_release_without_memory_resets_and_does_not_affect_t
         } catch (const std::bad_alloc&) {
             failed = true;
         }
-        if (failed && !ends.server.is_open()) { // with bytes that nobody has read
+        if (failed && !ends.server.is_open()) { // with bytes unread
             const auto ended = co_await ends.client.read_some(buffer);
             EXPECT_EQ(error_of(ended), std::errc::connection_reset) << failing;
         }
@@ -464,7 +464,7 @@ TEST_P(stream_faults_test, local_echo_by_receive) {
     fail_everywhere<echoing_locally>();
 }
 
-/// What is left of a piece is read without waiting.
+/// The rest of a buffer is read without waiting.
 class reading_a_piece_in_parts : public fault_scenario {
     static task<result<>> send(local_stream& stream) {
         for (const std::string_view part : {"and ", "the ", "last"}) {
@@ -496,7 +496,7 @@ TEST_P(stream_faults_test, local_read_in_parts) {
     fail_everywhere<reading_a_piece_in_parts>();
 }
 
-/// What async_copy() does with much at once.
+/// The part of async_copy() that moves large amounts.
 class passing_through_a_pipe : public fault_scenario {
     task<result<std::string>> play() override {
         auto from = co_await or_return(co_await make_connection());
@@ -506,7 +506,7 @@ class passing_through_a_pipe : public fault_scenario {
         co_await or_return(co_await detail::stream_access::await_bytes_operation(from.server));
         std::size_t moved = 0;
         co_await or_return(co_await detail::move_through_pipe(from.server, to.client, moved));
-        // The end; and all of it without a pipe.
+        // The end of the stream; without a pipe, all the bytes.
         co_await or_return(co_await async_copy(from.server, to.client));
         co_await or_return(to.client.shutdown_write());
         co_await or_return(co_await testing::read_all(to.server, got_));
@@ -518,7 +518,7 @@ TEST_P(stream_faults_test, pipe) {
     fail_everywhere<passing_through_a_pipe>();
 }
 
-/// Asked again after it has failed, it says the same.
+/// A writer that has failed reports the same error again.
 class asking_a_broken_writer : public fault_scenario {
     task<result<std::string>> play() override {
         auto ends = co_await or_return(co_await make_connection());

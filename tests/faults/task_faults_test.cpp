@@ -1,4 +1,4 @@
-// Every call, completion and allocation of tasks that meet each other, and of loops, failing.
+// Faults in every call, completion and allocation of loops, and of tasks that work together.
 
 #include "support/background_loop.hpp"
 #include "support/fail_everywhere.hpp"
@@ -141,7 +141,7 @@ TEST_P(task_faults_test, group_with_a_limit) {
     fail_everywhere<grouping>();
 }
 
-/// The body throws where it stands, perhaps after it has spawned.
+/// The body throws directly, perhaps after it has spawned.
 class grouping_without_a_coroutine : public fault_scenario {
     static task<> child(int& sum, int value) {
         co_await yield();
@@ -166,7 +166,7 @@ TEST_P(task_faults_test, group_whose_body_is_no_coroutine) {
     fail_everywhere<grouping_without_a_coroutine>();
 }
 
-/// Whatever fails between the first spawn and the join.
+/// Faults between the first spawn and the join.
 class grouping_by_hand : public fault_scenario {
     static task<> child(int& sum, std::string text) {
         co_await yield();
@@ -206,7 +206,7 @@ TEST_P(task_faults_test, another_loop) {
     fail_everywhere<asking_another_loop>();
 }
 
-/// Where the walk also fails what the loop allocates that runs the task.
+/// With one loop, the walk also reaches the allocations of the loop that runs the task.
 class asking_the_same_loop : public fault_scenario {
     static task<int> answer(int number) {
         co_await yield();
@@ -250,7 +250,8 @@ TEST_P(task_faults_test, cross_channel) {
     fail_everywhere<sending_across>();
 }
 
-/// A loop must not be left on this one, where another one runs: the thread has to come.
+/// A second loop must not be destroyed on this thread, which runs another one; it needs a thread of
+/// its own, without faults.
 void run_on_another_thread(const std::function<void()>& body) {
     std::optional<std::thread> thread;
     {
@@ -260,14 +261,14 @@ void run_on_another_thread(const std::function<void()>& body) {
     thread->join();
 }
 
-/// Made, used on a thread of its own, and destroyed.
+/// Creates a loop, uses it on another thread, and destroys it.
 class making_loops : public fault_scenario {
     static result<std::string> use(event_loop loop) {
         std::string got;
         auto greet = [](std::string& into) -> task<> {
             if (co_await async_sleep(10us)) into = "hello";
         };
-        loop.poll(); // now it is this thread's
+        loop.poll(); // binds it to this thread
         loop.spawn(greet(got));
         loop.run();
         return got;
@@ -310,7 +311,7 @@ class abandoning_a_loop : public fault_scenario {
         const auto body = [&] {
             try {
                 event_loop loop = *std::move(made);
-                loop.poll(); // now it is this thread's
+                loop.poll(); // binds it to this thread
                 auto listener = tcp_listener::bind(endpoint::loopback(0));
                 if (!listener) {
                     bound = fail(listener);
@@ -333,7 +334,7 @@ TEST_P(task_faults_test, end_of_a_loop_with_work_in_flight) {
     fail_everywhere<abandoning_a_loop>();
 }
 
-/// With io_uring the kernel sees an operation and its cancel at once.
+/// With io_uring the kernel receives an operation together with its cancel.
 class stopping_what_has_just_begun : public fault_scenario {
     task<> read(local_stream& stream) {
         std::array<std::byte, 8> bytes{};
@@ -345,7 +346,7 @@ class stopping_what_has_just_begun : public fault_scenario {
         note(co_await async_write_all(stream, text));
     }
     static task<> do_nothing() { co_return; }
-    /// Makes room for a write that waits.
+    /// Makes room for a waiting write.
     static task<> drain(local_stream& stream) {
         std::array<std::byte, 4096> bytes;
         while (::recv(stream.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {

@@ -80,8 +80,7 @@ TEST_P(stall_watchdog_test, reports_the_task_that_blocks_its_loop) {
     EXPECT_GE(stall_reports[0].blocked, 20ms);
     EXPECT_EQ(stall_reports[0].name, "blocks");
     EXPECT_EQ(stall_reports[0].task, 1U);
-    EXPECT_THAT(stall_reports[0].site.file_name(),
-                HasSubstr("backend_test.hpp")); // where guarded() is
+    EXPECT_THAT(stall_reports[0].site.file_name(), HasSubstr("backend_test.hpp")); // its guarded()
     EXPECT_FALSE(stall_reports[0].stack.empty());
 }
 

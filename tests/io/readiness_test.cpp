@@ -180,8 +180,7 @@ TEST_P(readiness_test, files_and_directories_are_always_ready) {
 TEST_P(readiness_test, a_bad_descriptor_is_refused) {
     auto [out, in] = make_pipe();
     run([&]() -> task<> {
-        EXPECT_TRUE(
-            co_await async_wait_writable(in.get())); // makes the loop allocate its resources
+        EXPECT_TRUE(co_await async_wait_writable(in.get())); // the loop allocates its resources
         const int closed = out.get();
         out.reset();
         for (const int bad : {-1, std::numeric_limits<int>::min(), closed,

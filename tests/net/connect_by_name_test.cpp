@@ -45,10 +45,10 @@ using testing::until;
 constexpr auto refused = std::errc::connection_refused;
 using enum address_family;
 
-static_assert(std::is_trivially_destructible_v<connect_options>); // GCC 12 and co_await
+static_assert(std::is_trivially_destructible_v<connect_options>); // for co_await with GCC 12
 
-/// The lookups of "host" are answered by the test. What it calls IPv6 are addresses of 127.0.0.0/8
-/// too, so that these tests need no IPv6 here; the real one is in connect_test and the DNS tests.
+/// The test answers the lookups of "host". Its IPv6 addresses are also in 127.0.0.0/8, so that
+/// these tests need no IPv6; connect_test and the DNS tests use the real one.
 class connect_by_name_test : public testing::backend_test {
 protected:
     void SetUp() override {
@@ -56,7 +56,7 @@ protected:
         before_ = testing::open_descriptors();
     }
     void TearDown() override {
-        // Of a loop that goes on living.
+        // Only for a loop that stays alive.
         if (!HasFailure() && !IsSkipped()) {
             EXPECT_LE(testing::open_descriptors(), before_);
         }
@@ -67,7 +67,7 @@ protected:
         resolver.answer("host", family, std::move(addresses));
     }
 
-    /// With IPv4's addresses known before IPv6's, so that the order of the attempts is certain.
+    /// IPv4's addresses arrive before IPv6's, so that the order of the attempts is certain.
     task<result<tcp_stream>> connect_to_both(std::vector<std::string_view> v6_addresses,
                                              std::vector<std::string_view> v4_addresses,
                                              std::uint16_t port, connect_options options) {
@@ -97,7 +97,7 @@ std::vector<std::string> tried(const connect_report& report) {
     return texts;
 }
 
-/// A port on which nobody listens at any address while this lives: bound, and never listened on.
+/// A port without a listener at any address while this object lives: bound, but never listened on.
 class silent_port {
 public:
     silent_port()
@@ -154,7 +154,7 @@ TEST_P(connect_by_name_test, an_address_is_connected_to_without_a_lookup) {
 TEST_P(connect_by_name_test, localhost_works_with_the_resolver_of_the_system) {
     auto listener = listen_at("127.0.0.1");
     static auto& system = *new detail::name_resolver{
-        &detail::sys::look_up, detail::name_resolver::limits{}}; // lives for ever, as it does
+        &detail::sys::look_up, detail::name_resolver::limits{}}; // lives forever, as usual
     const detail::name_resolver::replacement real{system};
     run([&]() -> task<> { EXPECT_TRUE(co_await async_connect("localhost", port_of(listener))); });
 }
@@ -191,7 +191,7 @@ TEST_P(connect_by_name_test, a_silent_address_delays_the_next_by_the_attempt_del
             EXPECT_TRUE(stream) << error_of(stream).message();
             if (!stream) co_return;
             EXPECT_EQ(or_throw(stream->remote_endpoint()), or_throw(listener.local_endpoint()));
-            // The loser is joined and closed already.
+            // The loser has already been joined and closed.
             EXPECT_EQ(testing::open_descriptors(), before + 1);
         }
         EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3"));
@@ -203,7 +203,7 @@ TEST_P(connect_by_name_test, a_silent_address_delays_the_next_by_the_attempt_del
 }
 
 TEST_P(connect_by_name_test, ipv4_waits_only_the_resolution_delay_for_ipv6) {
-    has(v4, {"127.0.0.2"}); // and IPv6 never answers
+    has(v4, {"127.0.0.2"}); // IPv6 never answers
     auto listener = listen_at("127.0.0.2");
     run([&]() -> task<> {
         connect_report report;
@@ -211,11 +211,11 @@ TEST_P(connect_by_name_test, ipv4_waits_only_the_resolution_delay_for_ipv6) {
         EXPECT_GE(report.attempts[0].started, 50ms);
         EXPECT_EQ(report.lookup_v6, canceled);
     });
-    EXPECT_EQ(resolver->questions(), 1U); // left behind
+    EXPECT_EQ(resolver->questions(), 1U); // the abandoned one
 }
 
 TEST_P(connect_by_name_test, both_delays_use_the_clock_of_the_loop) {
-    constexpr int a_while = 300; // a loop that is kept busy looks at its clock now and then
+    constexpr int a_while = 300; // a busy loop reads its clock only now and then
     testing::manual_clock clock;
     clock.set_automatic(false);
     remake_loop({.clock = &clock});
@@ -277,7 +277,7 @@ TEST_P(connect_by_name_test, when_all_fail_the_last_error_and_every_attempt_are_
     const silent_port silent;
     run([&]() -> task<> {
         connect_report report;
-        report.attempts.resize(7); // of a call before
+        report.attempts.resize(7); // left over from an earlier call
         const std::vector<std::string_view> six{"127.0.0.2", "127.0.0.4"};
         const std::vector<std::string_view> four{"127.0.0.3"};
         auto connecting = connect_to_both(six, four, silent.number(), {.report = &report});
@@ -293,7 +293,7 @@ TEST_P(connect_by_name_test, an_unreachable_address_does_not_hide_a_refusal) {
     has(v6, {});
     has(v4, {"127.0.0.2", "127.0.0.3"});
     resolver.answer("far", v6, {});
-    resolver.answer("far", v4, {"255.255.255.255"}); // TCP has no way to everybody
+    resolver.answer("far", v4, {"255.255.255.255"}); // TCP cannot connect to the broadcast address
     has(v4, {"127.0.0.2", "255.255.255.255"});
     const silent_port silent;
     run([&]() -> task<> {
@@ -365,7 +365,8 @@ TEST_P(connect_by_name_test, a_huge_limit_is_no_limit) {
     });
 }
 
-// The stop comes at every turn of the whole story: lookups, a silent address, a refusal, success.
+// The stop comes at every turn in the life of a connect: lookups, a silent address, a refusal,
+// success.
 TEST_P(connect_by_name_test, a_stop_at_any_moment_leaves_nothing_behind) {
     const testing::full_listener silent{endpoint{or_throw(ip_address::parse("127.0.0.2")), 0}};
     auto listener = listen_at("127.0.0.4", silent.at().port());
@@ -382,7 +383,7 @@ TEST_P(connect_by_name_test, a_stop_at_any_moment_leaves_nothing_behind) {
             for (int turn = 0; turn < at; ++turn) {
                 if (turn == 3) resolver.answer(host, v6, {"127.0.0.2", "127.0.0.4"});
                 if (turn == 5) resolver.answer(host, v4, {"127.0.0.3"});
-                // Time passes too.
+                // Time passes as well.
                 if (turn > 8) {
                     co_await async_sleep(1ms);
                 } else {
@@ -423,7 +424,7 @@ TEST_P(connect_by_name_test, works_with_combinators_and_with_stop) {
 
 TEST_P(connect_by_name_test, a_socket_that_connected_to_itself_is_refused) {
     has(v6, {});
-    constexpr std::string_view alone = "127.0.0.93"; // of no other program: what was free stays so
+    constexpr std::string_view alone = "127.0.0.93"; // not used by other programs
     has(v4, {alone});
     run([&]() -> task<> {
         for (const std::string_view name : {std::string_view{"host"}, alone}) {

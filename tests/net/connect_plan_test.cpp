@@ -20,7 +20,7 @@ using kind = connect_plan::step::kind;
 constexpr auto v4 = address_family::v4;
 constexpr auto v6 = address_family::v6;
 
-/// A plan, and the time, which only the test moves.
+/// A plan, and a clock that only the test advances.
 class connect_plan_test : public ::testing::Test {
 protected:
     void use(connect_plan::delays delays) { plan_ = connect_plan{delays}; }
@@ -37,7 +37,7 @@ protected:
     void pass(std::chrono::nanoseconds time) { now_ += time; }
     void fail() { plan_.failed(); }
 
-    /// The attempts that are due, in their order.
+    /// The attempts that are due, in order.
     std::vector<std::string> due() {
         std::vector<std::string> addresses;
         for (;;) {
@@ -46,7 +46,7 @@ protected:
             addresses.push_back(last_.address.to_string());
         }
     }
-    /// How long there is nothing to do, as the last due() saw it.
+    /// The time without anything to do, as of the last due().
     [[nodiscard]] std::optional<std::chrono::nanoseconds> wait() const {
         if (last_.what != kind::wait || !last_.until) return std::nullopt;
         return *last_.until - now_;
@@ -62,7 +62,7 @@ private:
 TEST_F(connect_plan_test, ipv6_starts_at_once_when_it_answers_first) {
     ask_both();
     EXPECT_THAT(due(), IsEmpty());
-    EXPECT_FALSE(wait()); // for news, without a limit
+    EXPECT_FALSE(wait()); // for an answer, without a limit
 
     answer(v6, {"::1"});
     EXPECT_THAT(due(), ElementsAre("::1"));
@@ -121,7 +121,7 @@ TEST_F(connect_plan_test, families_alternate_an_attempt_delay_apart) {
         pass(1ms);
     }
     EXPECT_THAT(due(), IsEmpty());
-    EXPECT_FALSE(given_up()); // five are still on their way
+    EXPECT_FALSE(given_up()); // five attempts are in progress
 }
 
 TEST_F(connect_plan_test, a_failure_starts_the_next_at_once) {
@@ -132,10 +132,10 @@ TEST_F(connect_plan_test, a_failure_starts_the_next_at_once) {
     pass(1ms);
     fail();
     EXPECT_THAT(due(), ElementsAre("192.0.2.1"));
-    EXPECT_EQ(wait(), 250ms); // counted from there
+    EXPECT_EQ(wait(), 250ms); // from the last start
     pass(250ms);
     EXPECT_THAT(due(), ElementsAre("::2"));
-    fail(); // whichever it was: one attempt is still on its way
+    fail(); // either of them: one attempt remains in progress
     EXPECT_THAT(due(), ElementsAre("192.0.2.2"));
 }
 
@@ -239,7 +239,7 @@ TEST_F(connect_plan_test, delays_are_clamped_to_the_limits_of_the_rfc) {
 TEST_F(connect_plan_test, a_name_with_thousands_of_addresses_gets_32_attempts) {
     connect_plan plan{{.attempt = 10ms, .resolution = 0ms}};
     plan.ask(v4);
-    plan.ask(v6); // and never answers
+    plan.ask(v6); // IPv6 never answers
     std::vector<ip_address> addresses(4000, ip_address::loopback_v4());
     connect_plan::time_point now{1s};
     plan.answered(v4, addresses, now);
@@ -255,8 +255,8 @@ TEST_F(connect_plan_test, a_name_with_thousands_of_addresses_gets_32_attempts) {
     EXPECT_EQ(plan.next(now).what, kind::give_up);
 }
 
-// Whatever happens in whatever order, every address is tried once, never two within the delay but
-// for a failure, and the plan always either waits for something that can come or gives up.
+// Whatever happens in whatever order, every address is tried once. Two attempts start within the
+// delay only after a failure. The plan always waits for something that can happen, or gives up.
 TEST_F(connect_plan_test, random_histories_try_every_address_once_and_end) {
     for (std::uint32_t seed = 0; seed < 2000; ++seed) {
         std::mt19937 dice{seed};

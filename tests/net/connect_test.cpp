@@ -100,7 +100,7 @@ TEST_P(connect_test, connect_reports_a_source_address_of_another_machine) {
 }
 
 TEST_P(connect_test, connect_reports_a_missing_route) {
-    // In a network namespace without any route, which a thread can have for itself.
+    // A network namespace without any route, which a thread can have to itself.
     std::error_code seen;
     bool allowed = true;
     std::thread isolated{[&] {
@@ -215,7 +215,7 @@ TEST_P(connect_test, a_local_connection_carries_bytes) {
 TEST_P(connect_test, local_paths_without_a_listener_are_reported) {
     const testing::temporary_directory directory;
     const auto dead = or_throw(local_endpoint::parse(directory / "dead"));
-    static_cast<void>(or_throw(blocking::local_listener::bind(dead))); // leaves its path
+    static_cast<void>(or_throw(blocking::local_listener::bind(dead))); // leaves the path behind
     run([&]() -> task<> {
         EXPECT_EQ(error_of(co_await async_connect(dead)), std::errc::connection_refused);
         EXPECT_EQ(

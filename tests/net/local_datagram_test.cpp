@@ -29,13 +29,13 @@ using testing::turns;
 
 class local_datagram_test : public testing::backend_test {
 protected:
-    /// A socket with an abstract name that nobody else has.
+    /// A socket with a unique abstract name.
     static local_datagram bound() { return or_throw(local_datagram::bind(local_endpoint{})); }
     static local_endpoint name_of(const local_datagram& socket) {
         return or_throw(socket.local_endpoint());
     }
 
-    /// Sends until nothing more fits in; how many did.
+    /// Sends until no more fits; returns the number sent.
     template <class Send>
     static task<int> fill(Send send) {
         int sent = 0;
@@ -165,8 +165,8 @@ TEST_P(local_datagram_test, a_stopped_batch_says_how_many_were_sent) {
     });
 }
 
-/// The ways to send into a queue that is full: to a peer, of whose room the kernel tells, or to a
-/// name, of whose it does not.
+/// The ways to send into a full queue: to a connected peer, whose room the kernel reports, or to a
+/// name, whose room it does not report.
 enum class sending { connected, by_name };
 
 TEST_P(local_datagram_test, a_send_into_a_full_queue_waits_until_there_is_room) {
@@ -175,7 +175,7 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_waits_until_there_is_room) 
             auto server = bound();
             const auto name = name_of(server);
             auto client = bound();
-            auto other = bound(); // fills the queue, so that nothing of the client's is in it
+            auto other = bound(); // fills the queue, which then has nothing of the client's
             if (way == sending::connected) {
                 EXPECT_TRUE(client.connect_to(name));
             }
@@ -226,7 +226,7 @@ TEST_P(local_datagram_test, a_send_into_a_full_queue_can_be_stopped_and_closed) 
             waiting.request_stop();
             EXPECT_EQ(co_await waiting, canceled);
 
-            // Somebody else's queue has room, whatever this one's has.
+            // Another socket's queue has room, whatever the state of this one.
             if (way == sending::by_name) {
                 auto elsewhere = bound();
                 EXPECT_TRUE(co_await client->send_to("x", name_of(elsewhere)));

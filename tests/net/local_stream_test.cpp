@@ -107,7 +107,7 @@ TEST_P(local_stream_test, both_sides_keep_working_after_a_half_close) {
     });
 }
 
-// Connecting a Unix socket need not wait, and used to succeed.
+// Connecting a Unix domain socket does not wait; it is refused nevertheless.
 TEST_P(local_stream_test, a_connect_in_a_stopped_scope_is_refused) {
     const local_endpoint name =
         or_throw(local_endpoint::abstract("simplenet-" + std::to_string(::getpid()) + "-stopped"));

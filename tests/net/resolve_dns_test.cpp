@@ -1,5 +1,5 @@
-// async_resolve and async_connect(host) against a name server that misbehaves, with the system's
-// own resolver between them: in a network and with an /etc of this process's own.
+// async_resolve and async_connect(host) with a misbehaving name server behind the resolver of the
+// system, in a network and with an /etc of this process's own.
 
 #include <simplenet/net/connect.hpp>
 #include <simplenet/net/resolve.hpp>
@@ -30,7 +30,7 @@
 
 namespace simplenet::v0 {
 
-std::string why_no_network; // empty: we have one of our own
+std::string why_no_network; // empty: this process has a network of its own
 
 namespace {
 
@@ -63,8 +63,8 @@ protected:
     }
     [[nodiscard]] dns_server& server() { return *server_; }
 
-    /// A name that no other test has asked for: what a test leaves behind may still be under way,
-    /// and would be joined.
+    /// A name that no other test has looked up: a lookup that a test has abandoned may still be in
+    /// progress, and would be shared.
     [[nodiscard]] std::string named(const std::string& what) const {
         return what + '-' + std::to_string(number_) + ".test";
     }
@@ -91,7 +91,7 @@ TEST_P(resolve_dns_test, both_families_of_a_name_are_found) {
 }
 
 TEST_P(resolve_dns_test, an_unreachable_family_comes_last) {
-    // Here is no route to anything but this machine.
+    // The only routes lead to this machine.
     server().set(named("mixed"), record::a, {.addresses = {"127.0.0.2"}});
     server().set(named("mixed"), record::aaaa, {.addresses = {"2001:db8::1"}});
     run([&]() -> task<> {
@@ -181,7 +181,7 @@ TEST_P(resolve_dns_test, many_abandoned_lookups_need_few_threads) {
         co_await group.join();
         EXPECT_LE(threads(), before + 8);
     });
-    // The abandoned ones hold the threads until the system's resolver gives them up.
+    // The abandoned lookups hold the threads until the resolver of the system gives up.
     server().set(named("after"), record::a, {.addresses = {"127.0.0.9"}});
     run([&]() -> task<> {
         EXPECT_THAT(

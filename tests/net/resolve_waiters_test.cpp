@@ -58,7 +58,7 @@ TEST_P(resolve_waiters_test, equal_lookups_are_shared_whatever_their_ports) {
                                                     "192.0.2.1:4", "192.0.2.1:5"));
         EXPECT_EQ(resolver.begun(), 1U);
 
-        // Not cached: the next one asks again.
+        // The answer is not cached: the next call looks up again.
         EXPECT_TRUE(co_await async_resolve("host", 80, {.family = v4}));
         EXPECT_EQ(resolver.begun(), 2U);
     });
@@ -89,7 +89,7 @@ TEST_P(resolve_waiters_test, loops_of_several_threads_share_a_lookup) {
     EXPECT_EQ(found, 3);
 }
 
-// --- stops, deadlines, and lookups nobody waits for ----------------------------------------------
+// --- stops, deadlines, and abandoned lookups -----------------------------------------------------
 
 TEST_P(resolve_waiters_test, a_stopped_waiter_detaches_at_once) {
     scripted_resolver resolver;
@@ -98,7 +98,7 @@ TEST_P(resolve_waiters_test, a_stopped_waiter_detaches_at_once) {
             []() -> task<> { EXPECT_EQ(error_of(co_await async_resolve("host", 80)), canceled); });
         co_await until([&] { return resolver.begun() == 2; });
         waiting.request_stop();
-        co_await waiting; // nobody has answered
+        co_await waiting; // no answer has arrived
         EXPECT_EQ(resolver->questions(), 2U);
     });
 }
@@ -160,7 +160,7 @@ TEST_P(resolve_waiters_test, a_stopped_task_starts_no_lookup) {
     EXPECT_EQ(resolver->threads(), 0U);
 }
 
-// An address was an answer even then: a loop that resolves would have gone on for ever.
+// Even an address is refused: a loop of calls that succeed at once could not be stopped.
 TEST_P(resolve_waiters_test, a_stopped_task_cannot_even_resolve_an_address) {
     run([&]() -> task<> {
         auto refused = spawn([]() -> task<> {
@@ -224,10 +224,10 @@ TEST_P(resolve_waiters_test, threads_are_bounded_and_a_queued_lookup_ends_with_i
         EXPECT_EQ(resolver->threads(), 3U);
         group.request_stop();
         static_cast<void>(co_await group.join());
-        EXPECT_EQ(resolver->questions(), 3U); // those that run
+        EXPECT_EQ(resolver->questions(), 3U); // the lookups that run
         EXPECT_EQ(resolver.begun(), 3U);
 
-        // When they end, what came behind them is served, first come first.
+        // When they end, the queued lookups start in the order of their arrival.
         auto behind = spawn(
             []() -> task<> { EXPECT_TRUE(co_await async_resolve("behind", 80, {.family = v4})); });
         co_await turns(3);
@@ -284,7 +284,7 @@ TEST_P(resolve_waiters_test, a_loop_can_end_while_its_lookups_hang) {
     destroy_loop();
     EXPECT_EQ(end, canceled);
 
-    // The answer comes to a loop that is gone.
+    // The answer arrives when the loop is gone.
     resolver.answer("host", v4, {"192.0.2.1"});
     resolver.answer("host", v6, {"::1"});
     while (resolver->questions() != 0)

@@ -37,12 +37,12 @@ protected:
         at_ = or_throw(listener.local_endpoint());
         return listener;
     }
-    /// A connection to the last listener that listen() made.
+    /// Connects to the last listener that listen() made.
     testing::raw_peer connect() {
         auto stream = or_throw(blocking::tcp_stream::connect(at_));
         return testing::raw_peer{std::move(stream).release()};
     }
-    /// A socket that is yet to be connected.
+    /// A socket that is not connected yet.
     static unique_fd make_socket() {
         return unique_fd{
             testing::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
@@ -243,7 +243,7 @@ TEST_P(tcp_listener_test, a_flood_of_connections_does_not_starve_the_others) {
     });
 }
 
-// --- out of descriptors --------------------------------------------------------------------------
+// --- shortage of descriptors ---------------------------------------------------------------------
 
 TEST_P(tcp_listener_test, without_descriptors_the_loop_does_not_spin_and_keeps_serving) {
     auto listener = listen();
@@ -253,7 +253,7 @@ TEST_P(tcp_listener_test, without_descriptors_the_loop_does_not_spin_and_keeps_s
         clients.push_back(make_socket());
     run([&]() -> task<> {
         std::array<std::byte, 8> buffer;
-        EXPECT_FALSE(co_await with_timeout(ours.read_some(buffer), 1ms)); // registered, and so on
+        EXPECT_FALSE(co_await with_timeout(ours.read_some(buffer), 1ms)); // registers the stream
         testing::descriptor_limit limit;
         std::size_t accepted = 0;
         auto accepting = spawn([&]() -> task<> {
@@ -274,7 +274,7 @@ TEST_P(tcp_listener_test, without_descriptors_the_loop_does_not_spin_and_keeps_s
         }
 
         limit.lift();
-        co_await until([&] { return accepted == clients.size(); }); // by itself
+        co_await until([&] { return accepted == clients.size(); }); // without further help
         accepting.request_stop();
         co_await accepting;
     });
@@ -336,7 +336,7 @@ TEST_P(tcp_listener_test, several_listeners_without_descriptors_all_resume) {
         testing::descriptor_limit limit;
         for (int each = 0; each < 3; ++each) {
             auto accept = [&, each]() -> task<> {
-                while (co_await listeners[each].accept()) // each is closed again at once
+                while (co_await listeners[each].accept()) // closes each connection at once
                     ++accepted;
             };
             accepting.push_back(spawn(accept));
@@ -351,7 +351,7 @@ TEST_P(tcp_listener_test, several_listeners_without_descriptors_all_resume) {
         }
         co_await turns(10);
         EXPECT_EQ(accepted, 0U);
-        ours.close(); // one descriptor, which is free again after each accept
+        ours.close(); // one descriptor, free again after each accept
         co_await until([&] { return accepted == 6; });
         for (auto& each : accepting)
             each.request_stop();
@@ -360,7 +360,7 @@ TEST_P(tcp_listener_test, several_listeners_without_descriptors_all_resume) {
     });
 }
 
-// With io_uring it was its own turn that the end of the first one brought.
+// With io_uring, the end of the first accept must let the other listener accept, not itself again.
 TEST_P(tcp_listener_test, a_listener_that_closes_lets_another_one_accept) {
     auto listener = listen();
     auto closing = or_throw(tcp_listener::bind(endpoint::loopback(0)));
@@ -398,7 +398,7 @@ TEST_P(tcp_listener_test, an_accept_that_waits_for_descriptors_can_be_stopped_an
     auto listener = listen();
     auto client = make_socket();
     run([&]() -> task<> {
-        // Not armed before: io_uring goes by the limit of that moment.
+        // The accept is armed only here: io_uring uses the limit in force at that moment.
         testing::descriptor_limit limit;
         start_connecting(client);
         EXPECT_EQ(error_of(co_await with_timeout(listener.accept(), 5ms)), errc::deadline_exceeded);
@@ -417,7 +417,7 @@ TEST_P(tcp_listener_test, an_accept_that_waits_for_descriptors_can_be_stopped_an
     });
 }
 
-// On io_uring an armed accept used to keep the socket listening until the next turn.
+// On io_uring, an armed accept must not keep the socket listening until the next turn.
 TEST_P(tcp_listener_test, a_closed_listener_refuses_connections_and_frees_its_address) {
     run([&]() -> task<> {
         auto listener = listen();
@@ -431,7 +431,7 @@ TEST_P(tcp_listener_test, a_closed_listener_refuses_connections_and_frees_its_ad
     });
 }
 
-// Each message is a piece of work that io_uring does before it looks at a cancel, 20 at a time.
+// Each message is a piece of work that io_uring does before it handles a cancel, 20 at a time.
 TEST_P(tcp_listener_test, a_closed_listener_frees_its_address_on_a_busy_loop) {
     std::vector<testing::raw_connection<tcp_stream>> busy;
     for (int each = 0; each < 200; ++each)
@@ -478,7 +478,7 @@ TEST_P(tcp_listener_test, closing_it_ends_an_accept_in_a_later_turn_and_frees_it
 
 // --- accepting ahead -----------------------------------------------------------------------------
 
-// A proxy needs descriptors for connections of its own, and accepting ahead took them all.
+// A proxy needs descriptors for its own connections, so accepting ahead must not take them all.
 TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_descriptors_are_scarce) {
     auto listener = listen();
     std::vector<unique_fd> clients;
@@ -506,7 +506,7 @@ TEST_P(tcp_listener_test, nothing_is_accepted_ahead_when_descriptors_are_scarce)
     });
 }
 
-// Connections inherit it: the loop would have waited in close(2) of each.
+// Connections inherit the option: the loop would block in the close(2) of each.
 TEST_P(tcp_listener_test, set_linger_accepts_only_zero_and_none) {
     auto listener = listen();
     EXPECT_TRUE(listener.set_linger(0s));

@@ -1,4 +1,4 @@
-// How a connection ends: half-closes and resets, also those that a released socket tells of.
+// The end of a connection: half-closes and resets, also those reported by a released socket.
 
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/time/sleep.hpp>
@@ -119,7 +119,7 @@ TEST_P(tcp_stream_end_test, bytes_received_before_a_reset_are_delivered_first) {
                     break;
                 }
                 got.append(buffer.data(), *count);
-                co_await turns(3); // the reset comes meanwhile
+                co_await turns(3); // during which the reset arrives
             }
         });
         co_await turns(2);
@@ -170,7 +170,7 @@ TEST_P(tcp_stream_end_test, writing_to_a_closed_peer_raises_no_signal) {
     auto [ours, theirs] = connect_raw();
     theirs.reset();
     run([&]() -> task<> {
-        // The first write may still find the reset, the second finds a dead socket.
+        // The first write may still report the reset; the second finds a dead socket.
         const std::string much(1 << 20, 'x');
         EXPECT_FALSE(co_await async_write_all(ours, much));
         EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
@@ -190,7 +190,7 @@ TEST_P(tcp_stream_end_test, linger_of_zero_makes_close_a_reset) {
     EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
 }
 
-// Received ahead or not: who closes with bytes unread has not had them, and the peer hears of it.
+// Bytes that the program has not read, received ahead or not, are lost: the peer gets a reset.
 TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
     for (const int turns_between : {0, 10}) {
         auto [ours, theirs] = connect_raw();
@@ -206,7 +206,7 @@ TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
     }
 }
 
-// It would wait for room that nobody makes any more, for a minute.
+// The peer would otherwise wait for room for a minute.
 TEST_P(tcp_stream_end_test, a_close_with_bytes_unread_reaches_a_peer_that_waits_for_room) {
     auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
@@ -233,15 +233,14 @@ TEST_P(tcp_stream_end_test, the_end_of_the_loop_resets_a_connection_with_bytes_u
     EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset);
 }
 
-// --- released sockets
-// ------------------------------------------------------------------------------
+// --- released sockets ----------------------------------------------------------------------------
 
-/// A stream that has received, and not read, "half a message" and a reset; released.
+/// A released stream that has received, but not read, "half a message" and a reset.
 task<tcp_stream::released> released_after_a_reset() {
     auto pair = connected_pair();
     std::array<char, 8> buffer{};
     EXPECT_TRUE(co_await async_write_all(pair.theirs, "a"));
-    EXPECT_EQ(co_await pair.ours.read_some(buffer), 1U); // receives ahead from here on
+    EXPECT_EQ(co_await pair.ours.read_some(buffer), 1U); // the loop receives ahead from here on
     EXPECT_TRUE(co_await async_write_all(pair.theirs, "half a message"));
     co_await testing::turns(3);
     EXPECT_TRUE(pair.theirs.set_linger(0s));
@@ -251,7 +250,7 @@ task<tcp_stream::released> released_after_a_reset() {
     co_return or_throw(co_await std::move(pair.ours).release());
 }
 
-// With io_uring the reset was lost, and half a message looked like all there was.
+// With io_uring the reset must not get lost, or half a message would look complete.
 TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_after_it) {
     run([]() -> task<> {
         auto released = co_await released_after_a_reset();
@@ -295,7 +294,7 @@ TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_by_a_blocking_s
     });
 }
 
-// As it would be from an io_uring loop.
+// As if it had been released from an io_uring loop.
 TEST_P(tcp_stream_end_test, an_error_of_an_adopted_socket_is_reported_once_by_every_kind_of_read) {
     run([]() -> task<> {
         for (const int way : {0, 1, 2, 3}) {
@@ -306,7 +305,8 @@ TEST_P(tcp_stream_end_test, an_error_of_an_adopted_socket_is_reported_once_by_ev
             EXPECT_TRUE(co_await async_write_all(pair.theirs, "xy"));
             std::array<char, 2> buffer{};
             std::error_code error;
-            EXPECT_EQ(co_await async_read_exact(stream, std::span<std::byte>{}), 0U); // not by this
+            // An empty read does not report it.
+            EXPECT_EQ(co_await async_read_exact(stream, std::span<std::byte>{}), 0U);
             if (way == 0) {
                 error = error_of(co_await stream.read_some(buffer));
             } else if (way == 1) {

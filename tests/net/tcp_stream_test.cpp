@@ -118,7 +118,7 @@ TEST_P(tcp_stream_test, bytes_before_the_end_of_the_stream_come_first) {
     });
 }
 
-// A short read used to mean that nothing is left; at urgent data it does not.
+// A short read usually means that nothing is left, but not before urgent data.
 TEST_P(tcp_stream_test, bytes_after_urgent_data_are_delivered) {
     for (int when = 0; when < 3; ++when) {
         auto [ours, theirs] = connect_raw();
@@ -146,12 +146,12 @@ TEST_P(tcp_stream_test, bytes_after_urgent_data_are_delivered) {
 
 TEST_P(tcp_stream_test, an_unread_stream_buffers_a_bounded_amount_and_delivers_it_later) {
     constexpr std::size_t read_ahead = 32 * 1024;
-    // The kernel fills up to 32 buffers before it looks at the cancel that ends it.
+    // The kernel fills up to 32 buffers before it handles the cancel.
     constexpr std::size_t on_the_way = 32 * 16 * 1024;
     constexpr testing::buffer_sizes sizes{.ours = 256 * 1024, .theirs = 256 * 1024};
     remake_loop({.read_ahead = read_ahead});
     auto [ours, theirs] = connect_raw(sizes);
-    auto [unknown, filling] = connect_raw(sizes); // that no loop reads from
+    auto [unknown, filling] = connect_raw(sizes); // no loop reads from it
     run([&]() -> task<> {
         const std::string block = noise(1 << 20);
         const auto fill = [&](const testing::raw_peer& from) -> task<std::size_t> {
@@ -164,12 +164,12 @@ TEST_P(tcp_stream_test, an_unread_stream_buffers_a_bounded_amount_and_delivers_i
                     sent += static_cast<std::size_t>(count);
                     idle = 0;
                 }
-                co_await async_sleep(count > 0 ? 0ms : 1ms); // TCP opens its window at leisure
+                co_await async_sleep(count > 0 ? 0ms : 1ms); // TCP opens its window slowly
             }
             co_return sent;
         };
         const std::size_t kernel_takes = co_await fill(filling);
-        // From here on io_uring receives by itself.
+        // From here on io_uring receives on its own.
         std::array<std::byte, 8> small;
         EXPECT_FALSE(co_await with_timeout(ours.read_some(small), 1ms));
         const std::size_t sent = co_await fill(theirs);

@@ -1,4 +1,4 @@
-// Several datagrams with one call: batches, and segments that the kernel cuts or joins.
+// Several datagrams with one call: batches, and segments that the kernel splits or joins.
 
 #include <simplenet/net/udp_socket.hpp>
 
@@ -31,7 +31,7 @@ TEST_P(udp_socket_batch_test, a_batch_of_any_size_arrives_in_order) {
     run([&]() -> task<> {
         std::vector<std::string> texts;
         std::vector<outgoing_datagram> batch;
-        for (std::size_t at = 0; at < 150; ++at) // more than one call takes; one is empty
+        for (std::size_t at = 0; at < 150; ++at) // more than one call accepts; one is empty
             texts.push_back(noise(at % 40, static_cast<std::uint32_t>(at)));
         for (const std::string& text : texts)
             batch.push_back({.data = text, .to = address_of(two())});
@@ -84,7 +84,7 @@ TEST_P(udp_socket_batch_test, neighbours_that_are_sent_as_segments_arrive_as_sep
             {11, &third, {}},        {10, &third, {}}, {10, &two(), {}}, {10, &two(), ecn::ect_0},
             {10, &two(), ecn::ect_0}};
         EXPECT_TRUE(two().set_receive_ecn(true));
-        for (const int no_checksums : {0, 1}) { // with 1 the kernel refuses to cut
+        for (const int no_checksums : {0, 1}) { // with 1 the kernel refuses segmentation
             EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
                                    sizeof no_checksums),
                       0);
@@ -209,7 +209,7 @@ TEST_P(udp_socket_batch_test, more_segments_than_the_kernel_takes_at_once_are_al
 }
 
 TEST_P(udp_socket_batch_test, datagrams_are_sent_one_by_one_if_the_kernel_cannot_segment) {
-    const int on = 1; // without checksums the kernel refuses
+    const int on = 1; // without checksums the kernel refuses segmentation
     EXPECT_EQ(::setsockopt(one().native_handle(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
     run([&]() -> task<> {
         for (int round = 0; round < 3; ++round) {

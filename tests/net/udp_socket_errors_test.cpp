@@ -1,4 +1,4 @@
-// What the network says about datagrams that were sent: as errors, and in the error queue.
+// Errors that the network reports for datagrams sent: as results, and in the error queue.
 
 #include <simplenet/net/udp_socket.hpp>
 
@@ -47,7 +47,7 @@ TEST_P(udp_socket_errors_test, a_batch_to_an_unreachable_peer_fails_and_the_sock
         auto socket = or_throw(udp_socket::connect(gone));
         const std::vector<outgoing_datagram> batch(5, {.data = "x"});
         static_cast<void>(co_await socket.send_batch(batch));
-        // Whatever the kernel told in between, what the last one met is told now.
+        // Whatever the kernel reported in between, the last error is reported here.
         EXPECT_EQ(error_of(co_await socket.receive(buffer_)), std::errc::connection_refused);
         auto late = or_throw(udp_socket::bind(gone));
         EXPECT_EQ(co_await socket.send_batch(batch), 5U);
@@ -77,8 +77,8 @@ TEST_P(udp_socket_errors_test, an_unconnected_socket_is_notified_only_on_request
     });
 }
 
-// An error queue that nobody reads makes every poll(2) of the socket say POLLERR: with io_uring a
-// wait went round and round until take_error() was called.
+// A nonempty error queue makes every poll(2) of the socket report POLLERR. With io_uring, a wait
+// must not spin until take_error() is called.
 TEST_P(udp_socket_errors_test, an_unread_error_queue_keeps_no_loop_awake) {
     run([&]() -> task<> {
         EXPECT_TRUE(one().set_receive_errors(true));
@@ -92,7 +92,7 @@ TEST_P(udp_socket_errors_test, an_unread_error_queue_keeps_no_loop_awake) {
         }
         EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
 
-        // What comes is received all the same, early or late, and so is the next error told.
+        // Datagrams that arrive are received in any case, and so is the next error.
         for (int round = 0; round < 3; ++round) {
             EXPECT_TRUE(co_await two().send_to("early", address_of(one())));
             EXPECT_EQ((co_await one().receive_from(buffer_))->size, 5U);

@@ -88,7 +88,7 @@ TEST_P(udp_socket_test, a_stopped_receive_leaves_the_datagram_to_the_next) {
         waiting.request_stop();
         EXPECT_TRUE(co_await one().send_to("kept", address_of(two())));
         const auto stopped = co_await waiting;
-        // Success beats stop: the datagram is either in the one or in the other.
+        // Success beats a stop: the datagram is either in one or in the other.
         if (stopped) {
             EXPECT_EQ(stopped->size, 4U);
         } else {
@@ -304,7 +304,7 @@ TEST_P(udp_socket_test, sends_and_receives_run_concurrently) {
     });
 }
 
-// --- what stands beside a datagram
+// --- options of a datagram
 
 TEST_P(udp_socket_test, a_reply_can_come_from_the_address_that_received_the_request) {
     run([&]() -> task<> {
@@ -378,7 +378,7 @@ TEST_P(udp_socket_test, ecn_marks_are_sent_and_received) {
     });
 }
 
-/// An interface that has a route for `group`; 0 if there is none.
+/// An interface with a route for `group`; 0 if there is none.
 unsigned interface_for(const ip_address& group) {
     if (group.is_v4()) return ::if_nametoindex("lo");
     unsigned found = 0;
@@ -393,8 +393,9 @@ unsigned interface_for(const ip_address& group) {
 }
 
 TEST_P(udp_socket_test, a_socket_receives_from_a_group_until_it_leaves) {
-    // Of this process alone: a socket hears any group that somebody on the machine has joined, if
-    // the port is its own (IP_MULTICAST_ALL in ip(7)), and two that may share a port may get it.
+    // A group of this process's own: a socket receives from any group that some process on the
+    // machine has joined, if the port matches (IP_MULTICAST_ALL in ip(7)), and another process may
+    // share the port.
     const auto own = static_cast<unsigned>(::getpid()) & 0xffffU;
     const std::string v4 =
         "239.255." + std::to_string(own >> 8U) + '.' + std::to_string(own & 255U);

@@ -24,8 +24,7 @@ TEST_P(sync_on_a_loop_test, deadlines_end_the_waits) {
         EXPECT_EQ((co_await with_timeout(semaphore.acquire(), 1ms)).error(),
                   errc::deadline_exceeded);
         semaphore.release();
-        EXPECT_TRUE(
-            co_await with_timeout(semaphore.acquire(), 0ms)); // an available permit is granted
+        EXPECT_TRUE(co_await with_timeout(semaphore.acquire(), 0ms)); // it is available
 
         async_mutex mutex;
         auto held = or_throw(co_await mutex.lock());
