@@ -1,5 +1,5 @@
-// Which backend a loop gets, above all where the kernel or a sandbox refuses io_uring. Every case
-// is a process of its own: whether io_uring works is found out once in each.
+// The backend that a loop gets, especially if the kernel or a sandbox refuses io_uring. A process
+// probes for io_uring only once, so every case has a process of its own.
 
 #include <simplenet/io/loop_options.hpp>
 
@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 constexpr int as_expected = 0;
 
-/// Ends the process, and says what `made` is unless it is as expected.
+/// Ends the process; prints `made` unless it is as expected.
 [[noreturn]] void judge(const result<event_loop>& made, bool same) {
     if (!same) {
         std::fprintf(stderr, "got %s\n",
@@ -42,7 +42,7 @@ constexpr int as_expected = 0;
 [[noreturn]] void judge(const result<event_loop>& made, backend expected) {
     judge(made, made && made->selected_backend() == expected);
 }
-/// `expected` is an error, std::errc or errc.
+/// `expected` is a std::errc or an errc.
 [[noreturn]] void judge_error(const result<event_loop>& made, auto expected) {
     judge(made, error_of(made) == expected);
 }
@@ -68,7 +68,7 @@ bool echoes(event_loop& loop) {
 class backend_choice_test : public ::testing::Test {
 protected:
     backend_choice_test() {
-        // A new process, and not a copy of one that knows already whether there is io_uring.
+        // A new process, instead of a copy of one that has already probed for io_uring.
         GTEST_FLAG_SET(death_test_style, "threadsafe");
         ::unsetenv("SIMPLENET_BACKEND");
     }
@@ -80,7 +80,7 @@ protected:
     }
 };
 
-/// The system calls that are refused, and with what.
+/// The system calls to refuse, and the error.
 using refusal = std::tuple<std::vector<long>, int>;
 
 class refused_io_uring_test : public backend_choice_test,
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(refusals, refused_io_uring_test,
                                            refusal{{SYS_io_uring_register}, EINVAL}),
                          name_of);
 
-/// What epoll_wait(3) may be: the older call is missing on newer architectures.
+/// The system calls behind epoll_wait(3): newer architectures lack the older one.
 std::vector<long> epoll_waits() {
     std::vector<long> calls{SYS_epoll_pwait};
 #ifdef SYS_epoll_wait
@@ -166,10 +166,10 @@ std::vector<long> epoll_waits() {
     return calls;
 }
 
-// EPERM used to stop the program: only ENOSYS was a reason to do without it.
+// EPERM must be a reason to do without epoll_pwait2(2), too, not only ENOSYS.
 TEST_F(backend_choice_test, epoll_works_where_a_sandbox_refuses_waits_of_nanoseconds) {
     if (!testing::can_refuse_system_calls()) GTEST_SKIP() << testing::no_refusals;
-    constexpr long pwait2 = 441; // epoll_pwait2(2), which older headers do not name
+    constexpr long pwait2 = 441; // epoll_pwait2(2), missing in older headers
     EXPECT_EXIT(
         {
             auto loop = event_loop::create({.backend = backend::epoll});
@@ -236,7 +236,7 @@ TEST_F(backend_choice_test, an_empty_environment_chooses_nothing) {
         ::testing::ExitedWithCode(as_expected), "");
 }
 
-// It used to be taken for a kernel without io_uring, once and for all.
+// A shortage does not mean that the kernel lacks io_uring.
 TEST_F(backend_choice_test, running_out_of_descriptors_is_reported_and_not_remembered) {
     if (!kernel_has_io_uring()) GTEST_SKIP() << "io_uring: not offered by this kernel or build";
     EXPECT_EXIT(
@@ -284,7 +284,7 @@ TEST_F(backend_choice_test, backends_have_the_names_of_the_environment_variable)
     EXPECT_STREQ(to_string(backend::io_uring), "io_uring");
 }
 
-// --- what create() says
+// --- messages of create()
 
 std::string choice(loop_options options = {}) {
     const auto made = event_loop::create(options);
@@ -351,7 +351,7 @@ TEST_F(backend_choice_death_test, automatic_is_epoll_if_io_uring_is_refused) {
     }
 }
 
-// It used to say "backend unavailable", and not which one or why.
+// The message says which backend is unavailable, and why.
 TEST_F(backend_choice_death_test,
        an_explicit_io_uring_that_is_refused_is_reported_with_the_reason) {
     if (!testing::can_refuse_system_calls()) GTEST_SKIP() << testing::no_refusals;
@@ -370,7 +370,7 @@ TEST_F(backend_choice_death_test,
     }
 }
 
-// Used to be kept as the verdict on io_uring for the life of the process.
+// A shortage must not be remembered as the verdict on io_uring for the life of the process.
 TEST_F(backend_choice_death_test, a_shortage_of_descriptors_does_not_rule_out_io_uring) {
     if (choice({.backend = backend::io_uring}) != "io_uring") GTEST_SKIP() << "no io_uring here";
     const auto after_a_shortage = [] {

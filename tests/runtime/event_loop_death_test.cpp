@@ -1,4 +1,4 @@
-// Misuse of a loop, which stops the program.
+// Misuse of a loop stops the program.
 
 #include <simplenet/runtime/event_loop.hpp>
 

@@ -26,12 +26,12 @@ using namespace std::chrono_literals;
 
 class event_loop_embedding_test : public backend_test {
 protected:
-    /// Whether native_handle() says that poll() has something to do.
+    /// Whether native_handle() announces work for poll().
     bool readable() {
         pollfd asked{.fd = loop().native_handle(), .events = POLLIN, .revents = 0};
         return ::poll(&asked, 1, 0) == 1;
     }
-    /// As an owner would: polls until there is nothing to do, and the handle says so too.
+    /// Polls like an owner, until there is nothing to do and the handle agrees.
     std::size_t poll_until_idle() {
         std::size_t count = 0;
         for (int round = 0; round < 1000; ++round) {
@@ -44,7 +44,7 @@ protected:
         ADD_FAILURE() << "the loop never becomes idle";
         return count;
     }
-    /// Another loop around this one: waits only for the handle and the next timer.
+    /// Drives the loop from another one, which waits only for the handle and the next timer.
     void drive_until(const bool& done) {
         const auto limit = event_loop::clock::now() + test_limit;
         while (!done && event_loop::clock::now() < limit) {
@@ -93,7 +93,7 @@ TEST_P(event_loop_embedding_test, next_timer_is_that_of_the_earliest_timer) {
 
     loop().poll();
     ASSERT_TRUE(loop().next_timer());
-    EXPECT_LE(*loop().next_timer(), near + 1ms); // rounded up to the wheel's tick at most
+    EXPECT_LE(*loop().next_timer(), near + 1ms); // rounded up by one tick at most
 
     first.request_stop();
     poll_until_idle();

@@ -1,4 +1,4 @@
-// post(): callables that other threads, or the loop itself, hand to a loop.
+// post(): callables that other threads, or the loop itself, pass to a loop.
 
 #include <simplenet/runtime/event_loop.hpp>
 
@@ -88,7 +88,7 @@ TEST_P(event_loop_post_test, posts_from_eight_threads_are_neither_lost_nor_out_o
                     out_of_order += number != expected[thread]++;
                     if (++total == threads * each_posts) keeps_running.request_stop();
                 });
-                if (number % 64 == 0) std::this_thread::yield(); // so that the loop parks, too
+                if (number % 64 == 0) std::this_thread::yield(); // lets the loop park
             }
         });
     }

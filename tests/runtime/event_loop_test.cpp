@@ -29,7 +29,7 @@ using ::testing::ElementsAre;
 
 class event_loop_test : public backend_test {};
 
-// --- making one
+// --- construction
 
 TEST_P(event_loop_test, uses_the_requested_backend) {
     EXPECT_EQ(loop().selected_backend(), GetParam());
@@ -160,7 +160,7 @@ TEST_P(event_loop_test, a_stop_in_the_last_turn_does_not_reach_the_next_run) {
     EXPECT_EQ(ran, 1);
 }
 
-// Used to hang: a stop between the last look at the flag and parking was lost.
+// A stop between the last look at the flag and parking must not get lost.
 TEST_P(event_loop_test, a_stop_from_another_thread_ends_a_run_that_sleeps) {
     auto body = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
     loop().spawn(body());
@@ -182,7 +182,7 @@ TEST_P(event_loop_test, a_stop_from_another_thread_ends_a_run_that_sleeps) {
     EXPECT_EQ(loop().metrics().live_tasks, 1U);
 }
 
-// Used to be a race: the loop was gone before the stop() that ended it had returned.
+// The loop may be gone before the stop() that ended it has returned.
 TEST_P(event_loop_test, a_loop_may_be_destroyed_as_soon_as_a_stop_or_a_post_ends_its_run) {
     destroy_loop();
     for (int round = 0; round < 200; ++round) {
@@ -344,7 +344,7 @@ TEST_P(event_loop_test, an_exception_of_a_detached_task_reaches_the_hook) {
     EXPECT_THAT(unhandled, ElementsAre("detached", "dropped later"));
 }
 
-// Used to call into the dead loop.
+// Must not call into the dead loop.
 TEST_P(event_loop_test, an_exception_is_not_lost_when_its_handle_outlives_the_loop) {
     unhandled.clear();
     remake_loop({.on_unhandled = [](std::exception_ptr) { unhandled.emplace_back("thrown"); }});
@@ -361,7 +361,7 @@ TEST_P(event_loop_test, an_exception_is_not_lost_when_its_handle_outlives_the_lo
     EXPECT_THAT(unhandled, ElementsAre("thrown"));
 }
 
-// --- coroutines of other libraries
+// --- foreign coroutines
 
 TEST_P(event_loop_test, a_foreign_coroutine_can_await_operations) {
     bool done = false;

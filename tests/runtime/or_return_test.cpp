@@ -66,12 +66,12 @@ TEST_P(or_return_test, leaves_a_read_to_the_limit_around_it) {
         EXPECT_EQ((co_await inner()).error(), errc::deadline_exceeded);
         EXPECT_EQ((co_await with_timeout(outer(), 1ms)).error(), errc::deadline_exceeded);
 
-        theirs.send("text"); // and the stream is intact
+        theirs.send("text"); // the stream is intact
         EXPECT_EQ(co_await outer(), 4U);
     });
 }
 
-// The limit's scope ends before the frame that waits in it is destroyed.
+// The scope of the limit ends before the frame that waits in it is destroyed.
 TEST_P(or_return_test, ends_a_task_inside_a_limit_that_stays_in_use) {
     run([&]() -> task<> {
         auto fails = []() -> task<result<>> {

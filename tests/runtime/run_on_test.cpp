@@ -63,7 +63,7 @@ TEST_P(run_on_test, passes_arguments_and_returns_results) {
     run([&]() -> task<> {
         auto owned = std::make_unique<std::string>("two");
         EXPECT_EQ(co_await run_on(*other, join, "one ", std::move(owned)), "one two");
-        // As much as the task uses lives as long as it: what "two" was converted to as well.
+        // Arguments live as long as the task that uses them, including the string made from "two".
         EXPECT_EQ(co_await run_on(*other, join_later, "one ", "two"), "one two");
     });
 }
@@ -83,8 +83,8 @@ TEST_P(run_on_test, returns_void_references_and_move_only_values) {
     });
 }
 
-// GCC 12 destroys the captures of a closure twice that stands in the co_await. It is refused there,
-// and with it one that has a name and is moved, which looks the same to run_on.
+// GCC 12 destroys the captures of a closure inside a co_await expression twice, so the closure is
+// refused. So is a named closure that is moved, which looks the same to run_on.
 TEST_P(run_on_test, takes_move_only_state_as_an_argument) {
     background_loop other{options()};
     auto value = [](std::unique_ptr<std::string> state) { return *state; };
@@ -166,7 +166,7 @@ TEST_P(run_on_test, forwards_a_stop_and_joins) {
     });
 }
 
-// It used to be operation_canceled, whatever the stop was.
+// The error must not be operation_canceled for every kind of stop.
 TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_deadline) {
     std::latch release{1};
     background_loop other{options()};
@@ -187,7 +187,7 @@ TEST_P(run_on_test, a_call_that_a_deadline_keeps_from_beginning_reports_the_dead
     });
 }
 
-// It used to throw, since an int holds no error: with_timeout() promises a result.
+// An int cannot hold an error, but with_timeout() promises a result, so nothing is thrown.
 TEST_P(run_on_test, a_limit_reports_a_call_without_errors_that_never_began) {
     std::latch release{1};
     background_loop other{options()};
@@ -215,12 +215,12 @@ TEST_P(run_on_test, a_limit_reports_a_call_without_errors_that_never_began) {
         release.count_down();
         EXPECT_EQ(error_of(co_await first), errc::deadline_exceeded);
         EXPECT_EQ(error_of(co_await second), errc::deadline_exceeded);
-        // Nobody there has a place for the error.
+        // Without a limit, the type has no place for the error.
         EXPECT_EQ(co_await third, std::errc::operation_canceled);
     });
 }
 
-// The error there was operation_canceled, for a deadline too.
+// The error on the other loop is not operation_canceled if the reason is a deadline.
 TEST_P(run_on_test, a_deadline_reaches_the_other_loop_as_a_deadline) {
     background_loop other{options()};
     auto sleeps = []() -> task<result<>> { co_return co_await async_sleep(24h); };
@@ -254,7 +254,7 @@ TEST_P(run_on_test, returns_a_success_in_spite_of_a_stop) {
     });
 }
 
-// They used to wait for the other loop's answer, which came late or never.
+// The limits must not wait for an answer of the other loop, which comes late or never.
 TEST_P(run_on_test, a_limit_holds_while_the_other_loop_is_busy) {
     std::latch release{1};
     background_loop other{options()};
@@ -283,7 +283,7 @@ TEST_P(run_on_test, a_limit_holds_when_the_other_loop_no_longer_runs) {
         EXPECT_EQ(error_of(co_await with_timeout(run_on(ended, work), 1ms)),
                   errc::deadline_exceeded);
     });
-    ended.run(); // what is left of them there is nothing
+    ended.run(); // nothing of them is left there
 }
 
 TEST_P(run_on_test, a_withdrawn_call_is_destroyed_here_before_the_await_returns) {
@@ -327,7 +327,7 @@ TEST_P(run_on_test, a_call_in_a_stopped_task_never_begins) {
         auto waits = spawn(stopped());
         waits.request_stop();
         EXPECT_EQ(co_await waits, std::errc::operation_canceled);
-        co_await run_on(*other, [] {}); // a call before it would have run by then
+        co_await run_on(*other, [] {}); // an earlier call would have run by now
     });
     EXPECT_FALSE(called);
 }
@@ -343,7 +343,7 @@ TEST_P(run_on_test, at_a_random_limit_a_call_has_run_and_returned_or_never_runs)
     run([&]() -> task<> {
         for (int i = 0; i < calls; ++i) {
             const std::chrono::microseconds limit{i % 40};
-            // A limit that passes after the call began loses its value, not the call.
+            // A limit that passes after the call began discards its value, but the call runs.
             auto within = [&]() -> task<> {
                 const int before = began;
                 const auto one = co_await with_timeout(run_on(*other, call), limit);
@@ -353,7 +353,7 @@ TEST_P(run_on_test, at_a_random_limit_a_call_has_run_and_returned_or_never_runs)
             };
             co_await within();
         }
-        co_await run_on(*other, [] {}); // what would still run has run then
+        co_await run_on(*other, [] {}); // every pending call has run by now
     });
 
     EXPECT_EQ(began, returned);
@@ -384,7 +384,7 @@ TEST_P(run_on_test, fails_with_operation_canceled_when_the_other_loop_ends) {
     auto alive = std::make_shared<int>();
     const std::weak_ptr<int> watched = alive;
     auto sleeps = [](std::shared_ptr<int>) -> task<result<int>> {
-        for (;;) // to the bitter end: it is never stopped, it is destroyed
+        for (;;) // it is never stopped, but destroyed
             (void)co_await async_sleep(24h);
     };
     auto throws = []() -> task<int> {
@@ -396,7 +396,7 @@ TEST_P(run_on_test, fails_with_operation_canceled_when_the_other_loop_ends) {
         auto first = spawn(run_on(**other, sleeps, std::move(alive)));
         auto second = spawn(run_on(**other, throws));
         co_await turns(3);
-        co_await run_on(**other, [] {}); // so both have begun
+        co_await run_on(**other, [] {}); // both have begun by now
         other.reset();
 
         EXPECT_EQ((co_await first).error(), std::errc::operation_canceled);
@@ -415,7 +415,7 @@ TEST_P(run_on_test, fails_when_the_other_loop_ends_before_the_call_began) {
     std::optional<event_loop> other;
     std::latch made{1};
     std::latch posted{1};
-    std::jthread thread{[&] { // which makes a loop and never runs it
+    std::jthread thread{[&] { // makes a loop, and never runs it
         other = or_throw(event_loop::create(options()));
         made.count_down();
         posted.wait();
@@ -469,7 +469,7 @@ TEST_P(run_on_test, this_loop_may_end_while_the_call_runs) {
 
     destroy_loop();
     release.count_down();
-    ended.wait(); // over there both come to their end
+    ended.wait(); // both end on the other loop
 
     EXPECT_EQ(errors,
               std::vector<std::error_code>(2, std::make_error_code(std::errc::operation_canceled)));
@@ -504,7 +504,7 @@ TEST_P(run_on_test, an_exception_that_comes_too_late_reaches_the_hook) {
     EXPECT_EQ(reported, 1);
 }
 
-/// What a pool or a strand will look like.
+/// An executor that is not a loop, like a pool or a strand.
 class plain_executor {
 public:
     template <class Function>

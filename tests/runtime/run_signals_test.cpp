@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as run() takes them, and signal_set: real signals to a program of its own.
+// SIGINT and SIGTERM as run() handles them, and signal_set: real signals to a program of their own.
 
 #include "support/backend_test.hpp"
 
@@ -15,7 +15,7 @@
 namespace simplenet::v0::testing {
 namespace {
 
-/// signals_helper, with pipes to talk to it. Killed at the end if it still runs.
+/// signals_helper, with pipes to communicate. Killed at the end if it still runs.
 class helper {
 public:
     helper(const char* what, backend which) {
@@ -24,7 +24,7 @@ public:
         if (::pipe2(to_child, O_CLOEXEC) != 0 || ::pipe2(from_child, O_CLOEXEC) != 0) std::abort();
         process_ = ::fork();
         if (process_ == 0) {
-            // A background job of a shell has SIGINT ignored, and passes that on.
+            // The background jobs of a shell inherit an ignored SIGINT.
             for (const int number : {SIGINT, SIGTERM})
                 std::signal(number, SIG_DFL);
             ::dup2(to_child[0], STDIN_FILENO);
@@ -48,7 +48,7 @@ public:
     void send(int number) const { EXPECT_EQ(::kill(process_, number), 0); }
     void go_on() const { EXPECT_EQ(::write(input_.get(), "\n", 1), 1); }
 
-    /// The next line of its output; empty at the end.
+    /// The next line of output; empty at its end.
     std::string line() {
         std::string text;
         for (char each = 0; ::read(output_.get(), &each, 1) == 1 && each != '\n';)
@@ -56,7 +56,7 @@ public:
         return text;
     }
 
-    /// How it ended: "status 3", "signal 15".
+    /// The way it ended: "status 3", "signal 15".
     std::string end() {
         int status = 0;
         EXPECT_EQ(::waitpid(process_, &status, 0), process_);
@@ -118,7 +118,7 @@ TEST_P(run_signals_test, the_second_one_kills_a_main_that_never_looks) {
     for (const char* what : {"spin", "hang"}) {
         auto program = start(what);
         EXPECT_EQ(program.line(), "ready");
-        program.send(SIGINT); // of two that are the same the second may come too early
+        program.send(SIGINT); // a second SIGINT might merge with the first
         program.send(SIGTERM);
         const auto end = program.end();
         EXPECT_TRUE(end == killed_by_term || end == killed_by_int) << end; // in either order
@@ -217,7 +217,7 @@ TEST_P(signal_set_in_a_program_test, unreceived_signals_take_effect_when_the_set
     EXPECT_EQ(program.end(), killed_by_term);
 }
 
-// In another process, which has a kernel of its own.
+// The program is another process, which the perturbed kernel does not reach.
 INSTANTIATE_TEST_SUITE_P(backends, run_signals_test, real_backends, backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, signal_set_in_a_program_test, real_backends, backend_name);
 

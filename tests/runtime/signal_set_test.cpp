@@ -28,7 +28,7 @@ bool is_blocked(int number) {
     return ::sigismember(&now, number) == 1;
 }
 
-/// Sets the mask back when the test is over.
+/// Restores the mask after the test.
 class signal_set_test : public backend_test {
 protected:
     void SetUp() override {
@@ -132,7 +132,7 @@ TEST_P(signal_set_test, restores_the_signal_mask) {
         EXPECT_TRUE(is_blocked(SIGUSR1));
     }
     EXPECT_FALSE(is_blocked(SIGUSR1));
-    EXPECT_TRUE(is_blocked(SIGUSR2)); // by somebody else
+    EXPECT_TRUE(is_blocked(SIGUSR2)); // by the program
 }
 
 TEST_P(signal_set_test, sets_may_overlap_and_end_in_any_order) {

@@ -1,4 +1,4 @@
-// The program that run_signals_test sends signals to: signals_helper <what> <backend>.
+// The program to which run_signals_test sends signals: signals_helper <what> <backend>.
 
 #include <simplenet/simplenet.hpp>
 
@@ -23,7 +23,7 @@ constexpr int stopped = 3;
 loop_options options;
 
 void say(std::string_view text) {
-    std::cout << text << std::endl; // flushed: somebody waits for it
+    std::cout << text << std::endl; // flushed, because the test waits for it
 }
 
 bool is_default(int number) {
@@ -44,7 +44,7 @@ void say_what_is_left() {
     say(clean ? "restored" : "not restored");
 }
 
-/// Runs until it is stopped, and says so.
+/// Runs until it is stopped, and reports that.
 task<int> sleeper() {
     say("ready");
     const auto slept = co_await async_sleep(1h);
@@ -84,7 +84,7 @@ task<int> spin() {
 task<int> hang() {
     say("ready");
     for (;;)
-        ::usleep(1000); // nothing of ours runs meanwhile
+        ::usleep(1000); // the loop does not run
     co_return 0;
 }
 
@@ -142,7 +142,7 @@ int from_thread() {
 task<> slow_to_clean() {
     (void)co_await async_sleep(1h);
     say("ready");
-    static_cast<void>(std::cin.get()); // until the signal has come
+    static_cast<void>(std::cin.get()); // waits until the signal has come
     say("cleaned");
 }
 

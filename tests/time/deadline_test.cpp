@@ -33,7 +33,7 @@ template <class Awaitable>
 using ended_by =
     detail::await_result<decltype(with_deadline(std::declval<Awaitable>(), clock::time_point{}))>;
 
-// What can say why it was stopped keeps its type; anything else becomes a result.
+// A type that can hold an error stays as it is; any other becomes a result.
 static_assert(std::same_as<limited<detail::sleep_operation>, result<>>);
 static_assert(
     std::same_as<limited<decltype(std::declval<local_stream&>().write_some(const_buffer{}))>,
@@ -65,7 +65,7 @@ task<result<int>> sleep_then(int value, clock::duration delay) {
     co_return value;
 }
 
-// --- what it can be put around
+// --- kinds of awaitables
 
 TEST_P(deadline_test, stops_an_operation_that_waits) {
     run([]() -> task<> {
@@ -208,7 +208,7 @@ TEST_P(deadline_test, available_bytes_beat_a_limit_that_has_passed) {
         auto [ours, theirs] = or_throw(local_stream::pair());
         std::array<std::byte, 8> buffer;
         for (int round = 0; round < 20; ++round) {
-            // A first read finds nothing, so that the next one has to wait for the loop.
+            // The first read finds nothing, so that the next one has to wait for the loop.
             EXPECT_FALSE(co_await with_timeout(ours.read_some(buffer), 0ms));
             EXPECT_TRUE(co_await theirs.write_some("x"));
 
@@ -270,7 +270,7 @@ TEST_P(deadline_test, an_exception_passes_through_before_and_after_the_limit) {
     });
 }
 
-// --- limits in limits, and other stops
+// --- nested limits, and other stops
 
 TEST_P(deadline_test, the_inner_limit_wins_if_it_ends_first) {
     run([]() -> task<> {
@@ -304,7 +304,8 @@ TEST_P(deadline_test, only_the_limit_that_passed_replaces_a_plain_value) {
         static_assert(std::same_as<decltype(outcome), const result<int>>);
         EXPECT_EQ(error_of(outcome), errc::deadline_exceeded);
 
-        // The outer one passes first: the inner one has its value, and so has the outer one.
+        // The outer limit passes first, but the inner one returns its value, and so does the outer
+        // one.
         EXPECT_EQ(co_await with_timeout(with_timeout(stopped_or(1), 1h), 1ms), result<int>{1});
     });
 }
@@ -331,7 +332,7 @@ TEST_P(deadline_test, the_first_of_stop_and_limit_gives_the_reason) {
             auto stubborn = [&]() -> task<result<>> {
                 EXPECT_EQ(error_of(co_await async_sleep(1h)), errc::deadline_exceeded);
                 passed = true;
-                // The stop comes during these: the reason stays.
+                // The stop arrives during these attempts; the reason stays.
                 result<> last;
                 for (int attempt = 0; attempt < 10; ++attempt) {
                     last = co_await async_sleep(1h);
@@ -407,7 +408,7 @@ TEST_P(deadline_test, a_group_that_moved_out_is_stopped_from_there) {
 
 // --- pauses
 
-// What fired first used to refuse the second read, although all was there.
+// The timer must not refuse the second read although all its bytes have arrived.
 TEST_P(deadline_test, bytes_that_arrive_while_the_thread_is_busy_beat_the_limit_of_a_task) {
     run([]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
@@ -422,7 +423,7 @@ TEST_P(deadline_test, bytes_that_arrive_while_the_thread_is_busy_beat_the_limit_
         result<> outcome;
         auto reading = [&]() -> task<> { outcome = co_await with_timeout(read_twice(), 20ms); };
         auto handle = spawn(reading());
-        co_await turns(3); // it waits, with its timer
+        co_await turns(3); // the read waits, with its timer
         EXPECT_TRUE(co_await async_write_all(theirs, "four"));
         pass(std::chrono::steady_clock::now() + 50ms);
 
@@ -431,7 +432,7 @@ TEST_P(deadline_test, bytes_that_arrive_while_the_thread_is_busy_beat_the_limit_
     });
 }
 
-// Each turn looked like another pause, after which what comes in has precedence.
+// A long turn looks like a pause, after which arriving data takes precedence over timers.
 TEST_P(deadline_test, turns_that_are_always_long_do_not_delay_the_timers) {
     run([]() -> task<> {
         auto [left, right] = or_throw(local_stream::pair());
@@ -494,7 +495,7 @@ TEST_P(deadline_test, a_hundred_thousand_limits_can_wait_at_once) {
     EXPECT_EQ(timers(), 0U);
 }
 
-/// A leaf that needs memory to start, as read_line() does, and gets none.
+/// An awaitable that needs memory to start, as read_line() does, and gets none.
 struct leaf_without_memory final : detail::suspension {
     using is_leaf = void;
     leaf_without_memory() = default;
@@ -508,7 +509,7 @@ struct leaf_without_memory final : detail::suspension {
     void on_stop(detail::stop_reason) noexcept override {}
 };
 
-// It used to end in std::terminate(): the limit around it had promised not to throw.
+// The limit must not promise noexcept, or std::terminate() would be called.
 TEST_P(deadline_test, an_exception_at_the_start_of_an_operation_passes_the_limit) {
     run([]() -> task<> {
         bool caught = false;
@@ -519,12 +520,12 @@ TEST_P(deadline_test, an_exception_at_the_start_of_an_operation_passes_the_limit
         }
         EXPECT_TRUE(caught);
         EXPECT_EQ(event_loop::current()->metrics().timers, 0U);
-        EXPECT_TRUE(co_await with_timeout(async_sleep(1ms), 24h)); // and the scope is whole
+        EXPECT_TRUE(co_await with_timeout(async_sleep(1ms), 24h)); // the scope is intact
     });
 }
 
-// Two buffers of a pool are received ahead, and dropped with the loop: what lies behind them in the
-// socket is not next.
+// Two buffers of the pool are received ahead, and dropped with the loop. The bytes that follow them
+// in the socket are not the next ones.
 TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_no_bytes_at_the_end_of_the_loop) {
     const std::string sent = noise(60'000);
     for (std::size_t turns = 1; turns < 20; ++turns) {
@@ -533,7 +534,7 @@ TEST_P(deadline_test, a_read_whose_limit_has_passed_skips_no_bytes_at_the_end_of
         std::string got;
         auto read = [&]() -> task<> {
             char byte = 0;
-            while (true) { // bytes that were received run out of turns, so that the limit passes
+            while (true) { // the inline turns end, and the limit passes
                 const auto count = co_await with_timeout(ours.read_some({&byte, 1}), 0ns);
                 if (count) {
                     got.push_back(byte);

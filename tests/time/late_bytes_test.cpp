@@ -1,5 +1,5 @@
-// Bytes, room and connections beat a limit that passes in the turn in which they come, however many
-// come in it.
+// Bytes, room and connections beat a limit that passes in the turn in which they arrive, however
+// many arrive in it.
 
 #include <simplenet/time/deadline.hpp>
 
@@ -58,7 +58,7 @@ protected:
     }
     void TearDown() override {
         for (auto& each : connections_)
-            each.theirs.reset(); // thousands would hold their ports for a minute (TIME-WAIT)
+            each.theirs.reset(); // avoids thousands of ports in TIME-WAIT
         connections_.clear();
         checked(::setrlimit(RLIMIT_NOFILE, &descriptors_));
         backend_test::TearDown(); // before the clock
@@ -70,7 +70,7 @@ protected:
             connections_.push_back(connect_raw());
     }
     task<> send_to_all_as_limits_pass() {
-        co_await turns(10); // everybody waits
+        co_await turns(10); // until every task waits
         for (auto& each : connections_)
             each.theirs.send("bytes");
         clock_.advance(20ms);
@@ -147,7 +147,7 @@ TEST_P(late_bytes_test, a_limit_that_passes_before_its_read_waits_passes_after_i
         std::array<std::byte, 10> buffer{};
         const auto first = mutable_buffer{buffer}.first(1);
         theirs.send("a");
-        EXPECT_TRUE(co_await ours.read_some(first)); // from here on it receives ahead
+        EXPECT_TRUE(co_await ours.read_some(first)); // the loop receives ahead from here on
         theirs.send("12345");
         std::vector<join_handle<void>> readers;
         for (auto& each : connections_)
@@ -155,7 +155,7 @@ TEST_P(late_bytes_test, a_limit_that_passes_before_its_read_waits_passes_after_i
         co_await turns(10);
         bool started = false;
         auto limited = spawn([&]() -> task<> {
-            for (int count = 0; count < 64; ++count) // as many as go on in one turn
+            for (int count = 0; count < 64; ++count) // all the inline turns of a resumption
                 EXPECT_TRUE(co_await busy.write_some(const_buffer{std::string_view{"x"}}));
             started = true;
             auto read = with_timeout(async_read_exact(ours, mutable_buffer{buffer}), 10ms);
@@ -191,13 +191,13 @@ TEST_P(late_bytes_test, a_connection_beats_the_limit_of_an_accept_beside_them) {
     });
 }
 
-// The kernel has sent some of it meanwhile, of which it has said nothing yet.
+// The kernel has sent a part of it, but not reported it yet.
 TEST_P(late_bytes_test, room_beats_the_limit_of_a_write_that_has_moved) {
     connect(0);
     auto [ours, theirs] = connect_raw({.ours = 16384, .theirs = 16384});
     const int fd = ours.native_handle();
     const std::string text(1'000'000, 'x');
-    std::size_t filled = 0; // what is under way at a time, which kernels differ about
+    std::size_t filled = 0; // bytes in flight at a time, which differ by kernel
     for (ssize_t count = 0; count >= 0; filled += static_cast<std::size_t>(count > 0 ? count : 0))
         count = ::send(fd, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     std::size_t received = 0;
@@ -223,12 +223,12 @@ TEST_P(late_bytes_test, room_beats_the_limit_of_a_write_that_has_moved) {
         });
         co_await turns(10);
         while (received + queued(theirs.fd(), FIONREAD) + queued(fd, SIOCOUTQNSD) <=
-               filled) { // none of it has moved
+               filled) { // nothing has moved
             take();
             co_await turns(2);
         }
         EXPECT_FALSE(over);
-        while (take() || queued(fd, SIOCOUTQ) != 0) { // all of it has arrived, so there is room
+        while (take() || queued(fd, SIOCOUTQ) != 0) { // all has arrived, so there is room
         }
         EXPECT_LT(received, filled + filled / 4 * 3);
         clock_.advance(20ms);
@@ -236,7 +236,7 @@ TEST_P(late_bytes_test, room_beats_the_limit_of_a_write_that_has_moved) {
     });
 }
 
-// recv(2) stops behind what came with descriptors, though there is more.
+// recv(2) stops after bytes that came with descriptors, even if more are available.
 TEST_P(late_bytes_test, bytes_after_descriptors_beat_the_limit_of_an_exact_read) {
     connect(0);
     auto [ours, theirs] = testing::connect_raw_local();

@@ -29,7 +29,7 @@ using ::testing::ElementsAre;
 
 class sleep_test : public backend_test {};
 
-// Real time is only asserted one way.
+// Only the lower bound of real time can be asserted.
 TEST_P(sleep_test, never_ends_early) {
     run([]() -> task<> {
         for (const auto delay : {1ns, 999ns, 16'385ns, 1'000'000ns, 5'000'001ns}) {
@@ -51,11 +51,11 @@ TEST_P(sleep_test, the_thread_does_not_sleep_for_less_than_a_tick) {
         const auto before = sleeps_of_the_thread();
         for (int round = 0; round < 100; ++round)
             EXPECT_TRUE(co_await async_sleep(1ns));
-        EXPECT_LE(sleeps_of_the_thread() - before, 5); // somebody's lock, say
+        EXPECT_LE(sleeps_of_the_thread() - before, 5); // a lock may cause some
     });
 }
 
-// Waits of a second and more are handed to the kernel in parts.
+// Waits of a second and more are passed to the kernel in parts.
 TEST_P(sleep_test, a_long_sleep_does_not_end_early) {
     run([]() -> task<> {
         const auto start = clock::now();
@@ -109,7 +109,7 @@ task<> never_ends(Duration delay) {
     EXPECT_EQ(error_of(outcome), std::errc::operation_canceled);
 }
 
-// Overflow would make them short.
+// An overflow would make them short.
 TEST_P(sleep_test, the_longest_durations_of_every_kind_do_not_end) {
     std::vector<join_handle<void>> handles;
     handles.push_back(loop().spawn(never_ends(std::chrono::nanoseconds::max())));
@@ -256,7 +256,7 @@ TEST_P(sleep_test, an_interval_ticks_at_multiples_of_its_period_after_its_constr
     });
 }
 
-// A drifting one would need five periods and five times the work.
+// An interval that drifts would need five periods and five times the work.
 TEST_P(sleep_test, an_interval_does_not_drift_with_the_work_between_its_ticks) {
     run([]() -> task<> {
         interval every{20ms};
@@ -265,7 +265,7 @@ TEST_P(sleep_test, an_interval_does_not_drift_with_the_work_between_its_ticks) {
         for (int tick = 1; tick <= 4; ++tick) {
             EXPECT_TRUE(co_await async_sleep(5ms));
             EXPECT_TRUE(co_await every.next());
-            // Only if nothing held this thread for a whole period can it be told from a drift.
+            // Distinguishable from a drift only if nothing delayed this thread for a whole period.
             EXPECT_GE(clock::now() - first, tick * 20ms - 20ms);
         }
     });
@@ -275,7 +275,7 @@ TEST_P(sleep_test, an_interval_skips_the_ticks_that_were_missed) {
     run([]() -> task<> {
         interval every{3ms};
         const auto start = clock::now();
-        EXPECT_TRUE(co_await async_sleep(16ms)); // five ticks at least have passed
+        EXPECT_TRUE(co_await async_sleep(16ms)); // at least five ticks have passed
         EXPECT_TRUE(co_await every.next());      // the last of them, at once
         const auto late = clock::now();
         int burst = 0;
@@ -283,7 +283,7 @@ TEST_P(sleep_test, an_interval_skips_the_ticks_that_were_missed) {
             EXPECT_TRUE(co_await every.next());
             ++burst;
         }
-        // Two ticks in a row may be near to each other, five only if they were saved up.
+        // Two ticks in a row may be close to each other, but five only if they were saved up.
         EXPECT_LT(burst, 5);
         EXPECT_GE(clock::now() - start, 18ms);
     });
@@ -297,7 +297,7 @@ TEST_P(sleep_test, a_tick_that_was_stopped_is_not_used_up) {
         EXPECT_EQ(error_of(co_await with_timeout(every.next(), 1ms)), errc::deadline_exceeded);
 
         EXPECT_TRUE(co_await every.next());
-        // The first tick and not the third; later only if this thread was held up.
+        // The first tick and not the third; later only if this thread was delayed.
         EXPECT_GE(clock::now(), start + 20ms);
         EXPECT_TRUE(co_await every.next());
         EXPECT_GE(clock::now(), start + 40ms);
@@ -323,7 +323,7 @@ TEST_P(sleep_test, an_interval_whose_period_is_not_positive_stops_the_program) {
 
 // --- the clock
 
-// Promise 12: no other clock is asked. A wall clock that was set would move such deadlines.
+// Promise 12: no other clock is used. Setting a wall clock would move such deadlines.
 TEST_P(sleep_test, deadlines_are_points_of_the_monotonic_clock) {
     static_assert(event_loop::clock::is_steady);
     run([this]() -> task<> {

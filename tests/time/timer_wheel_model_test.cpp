@@ -1,4 +1,4 @@
-// The timer wheel against a sorted map, which does the same things in the obvious way.
+// Compares the timer wheel with a sorted map, which does the same in the obvious way.
 
 #include <simplenet/time/detail/timer_wheel.hpp>
 
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using time_point = timer_wheel::time_point;
 
-/// What the wheel ought to do, said with a sorted map.
+/// The expected behaviour of the wheel, expressed with a sorted map.
 class model {
 public:
     explicit model(time_point origin)
@@ -60,7 +60,7 @@ public:
         }
         return due;
     }
-    /// When the first one is due.
+    /// The time at which the first timer is due.
     [[nodiscard]] std::optional<time_point> first() const {
         if (pending_.empty()) return std::nullopt;
         const auto at = pending_.begin()->first.at;
@@ -83,17 +83,17 @@ private:
     std::uint64_t sequence_ = 0;
 };
 
-/// Does to a wheel and to a model the same things at random, and compares.
+/// Performs the same random operations on a wheel and on a model, and compares.
 class timer_wheel_model_test : public ::testing::TestWithParam<unsigned> {
 protected:
     static constexpr std::size_t timer_count = 60;
 
-    /// From 1 ns to a hundred years, each order of magnitude as likely.
+    /// From 1 ns to a hundred years; each order of magnitude is equally likely.
     nanoseconds some_duration() {
         const auto bits = random_() % 62;
         return nanoseconds{static_cast<std::int64_t>((random_() | 1) >> 2 >> (61 - bits))};
     }
-    /// Steps that leave room for some thousands of them before the clock ends.
+    /// Steps that allow some thousands of them before the clock ends.
     nanoseconds some_step() {
         const auto kind = random_() % 100;
         if (kind == 0) return some_duration() / 512;
@@ -110,7 +110,7 @@ protected:
         switch (random_() % 8) {
         case 0:
             return insert(id, now_ - some_duration() % (now_ - time_point{}));
-        case 1: // often equal to another one's
+        case 1: // often equal to an earlier one
             return insert(id, now_ - now_.time_since_epoch() % 1ms + 5ms);
         case 2:
             return insert(id, timers_[random_() % timer_count].deadline());
@@ -179,10 +179,10 @@ TEST_P(timer_wheel_model_test, behaves_like_a_sorted_map) {
         } else {
             settle();
             const auto next = wheel_.next();
-            // Not to the end of the clock: there would be nothing left to test.
+            // Not to the end of the clock, after which there is nothing left to test.
             if (next && *next - now_ < 1000h) advance_to(std::max(now_, *next));
         }
-        // Rarely, as looking at all of it pours the batches.
+        // Rarely, because looking at every timer pours the batches.
         if (random_() % 16 == 0) compare();
         if (HasFatalFailure()) FAIL() << "at step " << step;
     }

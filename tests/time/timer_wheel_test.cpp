@@ -100,7 +100,7 @@ TEST(timer_wheel_test, past_deadlines_come_first_in_order_of_insertion) {
     timer_wheel wheel{start};
     timer ahead, first, second;
     wheel.insert(ahead, start + 1ms);
-    wheel.settle(start + 1s); // time passes, nothing has been expired yet
+    wheel.settle(start + 1s); // time passes, but nothing has expired yet
 
     wheel.insert(first, start + 900ms);
     wheel.insert(second, start + 800ms);
@@ -257,8 +257,8 @@ TEST(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
     }
 }
 
-// The start of their slot was before soonest(), and there fire() did nothing: whoever went by
-// next() came again and again.
+// The start of their slot is before soonest(). If fire() did nothing there, a caller that follows
+// next() would come again and again.
 TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot) {
     timer_wheel wheel{start};
     int fired = 0;
@@ -316,7 +316,7 @@ TEST(timer_wheel_test, firing_may_destroy_the_timer_itself) {
     std::unique_ptr<timer> self;
     self = std::make_unique<timer>([&] {
         auto* const doomed = self.release();
-        // The function object lives in the timer, so nothing of it is used afterwards.
+        // The function object lives in the timer, and must not be used afterwards.
         delete doomed;
     });
     wheel.insert(*self, start);
@@ -349,7 +349,7 @@ TEST(timer_wheel_test, a_fresh_timer_counts_from_its_settling) {
     EXPECT_TRUE(wheel.has_fresh());
     EXPECT_FALSE(wheel.empty());
     EXPECT_EQ(wheel.size(), 1U);
-    EXPECT_LE(wheel.next(), start); // nobody knows yet: at once
+    EXPECT_LE(wheel.next(), start); // unknown before settle(), so at once
     EXPECT_THAT(expired(wheel, start + 1h), IsEmpty());
 
     wheel.settle(start + 2h);
@@ -439,7 +439,7 @@ TEST(timer_wheel_test, fresh_timers_and_points_fire_in_order_of_their_deadlines)
     wheel.insert_after(first, 9ms);
     wheel.settle(start + 1ms);
 
-    // What is due by the time of a settle() keeps its place, too, behind what is due at once.
+    // Timers due by the time of a settle() keep their order as well, after those due at once.
     timer fifth{[&] { order.push_back(5); }};
     wheel.insert_after(fifth, 0ms);
     wheel.settle(start + 1s);
