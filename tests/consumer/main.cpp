@@ -1,4 +1,4 @@
-// One echo round trip through the installed package, and nothing but its public headers.
+// One echo round trip through the installed package, using only its public headers.
 
 #if __has_include(<simplenet/simplenet.hpp>)
 

@@ -1,8 +1,8 @@
-// crowd_idioms IDIOM: a server of one idiom that README.md and docs/usage/ teach, for the crowd.
+// crowd_idioms IDIOM: a server of one idiom from README.md and docs/usage/, for the crowd.
 //
-// The code of the pages is included as it stands (docs/snippets/; scripts/lint compares it with
-// the pages), one namespace for each file. The rest of this file declares what the pages leave to
-// the reader, and gives each idiom a client. idioms.py maps the pages to these names.
+// The code of the pages is included unchanged (docs/snippets/; scripts/lint compares it with the
+// pages), one namespace for each file. The rest of this file declares what the pages leave to the
+// reader, and gives each idiom a client. idioms.py maps the pages to these names.
 
 #include "arguments.hpp"
 
@@ -105,9 +105,9 @@ std::vector<std::byte> next_frame() {
 
 namespace {
 
-/// What all clients of a server share.
+/// State that all clients of a server share.
 struct shared {
-    endpoint upstream; // an echo
+    endpoint upstream; // an echo server
     event_loop* other = nullptr;
     std::list<page::writing::client> room;
     page::synchronisation::account account;
@@ -117,13 +117,13 @@ struct shared {
     page::synchronisation::mailbox box;
 };
 
-// --- one client of each idiom --------------------------------------------------------------------
+// --- serving one client of each idiom ------------------------------------------------------------
 
 task<> serve_readme(shared&, tcp_stream client) {
     return page::readme::serve(std::move(client));
 }
 
-// first.cpp, errors.cpp [read all], [look]: as a server that asks another one for each client.
+// first.cpp, errors.cpp [read all], [look]: a server that asks another one for each client.
 task<> serve_ask(shared& all, tcp_stream client) {
     const auto answer = co_await with_timeout(page::coroutines::ask(all.upstream, "ping"), 5s);
     if (answer) static_cast<void>(co_await async_write_all(client, *answer));
@@ -165,7 +165,7 @@ task<> serve_idle(shared&, tcp_stream client) {
     return page::cancellation::serve(std::move(client));
 }
 
-// The same with a limit that a test can wait for.
+// The same with a limit short enough for a test to wait for it.
 task<> serve_idle_for_a_second(shared&, tcp_stream client) {
     client.set_idle_timeout(1s);
     while (auto bytes = co_await client.receive()) {
@@ -242,7 +242,8 @@ task<> serve_frames(shared&, tcp_stream client) {
     static_cast<void>(co_await page::writing::stream_frames(writer));
 }
 
-// The echo of a queue with back-pressure: what is not read is not taken either.
+// The echo of a queue with back-pressure: if the client does not read, the server stops reading
+// too.
 task<> serve_queued(shared&, tcp_stream client) {
     constexpr watermarks small{.low = 4096, .high = 16384, .limit = 65536}; // bytes
     queued_writer writer{std::move(client), small};
@@ -350,7 +351,7 @@ task<> serve_letters(shared& all, tcp_stream client) {
 
 task<> serve_handed_over(shared&, tcp_stream client) {
     auto socket = co_await page::sockets::hand_over(std::move(client));
-    // Little enough for an empty buffer, so nothing waits here.
+    // So little that it fits into an empty buffer and does not block.
     if (socket) static_cast<void>(socket->write_all("handed over\n"));
 }
 
@@ -464,7 +465,7 @@ task<result<>> listen(tcp_listener listener, server serve, endpoint upstream, ev
     });
 }
 
-/// A loop on a thread of its own, for what runs there.
+/// A loop on a thread of its own.
 class beside {
 public:
     explicit beside(const loop_options& options)
@@ -512,7 +513,7 @@ int main(int argc, char** argv) {
     const auto* const found = std::ranges::find(idioms, name, &idiom::name);
     if (found == std::ranges::end(idioms) || !upstream) given.wrong("no such idiom");
 
-    // As docs/usage/blocking-and-nonblocking.md takes over a descriptor that came from elsewhere.
+    // Takes over a foreign descriptor as in docs/usage/blocking-and-nonblocking.md.
     auto bound = nonblocking::tcp_listener::bind(endpoint::loopback(port));
     if (!bound) return example::failed("cannot listen", bound.error());
     auto listener = page::sockets::take_over(bound->release().release());
@@ -523,9 +524,9 @@ int main(int argc, char** argv) {
         event_loop* const there = other ? &other->loop() : nullptr;
         const auto ended =
             run(listen(*std::move(listener), found->serve, *upstream, there), options);
-        if (ended || ended.error() == std::errc::operation_canceled) return 0; // a good end
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // an orderly end
         return example::failed("cannot accept connections", ended.error());
-    } catch (const std::system_error& error) { // no loop could be made
+    } catch (const std::system_error& error) { // no loop could be created
         return example::failed("cannot use " + std::string{to_string(options.backend)},
                                error.code());
     }

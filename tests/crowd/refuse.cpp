@@ -1,9 +1,9 @@
-// A library to preload: refuses system calls as a sandbox does, from the moment the program's own
-// code begins.
+// A library to preload: refuses system calls like a sandbox, from the start of the program's own
+// code.
 //
 // CROWD_REFUSE=EPERM:splice,tee LD_PRELOAD=.../libcrowd_refuse.so PROGRAM. A launcher that execs
-// the program would refuse what the loader needs as well (mmap, openat, read), and nothing of the
-// library would be tested.
+// the program would also refuse the calls of the loader (mmap, openat, read), and the library would
+// not be tested at all.
 
 #include "support/refuse_system_calls.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using known_call = std::pair<std::string_view, long>;
 
-// Not every architecture has every one: old ones are missing on arm64.
+// Not every architecture has all of them: arm64 lacks old ones.
 constexpr known_call known_calls[] = {
 #ifdef SYS_accept
     {"accept", SYS_accept},
@@ -114,7 +114,7 @@ constexpr known_call known_calls[] = {
     {"writev", SYS_writev},
 };
 
-/// Status 126, as of a program that cannot be run.
+/// Status 126, like a program that cannot be run.
 [[noreturn]] void wrong(std::string_view what) {
     std::cerr << "crowd_refuse: " << what << '\n';
     std::_Exit(126);
@@ -137,7 +137,7 @@ constexpr known_call known_calls[] = {
             if (known == name) calls.push_back(number);
         at = end + 1;
     }
-    if (calls.empty()) std::_Exit(77); // none of them exists here
+    if (calls.empty()) std::_Exit(77); // none of them exists on this architecture
     if (!simplenet::testing::refuse_system_calls(calls, error == "EPERM" ? EPERM : ENOSYS))
         wrong("this sandbox refuses even seccomp(2)");
 }

@@ -1,4 +1,4 @@
-// What gdb_test.py looks at: tasks that wait, and then the end of the process.
+// The program that gdb_test.py examines: tasks that wait, and then the end of the process.
 
 #include <simplenet/simplenet.hpp>
 

@@ -1,4 +1,5 @@
-// What streams allocate, counted by replacing the allocation functions, so in a program of its own.
+// The allocations of streams. The test replaces the allocation functions to count, so it is a
+// program of its own.
 
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
@@ -28,7 +29,7 @@ using testing::backend_name;
 using testing::largest_allocation;
 using testing::real_backends;
 
-/// A stream of somebody else's, made of coroutines.
+/// A foreign stream, made of coroutines.
 class coroutine_stream {
 public:
     explicit coroutine_stream(duplex_stream below)

@@ -34,15 +34,14 @@ using testing::turns;
 static_assert(async_reader<any_stream> && async_writer<any_stream>);
 static_assert(detail::leaf<detail::any_transfer>);
 
-// Operations of the library's streams lie in the awaitable.
+// The operations of the library's own streams are stored in the awaitable.
 template <class Operation>
 constexpr bool in_place =
     detail::startable_leaf<Operation> && detail::erased_place::fits<detail::erased_leaf<Operation>>;
 static_assert(in_place<detail::read_some_operation> && in_place<detail::write_some_operation>);
 static_assert(in_place<detail::duplex_some> && in_place<detail::any_transfer> == false);
 
-/// A stream of somebody else's: each operation takes a few suspensions, and none of them gives up
-/// at the first stop.
+/// A foreign stream: each operation suspends a few times, and does not give up at the first stop.
 class stubborn_stream {
 public:
     explicit stubborn_stream(duplex_stream below)
@@ -50,7 +49,7 @@ public:
 
     task<result<std::size_t>> read_some(mutable_buffer into) {
         result<> slept = co_await async_sleep(0ms);
-        slept = co_await async_sleep(0ms); // a stop of only the first of them would be lost
+        slept = co_await async_sleep(0ms); // a stop of only the first one would be lost
         if (throws) throw std::runtime_error{"the stream"};
         co_return co_await below_.read_some(into);
     }
@@ -65,7 +64,7 @@ private:
     duplex_stream below_;
 };
 
-/// What every stream does behind an any_stream. `theirs` is the other end.
+/// Exercises everything that a stream does behind an any_stream. `theirs` is the other end.
 task<> exercise(any_stream ours, duplex_stream theirs) {
     EXPECT_EQ((co_await async_write_all(ours, "hello")).value_or(0), 5U);
     std::string got(5, '\0');
@@ -195,7 +194,7 @@ TEST_P(any_stream_test, the_loop_may_end_with_operations_in_flight) {
     for (any_stream& each : streams) {
         loop().spawn([](any_stream& stream) -> task<> {
             std::array<char, 4> buffer;
-            for (;;) // until it is not resumed any more
+            for (;;) // until it is resumed no more
                 static_cast<void>(co_await stream.read_some(buffer));
         }(each));
     }

@@ -43,7 +43,7 @@ static_assert(async_reader<buffered_reader<duplex_stream>>);
 static_assert(async_reader<buffered_reader<tcp_stream&>>);
 static_assert(async_reader<buffered_reader<buffered_reader<pieces>>>);
 
-// With a limit around it a line costs no scope of its own where the stream's reads do not.
+// A limit around read_line() needs no scope of its own if the stream's reads need none.
 using line_of_socket = decltype(std::declval<buffered_reader<tcp_stream>&>().read_line(1));
 using line_of_pieces = decltype(std::declval<buffered_reader<pieces>&>().read_line(1));
 static_assert(detail::leaf<line_of_socket> && !detail::leaf<line_of_pieces>);
@@ -52,7 +52,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// All that a reader makes of a stream, line by line.
+/// Everything that a reader gets from a stream, line by line.
 struct lines {
     std::vector<std::string> whole;
     std::error_code end;
@@ -76,13 +76,13 @@ task<lines> read_lines(Reader& reader, std::size_t limit) {
     co_return got;
 }
 
-/// What read_lines() should have made of it.
+/// The expected result of read_lines().
 lines expected_lines(std::string_view text, std::size_t limit) {
     lines want;
     for (;;) {
         const std::size_t end = text.find('\n');
         std::string_view line = text.substr(0, end);
-        // Of a line that is not over, one `\r` at the end may belong to its end.
+        // A `\r` at the end of an unfinished line may belong to the end of the line.
         if (line.ends_with('\r')) line.remove_suffix(1);
         if (line.size() > limit) {
             want.end = errc::limit_exceeded;
@@ -99,7 +99,7 @@ lines expected_lines(std::string_view text, std::size_t limit) {
     return want;
 }
 
-/// `text` cut at `cuts`, which are in order.
+/// `text` divided at `cuts`, which are in order.
 std::vector<std::string> cut(std::string_view text, std::initializer_list<std::size_t> cuts) {
     std::vector<std::string> parts;
     std::size_t from = 0;
@@ -163,7 +163,7 @@ TEST_P(buffered_reader_test, a_limit_is_noticed_before_the_end_of_the_line_arriv
         reader.consume(6);
         EXPECT_TRUE(co_await theirs.write_some("12345\r"));
         EXPECT_EQ(error_of(co_await with_timeout(reader.read_line(5), 1ms)),
-                  errc::deadline_exceeded); // it may be the end of one that fits
+                  errc::deadline_exceeded); // it may end a line that fits
         EXPECT_TRUE(co_await theirs.write_some("x"));
         EXPECT_EQ(error_of(co_await reader.read_line(5)), errc::limit_exceeded);
     });
@@ -181,7 +181,7 @@ TEST_P(buffered_reader_test, limits_of_zero_and_of_the_whole_input) {
     });
 }
 
-// The property: how a text is cut into reads changes nothing.
+// The property: the division of a text into reads does not matter.
 TEST_P(buffered_reader_test, any_two_or_three_reads_give_the_same_lines) {
     constexpr auto text = "GET / HTTP/1.1\r\nA: b\n\r\n\n\r\rend\r\ntail\r"sv;
     run([&]() -> task<> {
@@ -191,7 +191,7 @@ TEST_P(buffered_reader_test, any_two_or_three_reads_give_the_same_lines) {
                 for (std::size_t second = first; second <= text.size(); ++second) {
                     buffered_reader reader{pieces{cut(text, {first, second})}};
                     const lines got = co_await read_lines(reader, limit);
-                    // What was read when a limit was exceeded depends on the cut.
+                    // The bytes read when a limit was exceeded do depend on the division.
                     EXPECT_EQ(got.whole, want.whole) << first << ' ' << second;
                     EXPECT_EQ(got.end, want.end) << first << ' ' << second;
                     EXPECT_TRUE(want.tail.starts_with(got.tail)) << first << ' ' << second;
@@ -264,7 +264,7 @@ TEST_P(buffered_reader_test, a_reader_owns_or_borrows_its_stream) {
     });
 }
 
-// --- other things to read ------------------------------------------------------------------------
+// --- other kinds of reads ------------------------------------------------------------------------
 
 TEST_P(buffered_reader_test, calls_of_every_kind_can_be_mixed) {
     run([&]() -> task<> {
@@ -381,8 +381,8 @@ TEST_P(buffered_reader_test, a_call_that_ran_out_of_time_loses_nothing_and_can_b
     });
 }
 
-// The limit passes while a part of the line is on its way: there must be no second read without
-// one.
+// The limit passes while a part of the line is arriving: there must be no second read without a
+// limit.
 TEST_P(buffered_reader_test, a_limit_that_passes_while_bytes_arrive_still_ends_the_call) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -396,7 +396,7 @@ TEST_P(buffered_reader_test, a_limit_that_passes_while_bytes_arrive_still_ends_t
             EXPECT_GE(std::chrono::steady_clock::now() - start, 20ms);
         });
         std::size_t sent = 0;
-        while (!reading.done()) { // never a whole line, always a bit more
+        while (!reading.done()) { // never a whole line, but always a bit more
             theirs.send("x");
             ++sent;
             co_await yield();
@@ -526,7 +526,7 @@ TEST_P(buffered_reader_test, the_loop_may_end_while_a_line_is_awaited) {
     std::error_code end;
     loop().spawn([](auto& from, std::error_code& ended) -> task<> {
         ended = error_of(co_await with_timeout(from.read_line(100), 1h));
-        for (;;) // until it is not resumed any more
+        for (;;) // until it is resumed no more
             static_cast<void>(co_await from.read_line(100));
     }(reader, end));
     loop().poll();

@@ -1,4 +1,4 @@
-// A copy that has moved much at once, and what comes then.
+// A copy after it has moved a large amount at once.
 
 #include <simplenet/stream/copy.hpp>
 
@@ -32,7 +32,7 @@ using testing::readable_at;
 using testing::turns;
 using testing::until;
 
-/// A copy that has moved much at once and waits for more.
+/// A copy that has moved a large amount at once and waits for more.
 class copy_after_much_test : public testing::backend_test {
 protected:
     using copy_handle = join_handle<transfer_result>;
@@ -53,7 +53,7 @@ protected:
         };
         run(body);
     }
-    /// Bytes that `sink` could receive.
+    /// The number of bytes that `sink` could receive.
     [[nodiscard]] static std::size_t waiting(const testing::raw_peer& sink) {
         int count = 0;
         EXPECT_EQ(::ioctl(sink.fd(), FIONREAD, &count), 0);
@@ -93,13 +93,13 @@ TEST_P(copy_after_much_test, an_error_is_reported_once_and_not_lost) {
     });
 }
 
-// A peer that closes without a reset answers what still comes with one: in the middle of a
-// splice(2) of many sends, which ends short and with a SIGPIPE. It used to end the process.
+// A peer that closes without a reset answers further data with one. In the middle of a splice(2) of
+// many sends, that ends the call short and with a SIGPIPE, which must not end the process.
 TEST_P(copy_after_much_test, a_reset_in_the_middle_of_a_splice_raises_no_signal) {
-    remake_loop({.read_ahead = 1}); // so that io_uring leaves it to splice(2)
+    remake_loop({.read_ahead = 1}); // so that io_uring leaves the bytes to splice(2)
     const testing::sigpipe_watch sigpipes;
     during([&](copy_handle& copying) -> task<> {
-        // A slow reader at first: it makes the windows grow, so that much comes at once.
+        // A slow reader at first makes the windows grow, so that large amounts arrive at once.
         for (std::size_t moved = 0, sent = 0; moved < 8U << 20U || moved < sent;) {
             if (moved < 8U << 20U) sent += source_.send_until_full(std::string(1 << 20, 'x'));
             co_await turns(20);
@@ -114,7 +114,8 @@ TEST_P(copy_after_much_test, a_reset_in_the_middle_of_a_splice_raises_no_signal)
     EXPECT_EQ(sigpipes.delivered(), 0);
 }
 
-// splice(2) does not pass over an urgent byte, says that nothing is there, and no edge follows.
+// splice(2) does not skip an urgent byte. It reports that nothing is available, and no edge
+// follows.
 TEST_P(copy_after_much_test, bytes_after_an_urgent_byte_are_copied) {
     for (const int when : {0, 1, 3}) {
         during([&](copy_handle& copying) -> task<> {
@@ -133,7 +134,7 @@ TEST_P(copy_after_much_test, bytes_after_an_urgent_byte_are_copied) {
 
 TEST_P(copy_after_much_test, the_loop_sleeps_while_nothing_moves) {
     const auto expect_sleep = [&](const char* when) -> task<> {
-        // The kernel may be moving bytes still. That ends, and a spin does not.
+        // The kernel may still be moving bytes. That ends, unlike a spin.
         std::uint64_t least = 10;
         for (int round = 0; least >= 10 && round < 50; ++round) {
             const auto before = loop().metrics().turns;
@@ -182,12 +183,12 @@ TEST_P(copy_after_much_test, a_close_by_another_task_ends_it) {
     });
 }
 
-// It would hold two descriptors for each idle copy.
+// A pipe would cost two descriptors for each idle copy.
 TEST_P(copy_after_much_test, it_holds_no_pipe_while_it_waits) {
     auto [from, source] = connect_raw();
     auto [to, sink] = connect_raw();
     auto beside = [&]() -> task<> {
-        const std::size_t before = testing::open_descriptors(); // with the spare pipe
+        const std::size_t before = testing::open_descriptors(); // including the spare pipe
         auto copying = spawn(copy_by_splice(from, to));
         co_await pass_on(source, sink, much);
         EXPECT_EQ(testing::open_descriptors(), before);

@@ -1,4 +1,4 @@
-// Copying in both directions: each ends by itself, an error ends both.
+// Copying in both directions: each direction ends on its own, an error ends both.
 
 #include <simplenet/stream/copy.hpp>
 

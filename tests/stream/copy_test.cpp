@@ -165,7 +165,7 @@ TEST_P(copy_test, a_stop_while_it_waits_for_the_writer_counts_to_the_byte) {
     });
 }
 
-// Between sockets a large amount goes through a pipe (splice(2)), which a stop leaves half full.
+// Between sockets a large amount passes through a pipe (splice(2)), which a stop leaves half full.
 TEST_P(copy_test, a_stop_during_a_large_copy_counts_to_the_byte_and_affects_no_other) {
     for (int round = 0; round < 3; ++round) {
         auto [from, source] = connect_raw();
@@ -175,7 +175,7 @@ TEST_P(copy_test, a_stop_during_a_large_copy_counts_to_the_byte_and_affects_no_o
             auto copying = spawn(async_copy(from, to));
             std::size_t offered = 0;
             std::string got;
-            while (got.size() < 3U << 20U) { // slower than it comes, so that much is there at once
+            while (got.size() < 3U << 20U) { // slower than the source, so that much is available
                 std::string some(10'000, '\0');
                 const ssize_t count = ::recv(sink.fd(), some.data(), some.size(), MSG_DONTWAIT);
                 if (count > 0) got.append(some, 0, static_cast<std::size_t>(count));

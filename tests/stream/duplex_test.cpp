@@ -73,7 +73,7 @@ TEST_P(duplex_test, read_some_waits_for_the_first_byte) {
         co_await turns(3);
         EXPECT_FALSE(reading.done());
         EXPECT_TRUE(co_await left.write_some("a"));
-        EXPECT_TRUE(co_await left.write_some("b")); // before the reader had its turn
+        EXPECT_TRUE(co_await left.write_some("b")); // before the reader runs
         EXPECT_EQ(co_await reading, "ab");
     });
 }
@@ -356,7 +356,7 @@ TEST_P(duplex_test, a_stopped_operation_fails_and_loses_nothing) {
         EXPECT_EQ(error_of(co_await with_timeout(left.read_some(buffer), 1ms)),
                   errc::deadline_exceeded);
         auto part = co_await with_timeout(async_read_exact(right, std::span{buffer}.first(3)), 1ms);
-        EXPECT_EQ(part.value_or(0), 3U); // what is there beats a deadline
+        EXPECT_EQ(part.value_or(0), 3U); // available bytes beat a deadline
         part = co_await with_timeout(async_read_exact(right, buffer), 1ms);
         EXPECT_EQ(error_of(part), errc::deadline_exceeded);
         EXPECT_EQ(part.error().transferred, 1U);
@@ -375,7 +375,7 @@ TEST_P(duplex_test, bytes_beat_a_later_stop) {
         auto reading = spawn([&]() -> task<> {
             std::array<char, 4> buffer;
             EXPECT_EQ((co_await right.read_some(buffer)).value_or(0), 4U);
-            // Level-triggered: data that is there does not help any more.
+            // Level-triggered: available data does not help a stopped read.
             EXPECT_EQ(error_of(co_await right.read_some(buffer)), canceled);
             EXPECT_EQ(error_of(co_await right.write_some("x")), canceled);
         });
@@ -452,13 +452,13 @@ TEST_P(duplex_test, the_loop_may_end_with_operations_in_flight_and_the_streams_s
     });
 }
 
-// The streams live in frames that never end by themselves, and each closes the other's peer.
+// The streams belong to frames that never end on their own, and each closes the other's peer.
 TEST_P(duplex_test, frames_that_teardown_destroys_take_their_streams_with_them) {
     loop().spawn([]() -> task<> {
         auto [left, right] = duplex();
         auto stubborn = [](duplex_stream mine) -> task<> {
             std::array<char, 4> buffer;
-            for (;;) // until it is not resumed any more
+            for (;;) // until it is resumed no more
                 static_cast<void>(co_await mine.read_some(buffer));
         };
         spawn(stubborn(std::move(left))).detach();

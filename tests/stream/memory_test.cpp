@@ -1,5 +1,5 @@
-// What queued_writer and async_copy hold: counted by replacing the allocation functions, so in a
-// program of its own.
+// The memory that queued_writer and async_copy hold. The test replaces the allocation functions to
+// count, so it is a program of its own.
 
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/copy.hpp>
@@ -41,7 +41,7 @@ using testing::until;
 
 using writer = queued_writer<local_stream>;
 
-/// Reads what is there without waiting.
+/// Reads available bytes without waiting.
 std::size_t drain(testing::raw_peer& peer) {
     char scratch[16384];
     const ssize_t count = ::recv(peer.fd(), scratch, sizeof scratch, MSG_DONTWAIT);
@@ -87,8 +87,8 @@ TEST_P(memory_test, an_idle_writer_holds_little) {
     });
 }
 
-// Issue 4: within limit x connections + 64 KiB each.
-// It used to take over strings of up to twice their size: then the limit says half of what is held.
+// At most limit x connections + 64 KiB each. A string may have twice the capacity of its size;
+// taking it over would make the limit cover only half of the memory held.
 TEST_P(memory_test, the_limit_counts_the_memory_that_is_held) {
     auto [ours, theirs] = connect_raw_local({.ours = 4096, .theirs = 4096});
     run([&]() -> task<> {
@@ -107,7 +107,7 @@ TEST_P(memory_test, the_limit_counts_the_memory_that_is_held) {
     });
 }
 
-// One long line used to cost its connection as much memory for as long as it lived.
+// One long line must not cost its connection the same memory for the rest of its life.
 TEST_P(memory_test, a_reader_frees_the_memory_of_a_long_line) {
     run([&]() -> task<> {
         auto [ours, theirs] = or_throw(local_stream::pair());
@@ -119,7 +119,7 @@ TEST_P(memory_test, a_reader_frees_the_memory_of_a_long_line) {
             auto sending = spawn(send);
             EXPECT_EQ((co_await reader.read_line(2'000'000)).value_or("").size(), 1'000'000U);
             co_await sending;
-            EXPECT_GT(live_bytes - before, 1'000'000U); // the line lies there
+            EXPECT_GT(live_bytes - before, 1'000'000U); // holds the line
             auto waiting = spawn([&]() -> task<> { (void)co_await reader.read_line(100); });
             co_await turns(3);
             EXPECT_LT(live_bytes - before, 20'000U);
@@ -156,7 +156,7 @@ TEST_P(memory_test, a_thousand_slow_readers_stay_within_the_limits) {
                 for (std::size_t at = 0; at < connections; ++at) {
                     writer& to = writers[at];
                     bool full = false;
-                    while (!full) { // of every size and kind, until it is refused
+                    while (!full) { // of every size and kind, until refused
                         const std::size_t most = dice.one_in(4) ? 20'000 : 300;
                         std::string text(1 + dice.up_to(most), 'x');
                         full = !(dice.one_in(2) ? to.enqueue(text) : to.enqueue(std::move(text)));
@@ -165,15 +165,15 @@ TEST_P(memory_test, a_thousand_slow_readers_stay_within_the_limits) {
                     EXPECT_LE(to.queued_bytes(), marks.limit);
                 }
                 EXPECT_LE(live_bytes - before, connections * (marks.limit + 64U * 1024));
-                EXPECT_LE(live_bytes - before, queued + queued / 2); // far better in truth
+                EXPECT_LE(live_bytes - before, queued + queued / 2); // in practice far less
                 co_await turns(5);
-                for (auto& reader : readers) // a little is read, so a part of every queue is sent
+                for (auto& reader : readers) // reads a little, so that some of every queue is sent
                     static_cast<void>(reader.receive(1000));
                 co_await turns(5);
             }
             writers.clear();
             co_await turns(5);
-            EXPECT_LE(live_bytes, before + (8U << 20U)); // what free lists keep
+            EXPECT_LE(live_bytes, before + (8U << 20U)); // the memory of free lists
         },
         testing::test_limit * 4);
 }
@@ -201,7 +201,7 @@ TEST_P(memory_test, idle_copies_hold_no_buffers) {
             });
         }
         co_await turns(3);
-        // Frames, and the block that the thread keeps to spare.
+        // Frames, and the spare block of the thread.
         EXPECT_LE(live_bytes - before, pairs * 4096 + 2 * detail::copy_block::capacity);
         for (auto& copy : copies) {
             copy.request_stop();
@@ -215,16 +215,16 @@ TEST(copy_block_test, a_thread_keeps_one_spare_buffer_and_frees_the_others) {
     detail::copy_block first;
     detail::copy_block second;
     EXPECT_GE(live_bytes - before,
-              detail::copy_block::capacity); // the other may have been to spare
+              detail::copy_block::capacity); // the other may have been the spare one
     first.give_back();
     second.give_back();
-    EXPECT_LE(live_bytes, before + detail::copy_block::capacity * 3 / 2); // malloc's own besides
+    EXPECT_LE(live_bytes, before + detail::copy_block::capacity * 3 / 2); // overhead of malloc
 }
 
-// After a large amount a copy waits at another place, where it used to keep its block.
+// After a large amount a copy waits at another point, where it must not keep its block.
 TEST_P(memory_test, copies_that_are_idle_after_a_large_amount_hold_no_buffers) {
     constexpr std::size_t pairs = 10;
-    remake_loop({.read_ahead = 1}); // so that io_uring leaves it to splice(2)
+    remake_loop({.read_ahead = 1}); // so that io_uring leaves the bytes to splice(2)
     std::vector<testing::raw_connection<tcp_stream>> from;
     std::vector<testing::raw_connection<tcp_stream>> to;
     for (std::size_t count = 0; count < pairs; ++count) {

@@ -1,4 +1,4 @@
-// How a queued_writer ends: with an error, by a shutdown, by its destruction, with its loop.
+// The end of a queued_writer: by an error, a shutdown, its destruction, or the end of its loop.
 
 #include <simplenet/stream/queued_writer.hpp>
 
@@ -104,7 +104,7 @@ TEST_P(queued_writer_end_test, a_closed_stream_is_reported) {
     run([&]() -> task<> {
         queued_writer writer{std::move(ours)};
         writer.stream().close();
-        EXPECT_TRUE(writer.enqueue("x")); // the writer learns it from the write
+        EXPECT_TRUE(writer.enqueue("x")); // the writer notices at the write
         EXPECT_EQ(error_of(co_await writer.flush()), std::errc::bad_file_descriptor);
         EXPECT_EQ(error_of(writer.enqueue("x")), std::errc::bad_file_descriptor);
     });
@@ -162,7 +162,7 @@ TEST_P(queued_writer_end_test, graceful_shutdown_sends_everything_and_then_the_e
         EXPECT_EQ(error_of(co_await writer.writable()), std::errc::broken_pipe);
         EXPECT_TRUE(co_await writer.flush());
         EXPECT_TRUE(co_await writer.graceful_shutdown());
-        std::string answer(6, '\0'); // reading goes on
+        std::string answer(6, '\0'); // reading continues
         EXPECT_TRUE(co_await async_read_exact(writer.stream(), answer));
         EXPECT_EQ(answer, "answer");
     });
@@ -223,7 +223,7 @@ TEST_P(queued_writer_end_test, a_destroyed_writer_closes_its_stream_and_drops_th
         auto waiting = spawn([&]() -> task<result<>> { co_return co_await writer->writable(); });
         auto ending =
             spawn([&]() -> task<result<>> { co_return co_await writer->graceful_shutdown(); });
-        co_await turns(10); // a gathered write has moved some and waits for room
+        co_await turns(10); // a gathered write has moved a part and waits for room
         writer.reset();
         EXPECT_EQ(error_of(co_await flushing), std::errc::operation_canceled);
         EXPECT_EQ(error_of(co_await waiting), std::errc::broken_pipe);
@@ -232,7 +232,7 @@ TEST_P(queued_writer_end_test, a_destroyed_writer_closes_its_stream_and_drops_th
     });
 }
 
-// It used to close the whole stream under the reader's feet.
+// The writer must not close the stream that the reader still uses.
 TEST_P(queued_writer_end_test, a_destroyed_writer_over_a_half_leaves_the_other_half_alone) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{5'000'000}}) {
         auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
@@ -272,7 +272,7 @@ TEST_P(queued_writer_end_test, a_writer_may_be_destroyed_at_any_stage) {
 }
 
 TEST_P(queued_writer_end_test, a_writer_destroyed_when_its_write_has_just_succeeded_is_freed) {
-    // It parked, for a handle that was gone: the stream and two frames were never freed.
+    // The sending task must not wait for a handle that is gone, or the stream and two frames leak.
     for (const std::size_t room : {1U, 2U, 100U}) {
         script peer{.room = 0};
         run([&]() -> task<> {
@@ -295,7 +295,7 @@ TEST_P(queued_writer_end_test,
         std::optional<queued_writer<local_stream>> writer{std::in_place, std::move(ours)};
         EXPECT_TRUE(writer->enqueue(sent));
         co_await turns(3);
-        theirs.receive(4096); // now the kernel takes more: the end of a write is on its way
+        theirs.receive(4096); // the kernel has room again: a write is about to end
         co_await yield();
         writer.reset();
     });
@@ -327,7 +327,7 @@ TEST_P(queued_writer_end_test, a_woken_waiter_may_destroy_the_writer) {
         co_await turns(3);
         peer.make_room(100);
         co_await first;
-        EXPECT_TRUE(co_await second); // it was over already
+        EXPECT_TRUE(co_await second); // it has already ended
     });
 }
 
@@ -347,7 +347,7 @@ TEST_P(queued_writer_end_test, a_writer_may_be_moved_while_it_sends_and_while_ot
         peer.join();
         EXPECT_TRUE(got == sent);
         auto [other, unused] = connect_raw();
-        second = queued_writer{std::move(other)}; // closes the one it had
+        second = queued_writer{std::move(other)}; // closes its previous stream
         EXPECT_EQ(theirs.receive_to_the_end(), errc::end_of_stream);
     });
 }
@@ -385,7 +385,7 @@ TEST_P(queued_writer_end_test, a_writer_that_outlives_its_loop_has_been_closed_b
             const auto outcome = writer->enqueue("x");
             EXPECT_EQ(error_of(outcome),
                       parked ? std::errc::bad_file_descriptor : std::errc::operation_canceled);
-            // All that was enqueued before did reach the kernel.
+            // All bytes enqueued before have reached the kernel.
             EXPECT_EQ((co_await writer->flush()).has_value(), parked);
         });
     }

@@ -198,7 +198,7 @@ TEST_P(queued_writer_test, small_moved_buffers_are_left_empty) {
         queued_writer writer{rich_stream{seen}};
         std::string text = "short";
         EXPECT_TRUE(writer.enqueue(std::move(text)));
-        EXPECT_TRUE(text.empty()); // NOLINT(bugprone-use-after-move): this is the test
+        EXPECT_TRUE(text.empty()); // NOLINT(bugprone-use-after-move): tests exactly that
         std::vector<std::byte> roomy = bytes_of("roomy");
         roomy.reserve(10'000);
         EXPECT_TRUE(writer.enqueue(std::move(roomy)));
@@ -262,7 +262,7 @@ TEST_P(queued_writer_test, a_buffer_beyond_the_limit_is_refused_completely) {
         std::string text = "abcdefg";
         EXPECT_EQ(error_of(writer.enqueue(text)), errc::queue_full);
         EXPECT_EQ(error_of(writer.enqueue(std::move(text))), errc::queue_full);
-        EXPECT_EQ(text, "abcdefg"); // NOLINT(bugprone-use-after-move): this is the test
+        EXPECT_EQ(text, "abcdefg"); // NOLINT(bugprone-use-after-move): tests exactly that
         std::vector<std::byte> bytes(1000);
         EXPECT_EQ(error_of(writer.enqueue(std::move(bytes))), errc::queue_full);
         EXPECT_EQ(bytes.size(), 1000U); // NOLINT(bugprone-use-after-move)
@@ -404,7 +404,7 @@ TEST_P(queued_writer_death_test, a_writer_belongs_to_one_loop) {
                      co_return;
                  }(writer)),
                  "belongs to the loop that used it first");
-    destroy_loop(); // while what it works with is there
+    destroy_loop(); // while the objects of its task exist
 }
 
 TEST_P(queued_writer_death_test, a_writer_that_was_moved_from_stops_the_program) {

@@ -69,7 +69,7 @@ TEST_P(send_file_test, a_file_arrives_byte_for_byte) {
     run([&]() -> task<> {
         co_await send_all(connect_raw(), file.get(), content);
         co_await send_all(connect_raw_local(), file.get(), content);
-        EXPECT_EQ(::lseek(file.get(), 0, SEEK_CUR), 3 << 20); // its own offset is where it was
+        EXPECT_EQ(::lseek(file.get(), 0, SEEK_CUR), 3 << 20); // the file's own offset is unchanged
     });
 }
 
@@ -112,7 +112,7 @@ TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_its_offset) {
     const std::string tail = noise(10'000);
     const unique_fd file = file_of("");
     constexpr std::uint64_t far =
-        (std::uint64_t{1} << 32U) + 12'345; // a sparse file: costs nothing
+        (std::uint64_t{1} << 32U) + 12'345; // a sparse file, which costs nothing
     ASSERT_EQ(::pwrite(file.get(), tail.data(), tail.size(), far), 10'000);
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
@@ -123,7 +123,7 @@ TEST_P(send_file_test, a_file_beyond_4_gib_is_sent_from_its_offset) {
 }
 
 TEST_P(send_file_test, files_that_sendfile_refuses_are_read_and_written) {
-    // Made up as it is read; sendfile(2) says EINVAL for many of these.
+    // Generated as they are read; sendfile(2) fails with EINVAL for many of these files.
     auto [ours, theirs] = connect_raw();
     const unique_fd made_up{checked(::open("/proc/self/auxv", O_RDONLY | O_CLOEXEC))};
     std::array<char, 4096> expected{};
@@ -175,7 +175,7 @@ TEST_P(send_file_test, a_bad_file_is_an_error) {
         EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), everything, 1)),
                   std::errc::invalid_argument);
         EXPECT_EQ(theirs.peek(), -EAGAIN);
-        EXPECT_TRUE(co_await async_send_file(ours, file.get(), 0, 7)); // the stream is whole
+        EXPECT_TRUE(co_await async_send_file(ours, file.get(), 0, 7)); // the stream is intact
         EXPECT_EQ(theirs.receive(7), "content");
         ours.close();
         EXPECT_EQ(error_of(co_await async_send_file(ours, file.get(), 0, 1)),
@@ -198,7 +198,7 @@ TEST_P(send_file_test, a_stop_reports_exactly_how_much_was_sent_and_the_rest_can
                 co_await turns(10);
                 sending.request_stop();
                 outcome = co_await sending;
-            } else if (how == 1) { // while the peer drains, at any moment
+            } else if (how == 1) { // while the peer drains, at any time
                 for (int each = 0; each < 4; ++each) {
                     co_await turns(3);
                     got += theirs.receive(10'000);
@@ -273,7 +273,7 @@ TEST_P(send_file_test, an_unread_error_queue_keeps_no_loop_awake) {
         auto sending = spawn([&]() -> task<transfer_result> {
             co_return co_await async_send_file(ours, file.get(), 0, everything);
         });
-        co_await turns(200); // as much as there is room for
+        co_await turns(200); // until the socket is full
         const auto before = event_loop::current()->metrics().turns;
         (void)co_await async_sleep(50ms);
         EXPECT_LT(event_loop::current()->metrics().turns - before, 40U);
@@ -311,7 +311,7 @@ TEST_P(send_file_test, a_closed_peer_raises_no_sigpipe) {
     run(send);
     EXPECT_EQ(sigpipes.delivered(), 0);
 
-    // One that was sent by somebody else, and is blocked, stays for whoever waits for it.
+    // A SIGPIPE that was sent by another program, and is blocked, stays pending for its receiver.
     const testing::sigpipe_block blocked;
     ::raise(SIGPIPE);
     run(send);
@@ -338,11 +338,11 @@ TEST_P(send_file_test, a_large_file_lets_others_run) {
         std::array<char, 1> byte{};
         while (!sent) {
             EXPECT_TRUE(co_await one.write_some("x"));
-            EXPECT_TRUE(co_await other.read_some(byte)); // needs the kernel to be asked
+            EXPECT_TRUE(co_await other.read_some(byte)); // an operation that needs the kernel
             ++echoes;
         }
         co_await sending;
-        // 256 chunks at least, and between two of them every other connection has its turn.
+        // There are at least 256 chunks; between two of them every other connection has its turn.
         EXPECT_GT(echoes, 60U);
     });
     EXPECT_EQ(peer.get(), size);

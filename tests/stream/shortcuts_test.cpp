@@ -1,5 +1,5 @@
-// The shortcuts of async_copy() and async_send_file() through the kernel, where they are refused or
-// run out: then bytes are read and written.
+// The shortcuts of async_copy() and async_send_file() through the kernel. If they are refused, or
+// their resources run out, the bytes are read and written.
 
 #include "support/backend_test.hpp"
 #include "support/copy_by_splice.hpp"
@@ -37,14 +37,14 @@ class shortcuts_test : public testing::backend_test {
 protected:
     static constexpr std::size_t size = 2 << 20;
 
-    /// Relays what a peer sends to a sink that reads slowly at first.
+    /// Relays the bytes of a peer to a sink that reads slowly at first.
     void expect_all_is_copied() {
         auto [from, source] = connect_raw();
         auto [to, sink] = connect_raw();
         const std::string sent = noise(size);
         std::string got;
         std::thread sending{[&] {
-            // Blocks until all is sent, unless the copy has failed.
+            // Blocks until everything is sent, unless the copy has failed.
             static_cast<void>(::send(source.fd(), sent.data(), sent.size(), MSG_NOSIGNAL));
             ::shutdown(source.fd(), SHUT_WR);
         }};
@@ -77,14 +77,14 @@ protected:
     }
 };
 
-// EPERM used to end a copy, and a file's way.
+// EPERM must end neither a copy nor the sending of a file.
 TEST_P(shortcuts_test, a_sandbox_may_refuse_them) {
     if (!testing::can_refuse_system_calls()) GTEST_SKIP() << testing::no_refusals;
     const std::vector<std::vector<long>> cases{
         {SYS_splice}, {SYS_pipe2}, {SYS_sendfile}, {SYS_splice, SYS_pipe2, SYS_sendfile}};
     for (const int error : {EPERM, ENOSYS, EINVAL, EACCES}) {
         for (const auto& refused : cases) {
-            // The thread alone is in the sandbox, and ends with it.
+            // Only this thread is in the sandbox, which ends with it.
             std::thread{[&] {
                 ASSERT_TRUE(testing::refuse_system_calls(refused, error));
                 remake_loop();
@@ -111,7 +111,7 @@ TEST_P(shortcuts_test, bytes_in_the_pipe_survive_a_refused_splice) {
 }
 #endif
 
-// They used to take a pipe each: two descriptors and up to 1 MiB of the kernel.
+// A pipe for each copy would take two descriptors and up to 1 MiB of the kernel's memory.
 TEST_P(shortcuts_test, copies_to_peers_that_do_not_read_hold_a_bounded_number_of_pipes) {
     constexpr std::size_t copies = 100;
     std::list<testing::raw_connection<tcp_stream>> sources;

@@ -30,7 +30,7 @@ using testing::turns;
 static_assert(async_reader<read_half<tcp_stream>> && !async_writer<read_half<tcp_stream>>);
 static_assert(async_writer<write_half<tcp_stream>> && !async_reader<write_half<tcp_stream>>);
 static_assert(!std::copy_constructible<read_half<tcp_stream>>);
-// One operation each, as on the stream itself.
+// Each call is a single operation, as on the stream itself.
 static_assert(std::same_as<decltype(async_read_exact(std::declval<read_half<tcp_stream>&>(),
                                                      mutable_buffer{})),
                            detail::read_exact_operation>);
@@ -38,7 +38,7 @@ static_assert(
     std::same_as<decltype(async_write_all(std::declval<write_half<tcp_stream>&>(), const_buffer{})),
                  detail::write_all_operation>);
 
-/// A stream that has something to write before it can end, as TLS has.
+/// A stream that writes something before it can end, like TLS.
 class polite_stream {
 public:
     explicit polite_stream(duplex_stream below)
@@ -79,7 +79,7 @@ TEST_P(split_test, two_tasks_own_a_half_each) {
             EXPECT_TRUE(co_await async_write_all(to, "request"));
         }(std::move(writes)));
         co_await writing;
-        EXPECT_EQ(theirs.receive(100), "request"); // and the end: its half is gone
+        EXPECT_EQ(theirs.receive(100), "request"); // and the end, since its half is gone
         EXPECT_FALSE(reading.done());
         theirs.send("answer");
         theirs.shutdown_write();
@@ -209,7 +209,7 @@ TEST_P(split_test, async_shutdown_write_works_for_every_stream) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         auto shutting_down = async_shutdown_write(ours);
-        EXPECT_TRUE(co_await ours.write_some("x")); // lazy: it has not happened yet
+        EXPECT_TRUE(co_await ours.write_some("x")); // the shutdown is lazy: it has not happened yet
         EXPECT_TRUE(co_await std::move(shutting_down));
         EXPECT_EQ(theirs.receive(100), "x");
 

@@ -27,8 +27,8 @@ using testing::connect_raw;
 using testing::noise;
 using testing::turns;
 
-/// A stream of somebody else's: gives and takes at most `piece` bytes at a time, each in its own
-/// turn, and ends or fails after `left` bytes.
+/// A foreign stream: moves at most `piece` bytes at a time, each in its own turn, and ends or fails
+/// after `left` bytes.
 class ending_stream {
 public:
     ending_stream(std::string content, std::size_t piece, std::error_code end)
@@ -68,7 +68,7 @@ static_assert(async_reader<local_stream> && async_writer<local_stream>);
 static_assert(async_reader<ending_stream> && async_writer<ending_stream>);
 static_assert(!async_reader<int> && !async_writer<std::string>);
 
-/// Takes several buffers at a time, and at most `piece` bytes of them.
+/// Accepts several buffers at a time, and at most `piece` bytes of them.
 struct gathering_stream {
     std::size_t piece;
     std::error_code end = {};
@@ -97,8 +97,8 @@ struct gathering_stream {
 
 class transfer_test : public testing::backend_test {};
 
-// A recv(2) ends at the urgent byte (tcp(7)), with more behind it for which nothing wakes anybody.
-// One at a time: an older one that was not passed yet is then an ordinary byte.
+// A recv(2) ends at the urgent byte (tcp(7)), and no event announces the bytes after it. Only one
+// at a time: when a second one arrives, an older one that was not skipped yet becomes ordinary.
 TEST_P(transfer_test, read_exact_skips_an_urgent_byte) {
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         testing::dice dice{seed};
@@ -238,10 +238,10 @@ TEST_P(transfer_test, any_stream_with_write_some_supports_write_all) {
     });
 }
 
-// It used to be one write for each buffer.
+// Not one write for each buffer.
 TEST_P(transfer_test, several_buffers_are_sent_together_if_the_stream_supports_it) {
     const std::string text = noise(1'000);
-    std::vector<const_buffer> buffers(3); // empty ones in front, in between and behind
+    std::vector<const_buffer> buffers(3); // empty ones at both ends and in between
     for (std::size_t at = 0; at < text.size(); at += 25) {
         buffers.push_back(const_buffer{text}.subspan(at, 25));
         if (at % 10 == 0) buffers.emplace_back();
@@ -283,7 +283,7 @@ TEST_P(transfer_test, a_limit_around_a_transfer_reports_the_bytes_moved) {
     });
 }
 
-// Over streams of somebody else's they used to succeed, on the runtime's they did not.
+// The same holds on foreign streams and on the runtime's.
 TEST_P(transfer_test, an_empty_transfer_is_refused_in_a_stopped_scope_on_every_stream) {
     auto [local, peer] = or_throw(local_stream::pair());
     ending_stream foreign{"", 1, errc::end_of_stream};
