@@ -1,9 +1,9 @@
-// Everything that a loop knows of lives outside of it, in use or not, and goes in any order, before
-// the loop or after it (promise 15). What goes wrong here is what AddressSanitizer sees.
+// Every kind of object that a loop knows lives outside of it, in use or not, and is destroyed in
+// any order, before or after the loop (promise 15). AddressSanitizer reports the mistakes.
 //
-// Each seed is announced, as the process may not live to say which one it was:
-// SIMPLENET_SEED=<seed> begins with it. When what arrives is the kernel's doing, so a seed is not
-// always the same run.
+// The test prints each seed in advance, because the process may die: SIMPLENET_SEED=<seed> starts
+// with that one. The kernel decides when data arrives, so a seed does not always repeat the same
+// run.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -35,8 +35,8 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::dice;
 
-/// A stream, with what a task does on it: one read and one write each, or a second one would be a
-/// violation.
+/// A stream and the operations that tasks have started on it: at most one read and one write, since
+/// a second one would be a violation.
 template <class Stream>
 struct used {
     explicit used(Stream made)
@@ -57,7 +57,7 @@ struct accepting {
     std::shared_ptr<int> life = std::make_shared<int>();
 };
 
-/// Things of one kind. They stay where they are while tasks use them.
+/// Objects of one kind. They do not move while tasks use them.
 template <class T>
 class pile {
 public:
@@ -66,7 +66,7 @@ public:
     T* any(dice& by) {
         return things_.empty() ? nullptr : things_[by.up_to(things_.size() - 1)].get();
     }
-    /// Out of the pile; null if there is none.
+    /// Removes a random object; null if there is none.
     std::unique_ptr<T> take(dice& by) {
         if (things_.empty()) return nullptr;
         std::swap(things_[by.up_to(things_.size() - 1)], things_.back());
@@ -81,7 +81,7 @@ private:
 
 using any_released = std::variant<tcp_stream::released, local_stream::released>;
 
-/// What lives outside of the loop.
+/// The objects outside of the loop.
 struct world {
     dice random;
     std::tuple<pile<used<tcp_stream>>, pile<used<local_stream>>, pile<accepting<tcp_listener>>,
@@ -97,7 +97,7 @@ struct world {
     [[nodiscard]] std::size_t size() const {
         return std::apply([](const auto&... each) { return (each.size() + ...); }, things);
     }
-    /// Something of some kind, if there is any.
+    /// Destroys a random object of a random kind, if there is one.
     void drop_one() {
         std::size_t at = random.up_to(std::tuple_size_v<decltype(things)> - 1);
         const auto drop = [&](auto& from) {
@@ -120,7 +120,7 @@ std::vector<std::byte> some_bytes(world& in, std::size_t most) {
     return std::vector<std::byte>(1 + in.random.up_to(most));
 }
 
-// The streams of these may be destroyed while they wait: they touch them no more after that.
+// The streams may be destroyed while these tasks wait; the tasks do not use them afterwards.
 
 template <class Stream>
 task<> read(world& in, Stream& from) {
@@ -258,7 +258,7 @@ private:
     }
     void start(world& all, task<> work) {
         all.of<join_handle<void>>().add(loop().spawn(std::move(work)));
-        static_cast<void>(loop().poll()); // it has begun before anything goes
+        static_cast<void>(loop().poll()); // so that it begins before any destruction
     }
 
     void do_something(world& all) {
@@ -279,7 +279,7 @@ private:
         used<Stream>* const chosen = streams.any(all.random);
         if (chosen == nullptr) return;
         if (all.random.one_in(2)) {
-            // A task uses it where it lies.
+            // A task uses it in its place.
             if (all.random.one_in(2)) {
                 if (!std::exchange(chosen->read, true)) start(all, read(all, chosen->stream));
             } else if (!std::exchange(chosen->written, true)) {
@@ -288,7 +288,7 @@ private:
             return;
         }
         auto taken = streams.take(all.random);
-        if (taken->read || taken->written) return; // destroyed, perhaps in use
+        if (taken->read || taken->written) return; // destroys it, perhaps in use
         if (all.random.one_in(3)) return start(all, let_go(all, std::move(taken)));
         if constexpr (std::is_same_v<Stream, tcp_stream>) {
             if (all.random.one_in(3)) return make_writer(all, std::move(taken->stream));
@@ -330,12 +330,12 @@ private:
         dropped_ += before - all.size();
     }
 
-    /// The loop is one of the things that go.
+    /// Destroys everything in random order, including the loop.
     void end(world& all) {
         for (std::size_t left = all.random.up_to(2 * all.size()); left != 0; --left)
             drop_one(all);
         destroy_loop();
-        remake_loop(); // another one has no use for them
+        remake_loop(); // a new loop cannot use them
         auto* const stream = all.of<used<tcp_stream>>().any(all.random);
         if (stream != nullptr && (stream->read || stream->written)) {
             run([&]() -> task<> {

@@ -1,9 +1,9 @@
-// Streams that are read and written in all the ways there are, while a third of the operations is
-// stopped, timed out or cut off by close(), at random. Their content says where it belongs: no
-// byte may be lost, doubled or moved, whatever was stopped when.
+// Streams are read and written in every possible way, while a third of the operations is stopped,
+// timed out or cut off by close(), at random. Each byte tells its position: none may be lost,
+// duplicated or reordered, whatever was stopped when.
 //
-// A failure prints a seed; SIMPLENET_SEED=<seed> begins with that one. What the loop decides is
-// then the same; when the kernel reports something, and what another thread does, is not.
+// A failure prints a seed; SIMPLENET_SEED=<seed> starts with that one. The loop's decisions are
+// then the same, but not the timing of the kernel's reports, nor the other threads.
 
 #include "support/backend_test.hpp"
 #include "support/full_form.hpp"
@@ -40,7 +40,7 @@ using testing::was_stopped;
 constexpr std::size_t most_bytes = 96 * 1024; // of one operation
 constexpr std::byte canary{0xa5};
 
-/// What all connections of a round share.
+/// State that all connections of a round share.
 struct round_of_chaos {
     round_of_chaos(std::uint64_t seed, testing::stopping_thread& stopping)
         : random{seed}
@@ -48,15 +48,15 @@ struct round_of_chaos {
 
     decisions random;
     testing::stopping_thread& elsewhere;
-    bool many_buffers = true; // in the pool: leases may be kept
+    bool many_buffers = true; // enough in the pool to keep leases
     bool loop_ends = false;   // with everything in flight
 
     std::uint64_t operations = 0;
-    std::uint64_t stops = 0; // that ended an operation
+    std::uint64_t stops = 0; // those that ended an operation
     std::uint64_t closes = 0;
     std::uint64_t bytes = 0;
 
-    /// Awaits `work`, and nearly always wishes to stop it: three in ten of the wishes come in time.
+    /// Awaits `work`, and nearly always tries to stop it: three tries in ten are in time.
     template <class Awaitable>
     auto perhaps_stopped(Awaitable work, std::size_t percent = 95) {
         const manner how = random.percent(percent) ? random.any_manner() : manner::not_at_all;
@@ -64,7 +64,7 @@ struct round_of_chaos {
     }
 };
 
-/// One end of a connection, with what it has read and written so far.
+/// One end of a connection, and how far it has read and written.
 template <class Stream>
 class end_of_chaos {
 public:
@@ -106,7 +106,7 @@ public:
         while (!write_over_ && !gives_up())
             co_await finish_writing();
     }
-    /// From a sibling of everything that is in flight.
+    /// Runs beside every operation in flight.
     task<> close_some_time() {
         co_await testing::turns(static_cast<int>(round_.random.up_to(400)));
         if (read_over_ && write_over_) co_return;
@@ -117,13 +117,13 @@ public:
         if (round_.random.percent(50)) {
             static_cast<void>(co_await round_.perhaps_stopped(stream().closed()));
         }
-        // A peer whose window was shut then may learn of it only after tcp_fin_timeout, a minute:
-        // its probes have nothing new for the kernel to answer with a reset.
+        // A peer with a closed window may notice only after tcp_fin_timeout, a minute: its probes
+        // contain nothing new that the kernel would answer with a reset.
         static_cast<void>(co_await async_sleep(50ms));
         other_->close();
     }
 
-    /// @pre Both ends are through.
+    /// @pre Both ends have finished.
     void verify() const {
         if (closed_ || other_->closed_ || round_.loop_ends) return;
         EXPECT_EQ(read_, other_->written_) << "bytes were lost at the end of the stream";
@@ -169,7 +169,7 @@ private:
     }
 
     task<std::error_code> read_once() {
-        // What the reader has read too much has to be taken before anybody else reads.
+        // Bytes that the reader holds must be taken before any other kind of read.
         const std::size_t way = round_.random.up_to(7);
         if (way <= 3) drain_reader();
         switch (way) {
@@ -251,7 +251,7 @@ private:
         take(rest);
         reader_->consume(rest.size());
     }
-    // A kept lease shows whether somebody else gets the same buffer.
+    // A kept lease shows whether another receive gets the same buffer.
     void keep_or_take(received lease) {
         const std::uint64_t offset = read_;
         take(lease.bytes());
@@ -340,7 +340,8 @@ private:
             break;
         }
         }
-        // The memory is ours again, stopped or not: the kernel must not read from it any more.
+        // The memory belongs to this task again, stopped or not: the kernel must not read it any
+        // more.
         std::memset(const_cast<std::byte*>(bytes.data()), 0xee, bytes.size());
         co_return why;
     }
@@ -349,7 +350,7 @@ private:
         std::vector<const_buffer> parts;
         while (!bytes.empty()) {
             const std::size_t size = std::min(round_.random.up_to(bytes.size()), bytes.size());
-            parts.emplace_back(bytes.first(size)); // perhaps an empty one
+            parts.emplace_back(bytes.first(size)); // may be empty
             bytes = bytes.subspan(size);
         }
         return parts;
@@ -395,7 +396,7 @@ private:
     }
 
     task<> finish_writing() {
-        has_ended_ = true; // before the peer can know of it
+        has_ended_ = true; // before the peer can notice
         write_over_ = true;
         begin("the end of writing");
         result<> ended;
@@ -406,7 +407,7 @@ private:
         }
         if (was_stopped(ended) && !closed_) {
             ++round_.stops;
-            write_over_ = false; // once more
+            write_over_ = false; // tries again
         } else if (!ended) {
             expect_end_of(ended.error());
         }
@@ -426,10 +427,10 @@ private:
 
     // --- both ---
 
-    /// An error that is not a stop: only where one of the two closed.
+    /// An error other than a stop is allowed only if one of the two ends has closed.
     void expect_end_of(std::error_code why) const {
         if (closed_) {
-            const bool by_peer = other_->closed_ && why == std::errc::connection_reset; // before
+            const bool by_peer = other_->closed_ && why == std::errc::connection_reset; // earlier
             EXPECT_TRUE(by_peer || why == std::errc::bad_file_descriptor ||
                         why == std::errc::broken_pipe || why == std::errc::operation_canceled ||
                         why == errc::deadline_exceeded)
@@ -460,7 +461,7 @@ private:
     const placed_bytes outgoing_;
     end_of_chaos* other_ = nullptr;
 
-    std::optional<Stream> plain_; // or
+    std::optional<Stream> plain_; // either this
     std::optional<queued_writer<Stream>> queued_;
     std::optional<buffered_reader<Stream&>> reader_;
 
@@ -469,7 +470,7 @@ private:
     std::size_t writes_left_;
     bool read_over_ = false;
     bool write_over_ = false;
-    bool has_ended_ = false; // told the peer so, or is about to
+    bool has_ended_ = false; // has ended its side, or is about to
     bool closed_ = false;
     const char* last_ = "nothing";
     std::vector<std::byte> memory_;
@@ -550,7 +551,7 @@ private:
                 loop().dump_tasks(std::cerr);
                 round.loop_ends = true;
             }
-            destroy_loop(); // the ends outlive it
+            destroy_loop(); // the ends outlive the loop
             for (const auto& each : ends)
                 each->verify();
         }

@@ -1,5 +1,5 @@
-// More connections than descriptors, again and again: nothing spins, nobody who is connected is
-// forgotten, and everybody is accepted in the end.
+// More connections than descriptors, again and again: the loop does not spin, connected clients are
+// still served, and every client is accepted in the end.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -31,7 +31,7 @@ using testing::until;
 
 class emfile_storm_test : public testing::backend_test {
 protected:
-    /// Made before there are no descriptors any more.
+    /// Called while there are still descriptors.
     static std::vector<testing::raw_peer> make_clients(std::size_t count) {
         std::vector<testing::raw_peer> clients;
         for (std::size_t each = 0; each < count; ++each)
@@ -54,7 +54,7 @@ protected:
         }
     }
 
-    /// Echoes to whoever connects.
+    /// Echoes to every client.
     static task<> serve(tcp_listener& listener, std::size_t& accepted, task_group& clients) {
         for (;;) {
             auto stream = co_await listener.accept();
@@ -74,7 +74,7 @@ protected:
 
 TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
     const std::size_t all = short_or_full<std::size_t>(40, 200);
-    const std::size_t at_once = all / 4; // as many as there are descriptors for
+    const std::size_t at_once = all / 4; // for these there are descriptors
     const int storms = short_or_full(2, 20);
     const auto quiet = short_or_full<std::chrono::milliseconds>(60ms, 2s);
     std::size_t served = 0;
@@ -88,9 +88,11 @@ TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
             const std::size_t before = testing::open_descriptors();
             for (int storm = 0; storm < storms; ++storm) {
                 still_alive();
-                // io_uring closes when the kernel has let go: none is to come back in a shortage.
+                // io_uring closes a descriptor only when the kernel is done with it: none may come
+                // back during a shortage.
                 co_await until([&] { return testing::open_descriptors() == before; });
-                // A new one each time: an accept in the kernel goes by the limit of its beginning.
+                // A new listener each time: an accept in the kernel uses the limit in force at its
+                // start.
                 auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
                 const endpoint at = or_throw(listener.local_endpoint());
                 auto clients = make_clients(all);
@@ -101,7 +103,7 @@ TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
                 connect(clients, at);
                 co_await until([&] { return accepted == at_once; });
 
-                // No descriptor is left: nothing moves, and that costs nothing.
+                // Without descriptors, nothing moves, and waiting costs nothing.
                 co_await testing::turns(20);
                 const auto turns_before = loop().metrics().turns;
                 const auto used_before = testing::processor_time();
@@ -112,12 +114,12 @@ TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
                 for (std::size_t each = 0; each < at_once; ++each)
                     served += co_await is_served(clients[each]);
 
-                // A client leaves: the next one is accepted, again and again.
+                // Whenever a client leaves, the next one is accepted.
                 for (std::size_t each = 0; each < at_once; ++each)
                     clients[each].shutdown_write();
                 co_await until([&] { return accepted == 2 * at_once; });
 
-                // Descriptors come back of which the loop does not know.
+                // Descriptors become available, and the loop is not told.
                 limit.lift();
                 const auto since = std::chrono::steady_clock::now();
                 co_await until([&] { return accepted > 2 * at_once; });
@@ -140,7 +142,7 @@ TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
     EXPECT_EQ(served, static_cast<std::size_t>(storms) * (all - at_once));
     EXPECT_GE(pauses, static_cast<std::uint64_t>(storms)) << "the shortage was not counted";
     EXPECT_LT(most_turns, 200U) << "the loop spins";
-    if (testing::full_form()) { // on a machine that has nothing else to do
+    if (testing::full_form()) { // on an otherwise idle machine
         EXPECT_LT(longest, 1s * testing::patience) << "accepting was late to resume";
         EXPECT_LT(used * 50, storms * quiet) << "more than 2 % of a processor";
     }

@@ -1,5 +1,5 @@
-// fork(2) in a process with a loop: the parent goes on as if nothing had happened, whatever the
-// child does; the child can make loops of its own, and is told when it uses one of the parent's.
+// fork(2) in a process with a loop: the parent continues unaffected, whatever the child does. The
+// child can make loops of its own, and is stopped with a message if it uses one of the parent's.
 
 #include "support/backend_test.hpp"
 #include "support/child_process.hpp"
@@ -59,15 +59,15 @@ protected:
         }
     }
 
-    /// Everything that a child may do while the parent's loop runs.
+    /// The things that a child may do while the parent's loop runs.
     int in_child(int number) {
         switch (number % 3) {
         case 0:
             return 0; // _exit() at once
-        case 1:       // what a program that is executed inherits: nothing of ours
+        case 1:       // an executed program inherits no descriptor
             ::execl("/bin/true", "true", nullptr);
             return 1;
-        default: // with all its descriptors, for a while
+        default: // keeps all its descriptors for a while
             ::usleep(1000);
             return 0;
         }
@@ -108,7 +108,7 @@ TEST_P(fork_test, a_child_has_loops_of_its_own) {
         std::array<char, 4> buffer;
         read = (co_await async_read_exact(ours, buffer)).has_value();
     });
-    loop().poll(); // it waits
+    loop().poll(); // so that the task waits
 
     const backend on = GetParam();
     child_process child{[on] {
@@ -133,13 +133,14 @@ TEST_P(fork_test, a_child_has_loops_of_its_own) {
     EXPECT_TRUE(read);
 }
 
-/// As sandboxes do it: no handlers of pthread_atfork(3) run.
+/// Like a sandbox: without the handlers of pthread_atfork(3).
 pid_t by_clone() {
     return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
 }
 
-/// Uses what the library makes once for a process, with threads of its own: the resolver and the
-/// watchdog. `kept` goes on being watched.
+#if !defined(__SANITIZE_THREAD__) // it cannot follow a process with threads into fork(2)
+/// Uses the parts of the library that exist once in a process and have threads: the resolver and
+/// the watchdog. `kept` remains watched.
 int use_threads_of_the_process(backend on, std::optional<event_loop>& kept) {
     static std::atomic<bool> reported;
     reported = false;
@@ -164,7 +165,7 @@ pid_t fork_as_first_of_new_pid_namespace() {
     return ::unshare(CLONE_NEWPID) == 0 ? ::fork() : -1;
 }
 
-/// A child and a grandchild, each with such threads, made in the same way.
+/// A child and a grandchild with such threads, both created in the same way.
 std::string end_of_grandchild(backend on, pid_t (*make)()) {
     child_process child{[=] {
                             std::optional<event_loop> ours;
@@ -195,8 +196,8 @@ TEST_P(fork_test, a_child_by_clone_has_a_resolver_and_a_watchdog_of_its_own) {
     EXPECT_EQ(end_of_grandchild(GetParam(), by_clone), "status 0");
 }
 
-// Both have the process id 1. The second took the first one's threads, which are not there, for its
-// own, and waited for them.
+// Both processes have the id 1. The second must not mistake the threads of the first, which do not
+// exist in it, for its own, and wait for them.
 TEST_P(fork_test, the_first_process_of_a_pid_namespace_has_a_resolver_and_a_watchdog_of_its_own) {
     if (testing::under_thread_sanitizer) {
         GTEST_SKIP() << "it does not follow a process with threads into fork(2)";
@@ -230,8 +231,8 @@ TEST_P(fork_test, a_child_by_clone_that_runs_a_loop_of_its_parent_is_stopped) {
     EXPECT_EXIT(run_it(), ::testing::ExitedWithCode(0), "before the fork");
 }
 
-// The kernel's side of a loop is shared after a fork: what the child would take from it, or put
-// into it, the parent would miss, or find.
+// After a fork the processes share the kernel's side of a loop: completions taken by the child
+// would be missing in the parent, and entries added by the child would appear there.
 TEST_P(fork_test, a_child_that_runs_a_loop_of_its_parent_is_stopped) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto run_it = [this] {

@@ -1,4 +1,4 @@
-// One connection at full speed and a hundred that ping: the pings are answered in time.
+// One connection at full speed beside a hundred that ping: the pings are answered in time.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -27,7 +27,7 @@ using testing::short_or_full;
 
 using latencies = std::vector<std::chrono::nanoseconds>;
 
-/// Pings over all of `peers` at once, `pings` times over each; how long each answer took.
+/// Sends `pings` pings over each of `peers`, over all of them at once; returns the latencies.
 latencies ping(std::vector<testing::raw_peer>& peers, int pings) {
     struct pinger {
         std::chrono::steady_clock::time_point sent;
@@ -88,7 +88,7 @@ TEST_P(hot_connection_test, a_hundred_others_are_answered_in_time) {
     std::atomic<bool> over = false;
     std::uint64_t swallowed = 0;
     latencies measured;
-    // Without pause: there is always something to read.
+    // Without a pause: there is always something to read.
     std::jthread flooding{[&] {
         const std::string block(256 * 1024, 'x');
         while (!over.load())
@@ -123,7 +123,7 @@ TEST_P(hot_connection_test, a_hundred_others_are_answered_in_time) {
         return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
     };
     const auto p99 = measured[measured.size() * 99 / 100];
-    if (testing::full_form()) { // on a machine that has nothing else to do
+    if (testing::full_form()) { // on an otherwise idle machine
         EXPECT_LT(p99, 250ms * testing::patience);
     }
     EXPECT_GT(swallowed, 0U);

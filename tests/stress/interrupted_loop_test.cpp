@@ -1,4 +1,4 @@
-// SIGUSR1 as fast as it can be sent, to a loop that does everything loops do: nobody notices.
+// SIGUSR1 at the highest possible rate, to a loop that does everything loops do, has no effect.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -35,7 +35,7 @@ protected:
             EXPECT_TRUE(sent) << sent.error().message();
             if (!sent) co_return;
             offset += *sent;
-            co_await testing::turns(2); // so that reads wait, and the loop sleeps
+            co_await testing::turns(2); // until reads wait and the loop sleeps
         }
         EXPECT_TRUE(stream.shutdown_write());
     }
@@ -64,7 +64,7 @@ protected:
             EXPECT_TRUE(stream);
             co_await accepting;
             ++operations_;
-            EXPECT_TRUE(co_await async_sleep(500us)); // there are not that many ports
+            EXPECT_TRUE(co_await async_sleep(500us)); // to use fewer ports
         }
     }
     task<> sleep_again_and_again() {
@@ -114,7 +114,7 @@ TEST_P(interrupted_loop_test, continues_unaffected) {
                             " ms");
 }
 
-// The loop does nothing but sleep: each signal ends its wait, and it sleeps on.
+// The loop only sleeps: each signal ends its wait, and it sleeps on.
 TEST_P(interrupted_loop_test, sleeps_on) {
     const int signals = short_or_full(1000, 20'000);
     bool woken = false;
@@ -122,7 +122,7 @@ TEST_P(interrupted_loop_test, sleeps_on) {
     const testing::signal_rain rain{50us};
     const std::jthread sending{[&] {
         while (rain.handled() < signals)
-            std::this_thread::sleep_for(1ms); // rather than spin: no order depends on it
+            std::this_thread::sleep_for(1ms); // without spinning: no order depends on it
         theirs.send("!");
     }};
     run(

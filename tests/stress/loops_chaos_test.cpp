@@ -1,6 +1,6 @@
-// Several loops on threads of their own, and threads without one, that post, spawn, stop and join
-// across at random, while bytes go from loop to loop: nothing is lost, run twice, or waited for for
-// ever.
+// Several loops on threads of their own, and threads without a loop, post, spawn, stop and join
+// across at random, while bytes move from loop to loop. Nothing is lost, runs twice, or waits
+// forever.
 
 #include "support/backend_test.hpp"
 #include "support/full_form.hpp"
@@ -30,7 +30,7 @@ using testing::decisions;
 using testing::placed_bytes;
 using testing::short_or_full;
 
-/// A loop whose run() ends whenever anybody says stop(), and which then runs again.
+/// A loop whose run() ends at every stop(), and starts again.
 class restless_loop {
 public:
     explicit restless_loop(backend on) {
@@ -48,7 +48,7 @@ public:
                 ++runs_;
             }
             may_end_.wait(false);
-            loop_.reset(); // with whatever is in flight
+            loop_.reset(); // with everything in flight
         }};
         made.wait(false);
     }
@@ -57,7 +57,7 @@ public:
     ~restless_loop() {
         over_.store(true);
         loop_->stop();
-        may_end_.store(true); // nobody uses it any more
+        may_end_.store(true); // no thread uses it any more
         may_end_.notify_one();
     }
 
@@ -73,15 +73,15 @@ private:
     std::jthread thread_;
 };
 
-/// What became of posts: each is to run once, or to be dropped with its loop.
+/// The fate of posts: each must run once, or be dropped with its loop.
 struct post_counts {
     std::atomic<std::uint64_t> made = 0;
     std::atomic<std::uint64_t> ran = 0;
-    std::atomic<std::uint64_t> gone = 0; // ran or dropped
+    std::atomic<std::uint64_t> gone = 0; // have run or were dropped
     std::atomic<std::uint64_t> out_of_order = 0;
 };
 
-/// A post; the last of a thread for a loop tells whether the order was kept.
+/// A post that checks the order: a thread's posts to a loop must run in their order.
 class counted_post {
 public:
     counted_post(post_counts& counts, std::uint64_t number, std::uint64_t& last_seen)
@@ -107,7 +107,7 @@ public:
 private:
     post_counts* counts_;
     std::uint64_t number_;
-    std::uint64_t* last_seen_; // of this thread's posts; used on the loop's thread only
+    std::uint64_t* last_seen_; // by the thread; used only on the loop's thread
 };
 
 class loops_chaos_test : public testing::own_loops_test {
@@ -133,12 +133,12 @@ protected:
         const auto slept = co_await async_sleep(24h);
         co_return !slept;
     }
-    /// A task of one loop that asks another one.
+    /// A task of one loop that calls another one.
     static task<int> ask(event_loop& other, int value, std::uint64_t seed) {
         co_return co_await other.spawn_remote(answer(value, decisions{seed}));
     }
 
-    /// What a thread without a loop does to those of the others.
+    /// The work of a thread without a loop on the loops of the others.
     void disturb(loop_set& all, std::uint64_t seed, std::uint64_t actions, post_counts& posts,
                  std::vector<std::uint64_t>& last_seen) {
         decisions random{seed};
@@ -154,7 +154,7 @@ protected:
             case 1: {
                 const int value = static_cast<int>(random.up_to(1000));
                 auto handle = loop.spawn_remote(answer(value, decisions{random.up_to(9999)}));
-                if (random.percent(50)) { // else it is detached
+                if (random.percent(50)) { // otherwise it is detached
                     EXPECT_EQ(handle.get(), value);
                 }
                 break;
@@ -169,7 +169,7 @@ protected:
                 break;
             }
             case 3: {
-                // Loops never ask in a circle here, but any of them may be asked by any other.
+                // Any loop may call any other, but never in a circle.
                 const int value = static_cast<int>(random.up_to(1000));
                 event_loop& other = **all[random.up_to(loops - 1)];
                 EXPECT_EQ(loop.spawn_remote(ask(other, value, random.up_to(9999))).get(), value);

@@ -1,5 +1,5 @@
-// Every await that breaks a contract: the message says where it stands, who awaits that, and in
-// which task.
+// Every await that can break a contract: the message names its place, the coroutines that await it,
+// and the task.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -33,7 +33,7 @@ void blame_next_line(std::source_location at = std::source_location::current()) 
     std::fprintf(stderr, "line %u is to blame\n", at.line() + 1);
 }
 
-/// A first one of each kind is in flight, where that matters; the second one stops the program.
+/// Pairs of awaits. Where needed, the first one is in flight; the second one stops the program.
 struct misuses {
     testing::stream_pair pair = connected_pair();
     std::array<std::byte, 16> buffer{};
@@ -136,7 +136,7 @@ struct misuses {
 };
 using misuse = task<> (misuses::*)();
 
-/// Whether the message names the line that is to blame first, then those who await it, and the
+/// Whether the message first names the line of the mistake, then the awaiting coroutines and the
 /// task.
 bool is_told_well(const std::string& output) {
     const std::string blames = std::to_string(std::atoi(output.c_str() + std::strlen("line ")));
@@ -157,7 +157,7 @@ protected:
             auto serve = [&]() -> task<> {
                 this_task::set_name("serve");
                 auto arm = inner();
-                co_await when_all(std::move(arm)); // which is no task of its own
+                co_await when_all(std::move(arm)); // not a task of its own
             };
             loop().spawn(serve());
             loop().run();
@@ -206,7 +206,7 @@ TEST_P(misuse_test, wait_without_the_lock) {
     expect_told(&misuses::wait_without_the_lock);
 }
 
-// Not in an await, so no more is known than of a stall.
+// Outside an await no more is known than for a stall.
 TEST_P(misuse_test, a_misuse_outside_an_await_names_the_task) {
     const auto stop = [&] {
         auto serve = []() -> task<> {

@@ -1,5 +1,5 @@
-// A stop at every suspension of what speaks with the kernel about datagrams, descriptors and
-// signals, and of what goes to another loop.
+// A stop at every suspension of operations on datagrams, descriptors and signals, and of calls to
+// another loop.
 
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
@@ -38,7 +38,7 @@ using testing::turns;
 
 class network_stop_test : public testing::stop_everywhere_test {};
 
-// --- descriptors of others -----------------------------------------------------------------------
+// --- foreign descriptors -------------------------------------------------------------------------
 
 class nonblocking_pipe : public scenario {
 protected:
@@ -135,14 +135,14 @@ struct datagram_ends<local_datagram> {
     using incoming = incoming_message;
 };
 
-/// Numbered datagrams: each of those that were sent arrives, once and in order.
+/// Numbered datagrams: each one that was sent arrives, once and in order.
 template <class Socket>
 class datagrams : public scenario {
 public:
     task<> verify() override {
         std::array<char, 16> buffer;
         while (true) {
-            // What is there beats the deadline.
+            // Available datagrams beat the deadline.
             const auto got = co_await with_timeout(ends_.receiver.receive_from(buffer), 0ms);
             if (!got) break;
             arrived(std::string_view{buffer.data(), got->size});
@@ -220,7 +220,7 @@ TEST_P(network_stop_test, local_receive_batch) {
     stop_everywhere<receiving_batches<local_datagram>>();
 }
 
-/// The receiver is slower than the sender, which for Unix domain datagrams has to wait.
+/// The receiver is slower than the sender, which has to wait with Unix domain datagrams.
 template <class Socket>
 class to_a_slow_one : public datagrams<Socket> {
 public:
@@ -245,7 +245,7 @@ class sending : public to_a_slow_one<Socket> {
             this->expect_success_or_stop(sent);
             if (!sent) co_return;
             ++this->sent_;
-            if (this->sent_ % 20 == 0) co_await turns(1); // the kernel takes all of UDP's at once
+            if (this->sent_ % 20 == 0) co_await turns(1); // the kernel accepts all of UDP at once
         }
     }
 };
@@ -259,7 +259,7 @@ TEST_P(network_stop_test, local_send) {
 template <class Socket>
 class sending_to : public to_a_slow_one<Socket> {
 public:
-    sending_to() { this->most_ = 30; } // pauses of a millisecond and more while there is no room
+    sending_to() { this->most_ = 30; } // waiting for room takes a millisecond and more
 
 private:
     task<> subject() override {
@@ -289,7 +289,7 @@ TEST_P(network_stop_test, local_send_to) {
     stop_everywhere<sending_to<local_datagram>>();
 }
 
-/// Goes on where a failure says that it stopped.
+/// Continues at the offset that a failure reports.
 template <class Socket>
 class sending_batches : public to_a_slow_one<Socket> {
     task<> subject() override {
@@ -324,7 +324,7 @@ protected:
         testing::connect_raw_local({.ours = 4096, .theirs = 4096});
 };
 
-/// The descriptors go with the first byte, and `transferred` says whether it went.
+/// The descriptors are sent with the first byte, and `transferred` says whether it was sent.
 class sending_descriptors : public local_pair {
     task<> subject() override {
         auto [out, in] = make_pipe();
@@ -398,8 +398,8 @@ TEST_P(network_stop_test, receive_descriptors) {
 
 std::size_t handled = 0;
 
-/// A real-time signal, as these queue. Those that no await received have their usual effect when
-/// the set goes: none is lost, and none is seen twice.
+/// A real-time signal, because those queue. Signals that no await received take their usual effect
+/// when the set is destroyed: none is lost, and none is seen twice.
 class receiving_signals : public scenario {
 public:
     receiving_signals() {
@@ -413,7 +413,7 @@ public:
         set_.reset();
         std::signal(number(), before_);
         if (testing::under_thread_sanitizer && received_ != raised_) {
-            // It keeps signals for a while before it calls the handler, of each number one.
+            // ThreadSanitizer delays signals, and merges those of one number.
             EXPECT_GT(handled, 0U);
         } else {
             EXPECT_EQ(received_ + handled, raised_);
@@ -463,7 +463,7 @@ class calling_elsewhere : public scenario {
             ++answers_;
         }
     }
-    /// A call that was begun is answered, whenever the stop came.
+    /// A call that has begun is answered, whenever the stop came.
     task<> verify() override {
         EXPECT_EQ(begun_, answers_);
         EXPECT_TRUE(stopped() || answers_ == 5);
@@ -477,7 +477,7 @@ TEST_P(network_stop_test, run_on_with_a_call) {
     stop_everywhere<calling_elsewhere>();
 }
 
-/// Joined also when stopped: what it did over there is over when the await returns.
+/// Joined even when stopped: the work on the other loop has ended when the await returns.
 class working_elsewhere : public scenario {
     task<> subject() override {
         for (int turn = 0; turn < 3; ++turn) {
@@ -508,7 +508,7 @@ TEST_P(network_stop_test, run_on_with_a_task) {
 
 // --- leaving early -------------------------------------------------------------------------------
 
-/// A stop ends every task up to the subject, with what they own; not a byte goes with them.
+/// A stop ends every task up to the subject, and destroys their objects; it loses no byte.
 class returning_early : public scenario {
     struct counted {
         explicit counted(int& alive)

@@ -1,5 +1,5 @@
-// Everything that can be awaited, awaited by coroutines of another library: the loop knows each of
-// them, waits for it, and ends it when it is destroyed.
+// Everything that can be awaited, awaited by coroutines of another library: the loop counts each of
+// these waits, waits for them, and ends them when it is destroyed.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -27,7 +27,7 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::eager_coroutine;
 
-/// What the coroutines of a test wait for. It never happens.
+/// Events that the coroutines of a test wait for, and that never happen.
 struct places {
     places()
         : pairs{*local_stream::pair(), *local_stream::pair(), *local_stream::pair()}
@@ -67,7 +67,7 @@ struct outcome {
                 ++canceled;
             }
         } else {
-            ++canceled; // it has no result that could say so
+            ++canceled; // its result cannot report it
         }
     }
 };
@@ -161,8 +161,8 @@ std::vector<wait_kind> all_kinds() {
 
 class other_coroutines_test : public testing::backend_test {};
 
-// Of several, the loop used to know one: run() ended while they waited, and its end either never
-// came or left them behind.
+// If the loop knew only one of several waits, run() would end too early, and its destructor would
+// hang or leave waits behind.
 TEST_P(other_coroutines_test, the_loop_counts_each_wait_and_ends_it) {
     destroy_loop();
     const auto before = testing::resources::now();

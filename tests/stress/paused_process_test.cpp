@@ -1,5 +1,5 @@
-// A process that is stopped (SIGSTOP, a debugger, a paused virtual machine) and goes on when all
-// its time-outs are over: what came meanwhile is there, and beats them.
+// A process that is stopped (SIGSTOP, a debugger, a paused virtual machine) and continues after all
+// its timeouts have passed: data that arrived during the pause beats them.
 
 #include "support/backend_test.hpp"
 #include "support/child_process.hpp"
@@ -27,12 +27,12 @@ namespace {
 using namespace std::chrono_literals;
 using testing::short_or_full;
 
-/// How the child waits, and what for.
+/// The operation with which the child waits.
 enum class waiting : std::uint8_t {
     read_some,
     receive,
     read_exact,
-    task,         // of two reads, under one limit
+    task,         // two reads under one limit
     idle_timeout, // of the stream itself
     accept,
     count_of_them,
@@ -83,7 +83,7 @@ protected:
         if (!stream) ++seen[stream.error().message()];
     }
 
-    /// The whole life of the child: how many waits failed.
+    /// The whole life of the child; returns the number of failed waits.
     template <class Stream>
     static int wait_in_child(backend on, std::vector<Stream>& streams, tcp_listener& listener,
                              waiting how, std::chrono::milliseconds limit, testing::raw_peer& to) {
@@ -106,7 +106,7 @@ protected:
     }
     static task<> say_when_all_wait(const int& begun, int all, testing::raw_peer& to) {
         co_await testing::until([&] { return begun == all; });
-        co_await testing::turns(5); // submitted, and the timers in their wheel
+        co_await testing::turns(5); // until submitted, with their timers in the wheel
         to.send("!");
     }
 
@@ -114,7 +114,7 @@ protected:
     void pause(waiting how, const std::function<testing::raw_connection<Stream>()>& connect) {
         const auto limit = short_or_full<std::chrono::milliseconds>(600ms, 20'000ms);
         const auto paused = short_or_full<std::chrono::milliseconds>(700ms, 30'000ms);
-        const int many = short_or_full(300, 1000); // fewer than there are receive buffers
+        const int many = short_or_full(300, 1000); // fewer than the receive buffers
         for (int attempt = 0; attempt < 5; ++attempt) {
             std::vector<Stream> streams;
             std::vector<testing::raw_peer> peers;
@@ -134,7 +134,7 @@ protected:
             ASSERT_EQ(told.receive(1), "!");
             child.send(SIGSTOP);
             child.wait_until_stopped();
-            // All of them are still waiting, or this machine is too busy: once more.
+            // If some have ended already, this machine is too busy: try again.
             if (std::chrono::steady_clock::now() - started > limit * 2 / 3) continue;
             for (auto& each : peers)
                 each.send("four");
@@ -143,7 +143,7 @@ protected:
                 client.emplace(
                     or_throw(blocking::tcp_stream::connect(or_throw(listener.local_endpoint()))));
             }
-            std::this_thread::sleep_for(paused); // it is time that has to pass
+            std::this_thread::sleep_for(paused); // the time really has to pass
             child.send(SIGCONT);
             EXPECT_EQ(child.end(), "status 0") << "of " << many;
             testing::report_figures(std::to_string(many) + " waits of " +

@@ -1,6 +1,6 @@
-// How a connection can end from over there, whatever we are doing at the time: what each operation
-// says then is the table in docs/usage/errors.md, the same on both backends; and a connection that
-// is half dead costs nothing.
+// The ways in which a peer can end a connection, during each kind of operation on it. The results
+// of all operations are the table in docs/usage/errors.md, the same on both backends. A connection
+// that is half closed costs nothing.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -36,18 +36,18 @@ enum class transport : std::uint8_t { tcp, local };
 /// What the peer does.
 enum class ending : std::uint8_t {
     half_close,   // shutdown(SHUT_WR)
-    close,        // having read everything
-    unread_close, // with bytes of ours that it has not read
-    reset,        // SO_LINGER 0, then close; a Unix domain socket does not know it
+    close,        // after it has read everything
+    unread_close, // with bytes that it has not read
+    reset,        // SO_LINGER 0, then close; like close on a Unix domain socket
 };
 
-/// What we do meanwhile.
+/// What this side is doing at that moment.
 enum class doing : std::uint8_t {
     reading,     // a read waits
     writing,     // a write waits for room
-    nothing,     // then we read and write
-    silent,      // then we write, and read after that
-    half_closed, // we have shut down our side, and read
+    nothing,     // afterwards it reads and writes
+    silent,      // afterwards it writes, then reads
+    half_closed, // it has shut down writing, and reads
 };
 
 struct parameter {
@@ -57,10 +57,10 @@ struct parameter {
     backend on;
 };
 
-/// What our operations say, in the order in which they are asked.
+/// The results of the operations, in the order of the calls.
 struct observations {
     std::string pending;                 // the operation that was waiting
-    std::string first_read, second_read; // after that, and after what the peer sent before it went
+    std::string first_read, second_read; // afterwards, and after the bytes sent before
     std::string first_write, second_write;
     std::string shutdown;
 
@@ -104,13 +104,13 @@ protected:
     }
 
 private:
-    // Long enough for something that spins to be seen; in the full form, to be measured.
+    // Long enough to detect spinning; in the full form, to measure it.
     const std::chrono::milliseconds quiet_time = testing::short_or_full(40ms, 10'000ms);
 
     template <class Stream>
     task<> play(Stream& ours, raw_peer& theirs, observations& seen) {
         const auto [over, how, meanwhile, on] = GetParam();
-        // Everybody has the connection in use before it ends.
+        // Both sides use the connection before it ends.
         const result<std::size_t> greeted = co_await ours.write_some("hello");
         EXPECT_TRUE(greeted);
         EXPECT_EQ(theirs.receive(5), "hello");
@@ -132,19 +132,19 @@ private:
             pending.emplace(spawn(write_for_ever(ours)));
             co_await until_full(ours);
         } else if (meanwhile == doing::silent) {
-            // Nothing is on its way.
+            // No operation is in flight.
         } else if (meanwhile != doing::nothing) {
             pending.emplace(spawn(read_once(ours)));
             co_await turns(3);
         } else {
-            theirs.send("bye"); // which we have not asked for when it ends
+            theirs.send("bye"); // not requested yet when the connection ends
             testing::await(ours.native_handle(), POLLIN);
         }
 
         end(theirs, how);
         testing::await(ours.native_handle(), POLLIN | POLLRDHUP);
         if (pending && meanwhile == doing::writing && how == ending::half_close) {
-            // Nobody has told us not to write: it goes on to wait, and costs nothing.
+            // Writing is still possible: the write keeps waiting, and costs nothing.
             co_await expect_quiet();
             seen.pending = pending->done() ? "ended" : "waits";
             pending->request_stop();
@@ -157,7 +157,7 @@ private:
             EXPECT_EQ(count.value_or(0), 3U) << "what came before the end was lost";
         }
         if (meanwhile == doing::silent) {
-            co_await turns(3); // io_uring has heard of the end
+            co_await turns(3); // io_uring has seen the end
             co_await write_and_shut_down(ours, seen);
         }
         seen.first_read = co_await read_once(ours);
@@ -218,7 +218,7 @@ private:
         }
     }
 
-    /// The loop sleeps while the connection is as it is.
+    /// The loop sleeps as long as the connection does not change.
     task<> expect_quiet() {
         const auto turns_before = loop_->metrics().turns;
         const auto used_before = testing::processor_time();
@@ -242,7 +242,7 @@ observations expected_of(const parameter& asked) {
     const bool can_write = meanwhile == doing::reading || meanwhile == doing::nothing || silent;
     const bool half_close = how == ending::half_close;
     const bool aborted = how == ending::unread_close || (tcp && how == ending::reset) ||
-                         (writing && !half_close); // as then something is unread
+                         (writing && !half_close); // because bytes are unread then
 
     observations expected;
     if (writing) {
@@ -250,12 +250,12 @@ observations expected_of(const parameter& asked) {
     } else if (meanwhile != doing::nothing && !silent) {
         expected.pending = aborted ? "reset" : "end";
     }
-    // Told once: over TCP to whoever comes first, over a Unix domain socket to a read.
+    // Reported once: on TCP to the next operation, on a Unix domain socket to a read.
     const bool told = silent ? tcp : meanwhile != doing::nothing && (tcp || !writing);
     expected.first_read = aborted && !told ? "reset" : "end";
     expected.second_read = "end";
     if (can_write || (writing && !half_close)) {
-        const bool unanswered = tcp && how == ending::close; // yet: a reset comes back
+        const bool unanswered = tcp && how == ending::close; // the reset arrives later
         expected.first_write = half_close || unanswered   ? "ok"
                                : silent && aborted && tcp ? "reset"
                                                           : "broken pipe";
@@ -282,7 +282,7 @@ std::vector<parameter> all_cases() {
              {ending::half_close, ending::close, ending::unread_close, ending::reset}) {
             for (const doing meanwhile : {doing::reading, doing::writing, doing::nothing,
                                           doing::silent, doing::half_closed}) {
-                // Whose room is used up has bytes that it has not read.
+                // A peer whose room is used up has unread bytes.
                 if (how == ending::close && meanwhile == doing::writing) continue;
                 for (const backend on : {backend::epoll, backend::io_uring})
                     cases.push_back({over, how, meanwhile, on});

@@ -1,5 +1,5 @@
-// Many streams, few receive buffers: whatever ends a receive() or a read, and however long leases
-// are held, no byte is lost, nobody waits for ever, and in the end the whole pool is there again.
+// Many streams and few receive buffers: however a receive() or a read ends, and however long leases
+// are held, no byte is lost, no reader hangs, and in the end the whole pool is available again.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -37,7 +37,7 @@ using testing::turns;
 constexpr std::size_t buffers = 3;
 constexpr std::size_t streams = 10;
 constexpr int steps = 250;
-constexpr std::size_t most_sent = 150'000; // bytes to a stream: more than a socket keeps unread
+constexpr std::size_t most_sent = 150'000; // per stream: more than a socket buffers
 
 class receive_chaos_test : public testing::backend_test {
 protected:
@@ -81,7 +81,7 @@ protected:
             co_return co_await from.receive();
         }
     }
-    /// Reads or receives once, and perhaps holds what it received. False: that was the end.
+    /// Reads or receives once, and may keep the lease. False: the stream has ended.
     task<bool> take(connection& from) {
         std::error_code error;
         received lease;
@@ -107,8 +107,8 @@ protected:
         co_return !error || error == errc::deadline_exceeded || error == canceled;
     }
     task<> take_all(connection& from) {
-        // A loop whose condition awaits, and nothing else in a coroutine: g++ 12 puts that
-        // condition where the frame has the address to resume at.
+        // Not a coroutine that is only a loop with an await in its condition: g++ 12 puts that
+        // condition where the frame stores its resume address.
         while (true) {
             const bool more = co_await take(from);
             if (!more) co_return;
@@ -153,7 +153,7 @@ protected:
         }
     }
 
-    /// As many leases as the pool has buffers can be had before the heap is needed.
+    /// The heap is needed only after as many leases as the pool has buffers.
     void expect_whole_pool() {
         std::vector<connection> all(buffers + 1);
         run([&]() -> task<> {

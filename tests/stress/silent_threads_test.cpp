@@ -1,6 +1,6 @@
-// Everything that waits for another thread, where that thread never answers: it is busy, or has
-// ended its loop. A limit, a stop and the end of the waiting loop have to end the wait by
-// themselves.
+// Everything that waits for another thread, while that thread never answers: it is busy, or has
+// ended its loop. A limit, a stop and the end of the waiting loop have to end the wait on their
+// own.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -28,7 +28,7 @@ using testing::turns;
 
 /// The side that never answers.
 struct silence {
-    event_loop loop = or_throw(event_loop::create()); // nobody runs it
+    event_loop loop = or_throw(event_loop::create()); // never run
     scripted_resolver resolver;
     cross_channel<int> empty{1};
     cross_channel<int> full{1};

@@ -1,5 +1,5 @@
-// Peers that never read: what is kept for each of them is bounded, those who do read are served
-// beside them, and a time-out gets rid of the others.
+// Peers that never read: the memory for each of them is bounded, peers that do read are served at
+// the same time, and a timeout disconnects the others.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -26,7 +26,7 @@ using testing::all_backends;
 using testing::backend_name;
 using testing::short_or_full;
 
-/// Bytes of this process that are in memory.
+/// The resident memory of this process.
 std::size_t resident_bytes() {
     std::ifstream file{"/proc/self/statm"};
     std::size_t total = 0;
@@ -41,7 +41,7 @@ protected:
 
     struct slow_reader {
         queued_writer<tcp_stream> writer;
-        testing::raw_peer peer; // which never reads
+        testing::raw_peer peer; // never reads
         bool closed = false;
     };
 
@@ -56,7 +56,7 @@ protected:
         return readers;
     }
 
-    /// Pays no attention to back-pressure, as a bad server does: as much as the queue takes.
+    /// Ignores back-pressure, like a bad server: enqueues until refused.
     static std::size_t flood(slow_reader& reader, const std::string& block) {
         std::size_t taken = 0;
         for (int each = 0; each < 100; ++each) {
@@ -136,7 +136,7 @@ TEST_P(slow_readers_test, cost_no_more_than_their_limit_and_slow_down_no_one_els
         EXPECT_TRUE(each.closed);
         EXPECT_EQ(each.writer.queued_bytes(), 0U) << "what nobody will read is kept";
     }
-    if (testing::full_form() && testing::patience == 1) { // not with a sanitizer's memory
+    if (testing::full_form() && testing::patience == 1) { // not with the memory of a sanitizer
         EXPECT_LT(grown, count * marks.limit * 3 / 2);
     }
     testing::report_figures(std::to_string(count) + " slow readers, at most " +

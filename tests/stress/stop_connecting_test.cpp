@@ -39,7 +39,7 @@ public:
         co_await turns(3);
         resolver_.answer("host", v6, {"127.0.0.4"});
     }
-    /// Nobody waits for a lookup that nobody began.
+    /// Every lookup that was started ends.
     task<> verify() override {
         resolver_.give_up();
         co_await testing::until([this] { return resolver_->questions() == 0; });
@@ -65,7 +65,7 @@ TEST_P(stop_connecting_test, async_resolve) {
 
 class connecting : public asking {
 public:
-    /// The way it was connected carries bytes.
+    /// The connection carries bytes.
     task<> verify() override {
         co_await asking::verify();
         if (!stream_) co_return;

@@ -26,7 +26,7 @@ using testing::small_buffers;
 using testing::stop_everywhere_test;
 using testing::turns;
 
-/// What a stopped reader has not taken is still there, and in order.
+/// Bytes that a stopped reader has not taken are still available, in order.
 task<> expect_the_rest(tcp_stream& stream, std::string have, const std::string& sent) {
     std::string scratch(4096, '\0');
     while (have.size() < sent.size()) {
@@ -38,7 +38,7 @@ task<> expect_the_rest(tcp_stream& stream, std::string have, const std::string& 
     EXPECT_EQ(have, sent);
 }
 
-/// Sends its text in pieces, with turns between them.
+/// Sends `text` in pieces, with turns in between.
 task<transfer_result> send_in_pieces(tcp_stream& stream, const std::string& text,
                                      std::size_t piece) {
     for (std::size_t at = 0; at < text.size(); at += piece) {
@@ -162,7 +162,7 @@ class shielded_reading : public reading {
     task<> subject() override {
         got_.resize(sent_.size());
         const auto count = co_await shield(async_read_exact(ends_.ours, got_));
-        expect_success(count); // or the shield let the stop through
+        expect_success(count); // a stop must not pass the shield
         if (!count) co_return;
         const bool before = stopped();
         const auto after = co_await async_sleep(0s);
@@ -263,7 +263,7 @@ class accepting : public scenario {
             if (expect_success(made)) clients_.push_back(*std::move(made));
         }
     }
-    // Whoever was not served yet is served now: no connection was lost.
+    // Clients that were not served yet are served now: no connection was lost.
     task<> verify() override {
         while (served_ < 5) {
             auto client = co_await listener_.accept();
@@ -382,7 +382,7 @@ TEST_P(stop_everywhere_test, timers) {
     stop_everywhere<sleeping>();
 }
 
-/// Ends one after the other; each tells whether it was stopped.
+/// Takes some turns; returns whether it was stopped.
 task<result<int>> tick(int value, int turns_to_take) {
     while (turns_to_take-- > 0) {
         if (auto slept = co_await async_sleep(0s); !slept) co_return fail(slept);

@@ -36,7 +36,7 @@ task<result<>> send_in_pieces(Stream& stream, std::string_view text, std::size_t
     co_return {};
 }
 
-/// Reads what still comes, up to the end of the stream or `size` bytes in all.
+/// Reads the remaining bytes, up to the end of the stream or `size` bytes in all.
 template <class Stream>
 task<> read_the_rest(Stream& stream, std::string& text, std::size_t size) {
     std::string scratch(1000, '\0');
@@ -47,7 +47,7 @@ task<> read_the_rest(Stream& stream, std::string& text, std::size_t size) {
     }
 }
 
-/// Lines that arrive in pieces which are no lines.
+/// Lines that arrive in pieces which are not whole lines.
 class lines_arrive : public scenario {
 public:
     task<> partner() override {
@@ -262,7 +262,7 @@ class copying_both_ways : public scenario {
         co_await writing;
     }
     task<> verify() override {
-        // Not connected any more, if both ends had come to their end.
+        // Fails if both ends had already ended.
         (void)left_.theirs.shutdown_write();
         (void)right_.ours.shutdown_write();
         co_await read_the_rest(left_.ours, to_left_, sent_.size());
@@ -315,7 +315,7 @@ TEST_P(stream_stop_test, send_file) {
     stop_everywhere<sending_a_file>();
 }
 
-/// A stop ends the wait, not the sending: in the end everything has arrived.
+/// A stop ends the wait, but not the sending: in the end everything has arrived.
 class queueing : public scenario {
 public:
     task<> partner() override { co_await read_the_rest(theirs_, got_, std::size_t(-1)); }

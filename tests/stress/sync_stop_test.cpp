@@ -86,7 +86,7 @@ class waiting_for_an_event : public scenario {
     task<> partner() override {
         for (;;) {
             co_await turns(2);
-            const bool stop = co_await this_task::stop_requested(); // named: see "GCC 12"
+            const bool stop = co_await this_task::stop_requested(); // named: docs/usage/gcc-12.md
             if (stop) co_return;
             event_.set();
         }
@@ -141,7 +141,7 @@ TEST_P(sync_stop_test, condition_variable) {
 
 constexpr int numbers = 6;
 
-/// Each number arrives once, in order, whoever was stopped.
+/// Each number arrives once and in order, whichever task was stopped.
 class channel_scenario : public scenario {
 public:
     explicit channel_scenario(std::size_t capacity)

@@ -1,5 +1,5 @@
-// The smallest rings there are: 8 submission entries, 16 completions, two receive buffers, one byte
-// ahead. Slow, and otherwise as with large ones: no completion is lost, and nobody waits for ever.
+// The smallest rings: 8 submission entries, 16 completions, two receive buffers, one byte received
+// ahead. Slow, but otherwise like large ones: no completion is lost, and no task hangs.
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
@@ -82,7 +82,7 @@ TEST_P(tiny_rings_test, carry_as_much_as_large_ones) {
     std::vector<testing::stream_pair> pairs;
     for (std::size_t each = 0; each < connections; ++each)
         pairs.push_back(testing::connected_pair({.ours = 4096, .theirs = 4096}));
-    const std::uint64_t rounds = enough_ / connections / 2; // of writes alone
+    const std::uint64_t rounds = enough_ / connections / 2; // for writes alone
 
     run(
         [&]() -> task<> {
