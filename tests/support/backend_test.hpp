@@ -1,6 +1,6 @@
 #pragma once
-// backend_test: the fixture of everything that touches a loop; each test runs on both backends, and
-// where there are seams on epoll over a kernel that makes use of its liberties.
+// backend_test: the fixture of all tests that use a loop. Each test runs on both backends, and with
+// seams also on epoll over a perturbed kernel.
 
 #include "support/sanitizers.hpp"
 
@@ -46,8 +46,11 @@ public:
         });
         restart();
     }
-    /// From here it counts again: for tests that take long and notice themselves that they go on.
-    static void restart() { ::alarm(50); } // before ctest loses patience, which knows no name
+    /// Starts the time again: for long tests that know they are making progress.
+    static void restart() {
+        ::alarm(50);
+    } // before ctest, which cannot name the test // earlier than ctest, which does not know the
+      // test's name
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog() { ::alarm(0); }
@@ -56,21 +59,21 @@ private:
     static inline char message[512];
 };
 
-/// Whether the environment says that tests of `which` must not be skipped: scripts/test.sh lists
-/// the backends that this machine has.
+/// Whether the environment forbids skipping tests of `which`: scripts/test.sh lists the backends
+/// that this machine has.
 inline bool is_required(backend which) {
     const char* const names = std::getenv("SIMPLENET_REQUIRE_BACKENDS");
     return names != nullptr && std::string_view{names}.find(to_string(which)) != std::string::npos;
 }
 
-/// Skips the test, whose backend cannot be had; fails it where that must not be.
+/// Skips the test because its backend is unavailable; fails it if skipping is forbidden.
 inline void leave_out(backend which) {
     ASSERT_FALSE(is_required(which))
         << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(which) << ", which cannot be had";
     GTEST_SKIP() << to_string(which) << ": not offered by this kernel, sandbox or build";
 }
 
-/// For tests that make their loops themselves, in other threads or processes.
+/// For tests that make their own loops, in other threads or processes.
 class own_loops_test : public ::testing::TestWithParam<backend> {
 protected:
     void SetUp() override {
@@ -78,11 +81,11 @@ protected:
     }
 };
 
-/// Gives each test a fresh event_loop on the backend named by the parameter.
+/// Gives each test a new event_loop on the backend named by the parameter.
 class backend_test : public ::testing::TestWithParam<backend> {
 protected:
     void SetUp() override {
-        // The child of a plain one could not run the loop that the test made before it.
+        // A plain child could not run the loop that the test created before it.
         GTEST_FLAG_SET(death_test_style, "threadsafe");
         remake_loop();
     }
@@ -101,17 +104,16 @@ protected:
         options_ = options;
         loop_.emplace(*std::move(made));
     }
-    /// For tests about its end.
+    /// For tests of a loop's end.
     void destroy_loop() { loop_.reset(); }
-    /// A test that takes long in its full form says that it has come this far.
+    /// Long tests call this in their full form to report progress.
     static void still_alive() { watchdog::restart(); }
 
-    /// Runs `body()` and all it started to their end, or fails when the time is over.
+    /// Runs `body()` and everything it started to the end, or fails when the time is up.
     // By value: the coroutine uses the lambda's captures, so the lambda must outlive it.
     template <class Body>
     void run(Body body, std::chrono::seconds limit = test_limit) {
-        // The rest is not a template: with a coroutine for each lambda tests took longer to
-        // compile.
+        // The rest is not a template: a coroutine for each lambda made tests slower to compile.
         run_erased([](void* it) { return (*static_cast<Body*>(it))(); }, &body, limit);
     }
 
@@ -125,12 +127,12 @@ private:
         const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
         ADD_FAILURE() << test->test_suite_name() << '.' << test->name()
                       << " hangs: its tasks have not ended after " << limit.count() << " s";
-        remake_loop(options_); // the end of the old one ends what runs on it
+        remake_loop(options_); // ends everything on the old loop
     }
 
 #if SIMPLENET_SEAMS
-    /// Of every run of a test the same, unless SIMPLENET_SEED says otherwise; with threads and
-    /// peers the run is not.
+    /// The seed is the same in every run unless SIMPLENET_SEED is set; with threads and peers the
+    /// run is not.
     void perturb() {
         if (GetParam() != detail::simulated_backend || kernel_) return;
         std::uint64_t seed = 0;
@@ -157,7 +159,7 @@ private:
     std::optional<event_loop> loop_;
 };
 
-/// For tests that measure the kernel, or what the library asks of it.
+/// For tests that measure the kernel, or the library's use of it.
 inline const auto real_backends = ::testing::Values(backend::epoll, backend::io_uring);
 #if SIMPLENET_SEAMS
 inline const auto all_backends =

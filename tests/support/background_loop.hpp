@@ -32,7 +32,7 @@ public:
     background_loop& operator=(const background_loop&) = delete;
     ~background_loop() { end(); }
 
-    /// Stops and destroys it, with all that runs on it.
+    /// Stops and destroys the loop with everything on it.
     void end() {
         if (loop_ == nullptr) return;
         std::exchange(loop_, nullptr)->stop();

@@ -1,5 +1,5 @@
 #pragma once
-// child_process: a copy of this process that runs a function and ends with what it returns.
+// child_process: a copy of this process that runs a function and returns its result as the status.
 
 #include "raw_peer.hpp"
 
@@ -13,8 +13,8 @@
 
 namespace simplenet::v0::testing {
 
-/// By fork(2) or `make`, so from a thread without a loop, in a process without others. Killed at
-/// the end if it still runs.
+/// Created with fork(2) or `make`, so from a thread without a loop, in a process without other
+/// threads. Killed at the end if it still runs.
 class child_process {
 public:
     template <class Body>
@@ -31,12 +31,12 @@ public:
     }
 
     void send(int signal) const { checked(::kill(process_, signal)); }
-    /// Returns when it has stopped, or has ended.
+    /// Returns when the process has stopped or ended.
     void wait_until_stopped() const {
         int status = 0;
         checked(::waitpid(process_, &status, WUNTRACED));
     }
-    /// How it ended: "status 3", "signal 15".
+    /// The way it ended: "status 3", "signal 15".
     [[nodiscard]] std::string end() {
         int status = 0;
         checked(::waitpid(std::exchange(process_, 0), &status, 0));

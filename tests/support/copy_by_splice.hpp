@@ -1,5 +1,5 @@
 #pragma once
-// copy_by_splice: async_copy() as it goes on when much comes at once.
+// copy_by_splice: async_copy() in the state in which it moves large amounts.
 
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/copy.hpp>
@@ -8,8 +8,8 @@
 
 namespace simplenet::v0::testing {
 
-/// Begins with splice(2), which async_copy() comes to only after a block, and on io_uring when the
-/// kernel does not receive ahead.
+/// Starts with splice(2), which async_copy() uses only after a full block, and on io_uring only
+/// when the kernel does not receive ahead.
 inline task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
     std::size_t moved = 0;
     result<> spliced;

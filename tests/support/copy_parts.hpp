@@ -17,7 +17,7 @@
 
 namespace simplenet::v0::testing {
 
-/// A stream of somebody else's: small pieces, each in its own turn.
+/// A foreign stream: small pieces, each in its own turn.
 class piecemeal_stream {
 public:
     explicit piecemeal_stream(std::string content, std::size_t room = 1U << 30U)
@@ -54,7 +54,7 @@ private:
     bool ended_ = false;
 };
 
-/// How much the peer can read without waiting; takes it.
+/// Reads everything available to the peer; returns the number of bytes.
 inline std::size_t readable_at(raw_peer& peer) {
     std::size_t total = 0;
     std::string scratch(1 << 20, '\0');

@@ -1,5 +1,5 @@
 #pragma once
-// What test bodies await to force an order without sleeping, and how they look at what came.
+// Awaitables with which tests force an order without sleeping, and helpers to check data.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/coro/task.hpp>
@@ -19,34 +19,34 @@
 
 namespace simplenet::v0::testing {
 
-/// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
+/// Lets the loop turn `count` times: everything ready runs, and the loop polls the kernel.
 inline task<> turns(int count) {
     while (count-- > 0)
         co_await yield();
 }
 
-/// Turns the loop until `happened()`; the limit of the test ends it if that never comes.
+/// Turns the loop until `happened()`; otherwise the limit of the test ends it.
 template <class Predicate>
 task<> until(Predicate happened) {
     while (!happened())
         co_await yield();
 }
 
-/// Turns the loop until the kernel has reported something more. What that woke is then ready and
-/// runs after the caller.
+/// Turns the loop until the kernel has reported another event. Tasks that it woke are then ready
+/// and run after the caller.
 inline task<> next_event(event_loop& loop) {
     const auto before = loop.metrics().completions;
     while (loop.metrics().completions == before)
         co_await yield();
 }
 
-/// Its value after an hour; so that much sooner, only what was stopped has it.
+/// Returns the value after an hour; a test gets it earlier only through a stop.
 inline task<int> stopped_or(int value) {
     static_cast<void>(co_await async_sleep(std::chrono::hours{1}));
     co_return value;
 }
 
-/// Keeps the thread until `moment` has passed: for limits that are to be over when the loop looks.
+/// Blocks the thread until `moment` has passed: for limits that have passed when the loop looks.
 inline void pass(std::chrono::steady_clock::time_point moment) {
     while (std::chrono::steady_clock::now() <= moment) {
     }
@@ -59,7 +59,7 @@ inline std::string_view text_of(mutable_buffer bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// `size` bytes of which no two stretches look alike; the same for the same seed.
+/// `size` bytes without repetitions; the same for the same seed.
 inline std::string noise(std::size_t size, std::uint32_t seed = 1) {
     std::string text(size, '\0');
     std::uint32_t state = seed * 2654435761U + 1;
@@ -70,7 +70,7 @@ inline std::string noise(std::size_t size, std::uint32_t seed = 1) {
     return text;
 }
 
-/// Small random numbers, printed seed included if the test fails.
+/// Small random numbers; the seed is printed if the test fails.
 class dice {
 public:
     explicit dice(std::uint32_t seed)

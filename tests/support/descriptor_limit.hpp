@@ -1,5 +1,5 @@
 #pragma once
-// descriptor_limit: lets a process run out of descriptors, for as long as this lives.
+// descriptor_limit: a shortage of descriptors for as long as the object lives.
 
 #include "support/raw_peer.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace simplenet::v0::testing {
 
-/// From construction on no descriptor can be opened beyond `spare` more.
+/// Limits the process to `spare` further descriptors.
 class descriptor_limit {
 public:
     explicit descriptor_limit(int spare = 0) {
@@ -25,7 +25,7 @@ public:
 
 private:
     void set(int spare) {
-        // The limit is about numbers: the lowest free ones are the spare ones.
+        // The limit applies to numbers: the lowest free ones are the spare ones.
         std::vector<unique_fd> taken;
         for (int each = 0; each <= spare; ++each)
             taken.emplace_back(checked(::dup(0)));

@@ -1,5 +1,5 @@
 #pragma once
-// What a peer does with descriptors by plain system calls.
+// A peer that passes descriptors with plain system calls.
 
 #include "support/raw_peer.hpp"
 
@@ -44,7 +44,7 @@ struct message_with_descriptors {
     std::vector<unique_fd> descriptors;
 };
 
-/// Receives once, by plain recvmsg(2).
+/// Receives once with plain recvmsg(2).
 inline message_with_descriptors receive_with(const raw_peer& at) {
     message_with_descriptors got;
     got.text.resize(65536);
@@ -68,7 +68,7 @@ inline message_with_descriptors receive_with(const raw_peer& at) {
     return got;
 }
 
-/// Whether both mean the same open file description's file.
+/// Whether both descriptors refer to the same file.
 inline bool same_file(int one, int other) {
     struct stat left{};
     struct stat right{};

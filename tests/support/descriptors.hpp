@@ -1,5 +1,5 @@
 #pragma once
-// What tests ask about descriptors, and how they wait for them without sleeping.
+// Queries about descriptors, and waits for them without sleeping.
 
 #include "sys/calls.hpp"
 
@@ -28,20 +28,20 @@ inline bool is_nonblocking(int fd) {
 inline bool is_open(int fd) {
     return ::fcntl(fd, F_GETFD) >= 0;
 }
-/// How many descriptors this process has open.
+/// The number of open descriptors of this process.
 inline std::size_t open_descriptors() {
     const std::filesystem::directory_iterator all{"/proc/self/fd"};
-    return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1; // for the directory
+    return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1; // the directory
 }
 
-/// Waits for `events`, but not for ever: a test that would hang fails here.
+/// Waits for `events`, but not forever: a test that would hang fails here.
 inline void await(int fd, short events) {
     const int happened =
         detail::sys::poll(fd, events, std::chrono::steady_clock::now() + std::chrono::seconds{20});
     EXPECT_NE(happened, 0) << "what the test waits for did not happen";
 }
 
-/// The outcome of `attempt()`, tried again whenever `fd` has `events` until it need not wait.
+/// The result of `attempt()`, repeated whenever `fd` has `events` until it does not have to wait.
 template <class Attempt>
 auto eventually(int fd, short events, Attempt attempt) {
     for (int tries = 0;; ++tries) {
@@ -69,7 +69,7 @@ std::string read_text(Stream& stream, std::size_t size) {
     return text;
 }
 
-/// The error with which the stream ends, whatever can still be read before it.
+/// The error that ends the stream, after all bytes that can still be read.
 template <class Stream>
 std::error_code read_to_the_end(Stream& stream) {
     std::array<char, 4096> scratch;

@@ -1,5 +1,5 @@
 #pragma once
-// dns_server: a name server that does what a test tells it: silent, late, lying, cut short.
+// dns_server: a name server that misbehaves as a test demands: silent, late, lying, truncating.
 
 #include "support/raw_peer.hpp"
 
@@ -28,15 +28,15 @@ namespace simplenet::v0::testing {
 
 enum class record : std::uint16_t { a = 1, aaaa = 28 };
 
-/// What is done about one question.
+/// The reply to a question.
 struct dns_reply {
     enum class way {
         answer,
         silence,
         hold,      // until release()
-        truncate,  // "ask again with TCP", where the answer is; nothing of it with UDP
-        garbage,   // bytes that are no answer
-        wrong_id,  // an answer to somebody else's question
+        truncate,  // over UDP only "ask again with TCP", which gets the answer
+        garbage,   // bytes that are not an answer
+        wrong_id,  // an answer to another client's question
         wrong_name // an answer to another question
     };
     way how = way::answer;
@@ -44,8 +44,8 @@ struct dns_reply {
     unsigned code = 0; // RCODE: 2 server failure, 3 no such name, 5 refused
 };
 
-/// Answers on port 53 of 127.0.0.1, over UDP and TCP; what it was not told about does not exist.
-/// Owns its thread.
+/// Answers on port 53 of 127.0.0.1, over UDP and TCP; names without a reply do not exist. Owns its
+/// thread.
 class dns_server {
 public:
     dns_server() {
@@ -71,7 +71,7 @@ public:
         const std::lock_guard lock{guard_};
         replies_[{std::string{name}, type}] = std::move(reply);
     }
-    /// Answers a question that was held, with these.
+    /// Answers a question that was held, with these addresses.
     void release(std::string_view name, record type, std::vector<std::string> addresses) {
         const std::lock_guard lock{guard_};
         const auto reply = dns_reply{dns_reply::way::answer, std::move(addresses), 0};
@@ -85,7 +85,7 @@ public:
             }
         }
     }
-    /// How often this was asked, over UDP and TCP together.
+    /// The number of times that this was asked, over UDP and TCP together.
     [[nodiscard]] std::size_t asked(std::string_view name, record type) const {
         const std::lock_guard lock{guard_};
         const auto at = asked_.find({std::string{name}, type});
@@ -103,8 +103,8 @@ private:
     struct question {
         std::string name;
         record type{};
-        bytes text;          // the message that asks
-        std::size_t end = 0; // of the question in it
+        bytes text;          // the message with the question
+        std::size_t end = 0; // of the question in `text`
     };
     struct held_question {
         sockaddr_in to;
@@ -121,7 +121,7 @@ private:
                 asked.name += static_cast<char>(text[at + each]);
             at += length + 1;
         }
-        asked.end = at + 5; // the root, type and class
+        asked.end = at + 5; // root, type and class
         if (asked.end > text.size()) return {};
         asked.type = static_cast<record>(text[at + 1] << 8 | text[at + 2]);
         asked.text = text;
@@ -153,7 +153,7 @@ private:
             put16(out, static_cast<std::size_t>(address.is_v4() ? record::a : record::aaaa));
             put16(out, 1);
             put16(out, 0);
-            put16(out, 60); // seconds to live
+            put16(out, 60); // time to live in seconds
             put16(out, address.bytes().size());
             for (const std::byte each : address.bytes())
                 out.push_back(std::to_integer<unsigned char>(each));

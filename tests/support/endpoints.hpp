@@ -1,5 +1,5 @@
 #pragma once
-// Endpoints as tests of names write and read them.
+// Endpoints as text, for tests of names.
 
 #include <simplenet/blocking/tcp_listener.hpp>
 #include <simplenet/core/error.hpp>
@@ -12,7 +12,7 @@
 
 namespace simplenet::v0::testing {
 
-/// What was found, as texts; nothing if nothing was.
+/// The endpoints found, as text; empty after an error.
 inline std::vector<std::string> texts(const result<std::vector<endpoint>>& found) {
     std::vector<std::string> texts;
     for (const endpoint& each : found.value_or(std::vector<endpoint>{}))

@@ -1,10 +1,10 @@
 #pragma once
-// fail_everywhere: a scenario is played once to see what it asks of the kernel and of the heap;
-// then once for each of these and each way in which it may fail, and once more with nothing but
-// failure from there on (the way of curl's and SQLite's tests).
+// fail_everywhere: a scenario first runs undisturbed, to record its system calls and allocations.
+// It then runs once for each of these and each way in which it may fail, and once more with every
+// later one failing as well (the method of the tests of curl and SQLite).
 //
-// Either it makes no difference, or the scenario ends with an error that has a type. Nothing may
-// crash, hang or be left over, and the same loop serves the next request.
+// Either the fault makes no difference, or the scenario ends with a typed error. Nothing may crash,
+// hang or leak, and the same loop serves the next request.
 
 #include "backend_test.hpp"
 #include "failing_allocations.hpp"
@@ -45,7 +45,7 @@
 
 namespace simplenet::v0::testing {
 
-/// A little play, made anew for each run. It joins all that it starts.
+/// A short program, created anew for each run. It joins everything it starts.
 class fault_scenario {
 public:
     fault_scenario() = default;
@@ -53,24 +53,24 @@ public:
     fault_scenario& operator=(const fault_scenario&) = delete;
     virtual ~fault_scenario() = default;
 
-    /// What came of it, the same each time; or the first error. Expects nothing by itself, and may
-    /// throw.
+    /// The result, which is the same each time; or the first error. Contains no expectations, and
+    /// may throw.
     virtual task<result<std::string>> play() = 0;
 
-    /// Coroutines end on other threads, so that their frames cannot be counted on this one.
+    /// Coroutines end on other threads, so this thread cannot count their frames.
     [[nodiscard]] virtual bool crosses_threads() const { return false; }
 };
 
 class fail_everywhere_test : public own_loops_test {
 protected:
-    /// Plays `Scenario` with every call, entry, completion and allocation failing in turn.
+    /// Runs `Scenario` with every call, entry, completion and allocation failing in turn.
     template <class Scenario>
     void fail_everywhere(loop_options options = {}) {
         play_ = [] { return std::unique_ptr<fault_scenario>{new Scenario}; };
         options_ = options;
         options_.backend = GetParam();
 
-        // The first one opens what the process keeps, a resolver say.
+        // The first run also opens what the process keeps, such as a resolver.
         for (int round = 0; round < 2; ++round) {
             const report undisturbed = run({});
             ASSERT_TRUE(undisturbed.text) << "undisturbed: " << undisturbed.why();
@@ -100,14 +100,14 @@ private:
         std::size_t size_;
     };
 
-    /// One run. Allocates nothing, so that what is left over can be counted.
+    /// The report of one run. Allocates nothing, so that leaks can be counted.
     struct report {
         std::optional<short_text> text;
         std::error_code error;
         bool threw_bad_alloc = false;
         bool threw = false;
         bool hung = false;
-        std::error_code served; // the next request on the same loop
+        std::error_code served; // of the next request on the same loop
         std::ptrdiff_t frames = 0;
         std::ptrdiff_t descriptors = 0;
         std::ptrdiff_t allocations = 0;
@@ -129,12 +129,12 @@ private:
     struct disturbance {
         std::function<void(fault_plan&)> plan = [](fault_plan&) {};
         std::optional<std::size_t> allocation{};
-        bool lasts = false; // or may wait for what does not come, for another reason
+        bool lasts = false; // or may wait forever for another reason
     };
 
-    /// What a disturbed run may take before it counts as one that hangs.
+    /// The time after which a disturbed run counts as hanging.
     [[nodiscard]] static std::chrono::milliseconds patience_with(bool lasting) {
-        // A listener that finds no descriptor goes on trying, so that its client goes on waiting.
+        // A listener without descriptors keeps trying, so its client keeps waiting.
         return std::chrono::milliseconds{lasting ? 60 : 4000} * patience;
     }
 
@@ -142,13 +142,13 @@ private:
         report told;
         const std::ptrdiff_t before = failing_allocations::live();
         const sigpipe_watch sigpipes;
-        // On a thread of its own: whose caches are empty, so that all is allocated anew.
+        // A new thread has empty caches, so that everything is allocated again.
         std::thread{[&] { run_here(what, told); }}.join();
-        // A thread that was detached frees its last after everybody has let go of it.
+        // A detached thread frees its last memory after every other thread has released it.
         for (int look = 0; look < 100; ++look) {
             told.allocations = failing_allocations::live() - before;
             if (told.allocations <= std::max<std::ptrdiff_t>(calm_.allocations, 0)) break;
-            std::this_thread::sleep_for(std::chrono::milliseconds{1}); // nobody tells of it
+            std::this_thread::sleep_for(std::chrono::milliseconds{1}); // no event tells
         }
         told.descriptors = open_descriptors();
         told.sigpipes += sigpipe_watch::delivered();
@@ -202,7 +202,7 @@ private:
         }
     }
 
-    /// A connection that knows nothing of what went wrong before.
+    /// A connection unaffected by the earlier fault.
     static task<> serve_next(report& told) {
         const auto outcome = co_await with_timeout(serve(), patience_with(false));
         if (!outcome) told.served = outcome.error();
@@ -212,7 +212,7 @@ private:
         const auto at = co_await or_return(listener.local_endpoint());
         auto client = co_await or_return(co_await async_connect(at));
         auto server = co_await or_return(co_await listener.accept());
-        // Ends with a reset: in TIME_WAIT the connections of all runs would take all ports.
+        // Ends with a reset: in TIME_WAIT the connections of all runs would occupy all ports.
         co_await or_return(client.set_linger(std::chrono::seconds{0}));
         std::array<char, 4> word{};
         const auto bytes = std::as_writable_bytes(std::span{word});
@@ -220,7 +220,7 @@ private:
         co_await or_return(co_await async_read_exact(server, bytes));
         co_await or_return(co_await async_write_all(server, const_buffer{bytes}));
         co_await or_return(co_await async_read_exact(client, bytes));
-        // Of this connection, and not what an earlier one left in a buffer.
+        // The word of this connection, not one that an earlier one left in a buffer.
         EXPECT_EQ(std::string_view(word.data(), word.size()), "next");
         co_return result<>{};
     }
@@ -240,8 +240,8 @@ private:
         return std::distance(begin(open), end(open));
     }
 
-    /// With SIMPLENET_FAULTS_FORK each run has a process of its own: one that dies is a failure
-    /// with a name, and the others follow.
+    /// With SIMPLENET_FAULTS_FORK each run has a process of its own: a crash is then a failure with
+    /// a name, and the other runs follow.
     void expect_clean(const std::string& where, const disturbance& what) {
         static const bool forks = std::getenv("SIMPLENET_FAULTS_FORK") != nullptr;
         if (!forks) return expect_clean_here(where, what);
@@ -291,7 +291,7 @@ private:
         EXPECT_EQ(told.sigpipes, 0) << "a SIGPIPE was delivered, or is left pending or blocked";
     }
 
-    /// Which of `count` places are tried.
+    /// The places to try, out of `count`.
     static std::vector<unsigned> places(unsigned count) {
         std::vector<unsigned> chosen;
         for (unsigned at = 0; at < count; ++at) {
@@ -421,7 +421,7 @@ private:
         }
     }
 
-    /// Who dies, or hangs where no loop can notice, does so with the name of the run.
+    /// If the process dies, or hangs where no loop can notice, it prints the name of the run.
     static void announce(const std::string& where) {
         static bool handled = false;
         std::snprintf(current_, sizeof current_, "\nin the run: %s\n", where.c_str());

@@ -35,7 +35,7 @@ void release(void* memory) noexcept {
 
 } // namespace
 
-// Not inlined: GCC would see malloc() meet operator delete, and warn.
+// Not inlined: GCC would match malloc() with operator delete, and warn.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     if (void* const memory = allocate(size)) return memory;
     throw std::bad_alloc{};

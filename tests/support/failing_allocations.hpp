@@ -1,6 +1,6 @@
 #pragma once
-// failing_allocations: operator new gives nothing from the n-th time on, or once. A program that
-// uses it links support/failing_allocations.cpp, which replaces the allocation functions.
+// failing_allocations: makes the n-th operator new fail, alone or with all later ones. A program
+// that uses it links support/failing_allocations.cpp, which replaces the allocation functions.
 
 #include <cstddef>
 
@@ -8,23 +8,23 @@
 
 namespace simplenet::v0::testing {
 
-/// For this thread and as long as it lives.
+/// Affects this thread, for as long as the object lives.
 class failing_allocations {
 public:
-    /// The `index`-th allocation, counted from 0, fails with std::bad_alloc; if it `lasts` those
-    /// that follow as well.
+    /// The `index`-th allocation, counted from 0, fails with std::bad_alloc; if it `lasts`, the
+    /// following ones fail as well.
     failing_allocations(std::size_t index, bool lasts) noexcept;
     failing_allocations(const failing_allocations&) = delete;
     failing_allocations& operator=(const failing_allocations&) = delete;
     ~failing_allocations();
 
-    /// How many there were.
+    /// The number of allocations so far.
     [[nodiscard]] static std::size_t seen() noexcept;
-    /// Allocated by the process and not freed.
+    /// The number of blocks of the process that are not freed.
     [[nodiscard]] static std::ptrdiff_t live() noexcept;
 };
 
-/// What the test allocates for itself while they fail.
+/// Exempts the allocations of the test itself.
 class exempt_allocations {
 public:
     exempt_allocations() noexcept;

@@ -1,6 +1,6 @@
 #pragma once
-// What the scenarios of fail_everywhere have in common. All of it ends with the first error, and
-// lets go of its streams then, so that the other side hears of it.
+// Common parts of the scenarios of fail_everywhere. Each part ends with the first error and then
+// releases its streams, so that the other side notices.
 
 #include "support/coroutines.hpp"
 
@@ -16,7 +16,7 @@
 
 namespace simplenet::v0::testing {
 
-/// What was asked, as the outcome of a play.
+/// The arguments as text: the result of a scenario.
 template <class... Answers>
 std::string told(const Answers&... answers) {
     std::string text;
@@ -29,7 +29,7 @@ struct file_closer {
 };
 using owned_file = std::unique_ptr<std::FILE, file_closer>;
 
-/// A file with `content` that nobody else sees.
+/// An anonymous file with `content`.
 inline owned_file temporary_file(std::string_view content) {
     owned_file made{std::tmpfile()};
     std::fwrite(content.data(), 1, content.size(), made.get());
@@ -42,7 +42,7 @@ struct connection {
     tcp_stream server;
 };
 
-/// Both ends of a connection, by all the calls that it takes.
+/// Both ends of a connection, made with all the calls involved.
 inline task<result<connection>> make_connection() {
     auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
     const auto at = co_await or_return(listener.local_endpoint());
@@ -52,7 +52,7 @@ inline task<result<connection>> make_connection() {
     co_return connection{.client = std::move(client), .server = std::move(server)};
 }
 
-/// An end of stream is a good end.
+/// The end of the stream is not an error.
 inline result<> ended(std::error_code error) {
     if (error == errc::end_of_stream) return {};
     return fail(error);
@@ -65,7 +65,7 @@ task<result<>> echo_by_read_some(Stream peer) {
         const auto bytes = std::as_writable_bytes(std::span{buffer});
         const auto count = co_await peer.read_some(bytes);
         if (!count) {
-            peer.close(); // the frame lives until somebody takes the result
+            peer.close(); // the frame lives until the result is taken
             co_return ended(count.error());
         }
         const auto sent = co_await async_write_all(peer, const_buffer{buffer.data(), *count});
@@ -73,7 +73,7 @@ task<result<>> echo_by_read_some(Stream peer) {
     }
 }
 
-/// Echoes to the first who connects.
+/// Echoes to the first client.
 template <class Listener>
 task<result<>> serve_one(Listener& listener) {
     auto peer = co_await listener.accept();
@@ -106,7 +106,7 @@ task<result<>> read_all(Stream& stream, std::string& got) {
     }
 }
 
-/// Sends `text` word by word, each after the answer to the last, and notes the answers.
+/// Sends `text` word by word, each after the reply to the previous one, and records the replies.
 template <class Stream>
 task<result<>> converse(Stream stream, std::string_view text, std::string& got) {
     while (!text.empty()) {

@@ -1,5 +1,5 @@
 #pragma once
-// fault_plan: what is to go wrong between the library and the kernel, and a count of what could.
+// fault_plan: faults between the library and the kernel, and a count of the possible ones.
 
 #include "sigpipe_watch.hpp"
 #include "sys/seam.hpp"
@@ -30,8 +30,8 @@ using detail::sys::call;
 
 inline constexpr unsigned from_then_on = std::numeric_limits<unsigned>::max();
 
-/// Calls, entries and completions are counted from 0, over all threads of the process. What is
-/// planned may be added to at any time; everything is over with the plan.
+/// Calls, entries and completions are counted from 0, over all threads of the process. Faults may
+/// be added at any time; the plan's destruction ends all of them.
 class fault_plan final : public detail::sys::interceptor {
 public:
     /// A kind of entry of io_uring.
@@ -43,20 +43,21 @@ public:
 
     fault_plan() = default;
 
-    /// The `index`-th `which`, and all that follow it in `times`, fail with `error`.
+    /// The `index`-th `which`, and the following `times` - 1, fail with `error`.
     void fail(call which, unsigned index, int error, unsigned times = 1) {
         add(calls_[number_of(which)], {.from = index, .times = times, .error = error});
     }
-    /// It moves no more than `count`.
-    // Not of receiving: a short count says there that the socket is empty (epoll(7)), and the
-    // kernel does not say so of one that is not.
+    /// The call moves at most `count` bytes.
+    // Not for receiving: there, a short count means that the socket is empty (epoll(7)), and the
+    // kernel does not return one if it is not.
     void shorten(call which, unsigned index, std::size_t count, unsigned times = 1) {
         add(calls_[number_of(which)], {.from = index, .times = times, .at_most = count});
     }
-    /// It moves no more than `count`, and its peer is gone then, as all that follow find out. The
-    /// kernel sends SIGPIPE with each of these, the first one included, unless it is asked not to.
-    // sendfile(2) and splice(2) are made of several sends: the last one fails, and what the others
-    // moved is the outcome.
+    /// The call moves at most `count` bytes, and the peer is gone afterwards, which all later calls
+    /// find out. The kernel raises SIGPIPE at each of these calls, including the first, unless it
+    /// is told not to.
+    // sendfile(2) and splice(2) consist of several sends: the last one fails, and the call returns
+    // the bytes that the others moved.
     void lose_peer(call which, unsigned index, std::size_t count) {
         add(calls_[number_of(which)],
             {.from = index, .times = 1, .at_most = count, .loses_peer = true});
@@ -72,15 +73,15 @@ public:
     void shorten(entry_kind kind, unsigned index, std::size_t count, unsigned times = 1) {
         add(site_of(kind), {.from = index, .times = times, .at_most = count});
     }
-    /// The `index`-th completion is delivered so many polls later.
+    /// The `index`-th completion is delivered `polls` polls later.
     void hold(unsigned index, unsigned polls, unsigned times = 1) {
         add(completions_, {.from = index, .times = times, .polls = polls});
     }
-    /// If it is of a multishot, that is over: quietly, or with `error`.
+    /// If the completion is of a multishot operation, that ends: quietly, or with `error`.
     void end_multishot(unsigned index, int error = 0, unsigned times = 1) {
         add(completions_, {.from = index, .times = times, .error = error, .ends = true});
     }
-    /// The kernel does not get back receive buffers, from the `index`-th time they are published.
+    /// The kernel does not get receive buffers back, from the `index`-th time they are published.
     void withhold_buffers(unsigned index, unsigned times) {
         add(buffers_, {.from = index, .times = times, .ends = true});
     }
@@ -104,7 +105,7 @@ public:
         const std::lock_guard lock{guard_};
         return buffers_.seen;
     }
-    /// How often something went wrong.
+    /// The number of faults that have occurred.
     [[nodiscard]] unsigned struck() const {
         const std::lock_guard lock{guard_};
         return struck_;
@@ -127,7 +128,7 @@ private:
         unsigned seen = 0;
         std::vector<fault> faults{};
 
-        /// What is planned for the next one.
+        /// The fault planned for the next one, if any.
         std::optional<fault> next() {
             const unsigned index = seen++;
             for (const fault& each : faults) {
@@ -164,7 +165,7 @@ private:
     }
 
     long on_call(pending_call& made) noexcept override {
-        // A signal handler may wake a loop up, and must not meet our lock.
+        // A signal handler may wake a loop with it, and must not wait for this object's lock.
         if (made.which() == call::write) return made.make();
         const auto planned = take(calls_[number_of(made.which())]);
         if (!planned) return made.make();
@@ -176,7 +177,7 @@ private:
         return outcome;
     }
 
-    /// Whether it sends, and does not say MSG_NOSIGNAL.
+    /// Whether the call sends without MSG_NOSIGNAL.
     static bool raises_sigpipe(const pending_call& made) noexcept {
         switch (made.which()) {
         case call::send:
@@ -187,26 +188,26 @@ private:
             return (made.argument<int>(2) & MSG_NOSIGNAL) == 0;
         case call::sendfile:
             return true;
-        case call::splice: // out of a pipe, and not into one
+        case call::splice: // from a pipe, not into one
             return is_stream(made.argument<int>(2));
         default:
             return false;
         }
     }
 
-    /// As the kernel fails: some calls have done their work all the same.
+    /// Fails like the kernel: some calls do their work nevertheless.
     static long failed(pending_call& made, int error) noexcept {
         if (error == EPIPE && raises_sigpipe(made)) raise_sigpipe_as_the_kernel();
         switch (made.which()) {
-        case call::close: // the number is free whatever it says (close(2), NOTES)
+        case call::close: // the number is free in any case (close(2), NOTES)
             static_cast<void>(made.make());
             return -error;
-        case call::connect: { // goes on in the background (connect(2))
+        case call::connect: { // continues in the background (connect(2))
             if (error != EINTR || family_of(made.argument<const sockaddr*>(1)) == AF_UNIX) break;
             const long outcome = made.make();
             return outcome == 0 || outcome == -EINPROGRESS ? -error : outcome;
         }
-        case call::accept: { // an error of the connection uses it up (accept(2), NOTES)
+        case call::accept: { // an error of a connection consumes it (accept(2), NOTES)
             if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
                 error == EINTR) {
                 break;
@@ -231,7 +232,7 @@ private:
     static void cut(pending_call& made, std::size_t most) noexcept {
         switch (made.which()) {
         case call::send:
-            if (!is_stream(made.descriptor())) return; // a datagram goes whole
+            if (!is_stream(made.descriptor())) return; // datagrams are sent completely
             return cut_argument(made, 2, most);
         case call::recv:
         case call::pread:
@@ -269,7 +270,7 @@ private:
 
     mutable std::mutex guard_;
     std::array<site, static_cast<std::size_t>(call::count_of_calls)> calls_;
-    std::array<entry_site, 16> entries_; // no map: allocations may be failing
+    std::array<entry_site, 16> entries_; // not a map: allocations may be failing
     std::size_t kinds_ = 0;
     site completions_;
     site buffers_;

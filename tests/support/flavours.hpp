@@ -1,5 +1,5 @@
 #pragma once
-// The kinds of stream that tests are repeated for: TCP or Unix domain, blocking or not.
+// The kinds of streams for which tests are repeated: TCP or Unix domain, blocking or not.
 
 #include "support/descriptors.hpp"
 
@@ -39,7 +39,7 @@ struct local_flavour {
     static constexpr bool tcp = false;
 
     static listener listen(const local_listen_options& options = {}) {
-        // Unnamed: the kernel picks an abstract name that nobody else has.
+        // Unnamed: the kernel picks a unique abstract name.
         return or_throw(listener::bind(local_endpoint{}, options));
     }
     static auto address_of(const listener& at) { return or_throw(at.local_endpoint()); }

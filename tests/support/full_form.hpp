@@ -1,6 +1,6 @@
 #pragma once
-// full_form: some tests have two lengths. CI runs the short one; scripts/soak.sh sets
-// SIMPLENET_FULL=1 for the one that the figures in docs/development/testing.md come from.
+// full_form: some tests have two lengths. CI runs the short form; scripts/soak.sh sets
+// SIMPLENET_FULL=1 for the one behind the figures in docs/development/testing.md.
 
 #include <charconv>
 #include <chrono>
@@ -29,7 +29,7 @@ T short_or_full(T in_short, T in_full) {
     return full_form() ? in_full : in_short;
 }
 
-/// A number from the environment; none if it is not set, or is none.
+/// A number from the environment; empty if the variable is not set or is not a number.
 inline std::optional<std::uint64_t> number_from_environment(const char* name) {
     const char* const text = std::getenv(name);
     if (text == nullptr) return std::nullopt;
@@ -40,8 +40,8 @@ inline std::optional<std::uint64_t> number_from_environment(const char* name) {
     return number;
 }
 
-/// Where the randomness of a test begins: SIMPLENET_SEED, to see a failure again; else always the
-/// same in the short form, and never the same in the full one.
+/// The seed with which a test begins: SIMPLENET_SEED, to reproduce a failure; otherwise always the
+/// same in the short form, and a different one each time in the full form.
 inline std::uint64_t first_seed() {
     if (const auto given = number_from_environment("SIMPLENET_SEED")) return *given;
     if (!full_form()) return 1;

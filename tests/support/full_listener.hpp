@@ -1,5 +1,5 @@
 #pragma once
-// full_listener: a TCP server that gives no answer, however long one waits.
+// full_listener: a TCP server that never answers.
 
 #include "support/descriptors.hpp"
 #include "support/raw_peer.hpp"
@@ -17,7 +17,7 @@
 
 namespace simplenet::v0::testing {
 
-/// A listener that takes no more connections: a further one gets no answer at all.
+/// A listener whose backlog is full: further clients get no answer at all.
 class full_listener {
 public:
     /// @pre `at` is an IPv4 endpoint.
@@ -29,7 +29,7 @@ public:
             const int fd = filler_.back().get();
             ::connect(fd, reinterpret_cast<sockaddr*>(&address_), sizeof address_);
             pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
-            if (::poll(&writable, 1, 20) == 0) break; // this one waits
+            if (::poll(&writable, 1, 20) == 0) break; // no answer
         }
         filler_.pop_back();
     }
@@ -38,8 +38,8 @@ public:
                 ntohs(address_.sin_port)};
     }
 
-    /// Makes room, and returns when the next one is connected, who waits already: a SYN is sent
-    /// again after about 1 s (tcp(7), RFC 6298).
+    /// Makes room, and returns when the next waiting client is connected: a SYN is sent again after
+    /// about 1 s (tcp(7), RFC 6298).
     void let_the_next_in() {
         pollfd more{.fd = listening_.get(), .events = POLLIN, .revents = 0};
         while (checked(::poll(&more, 1, 0)) != 0)

@@ -1,5 +1,5 @@
 #pragma once
-// gate: something to wait for that happens when a test says so. Stands in for I/O.
+// gate: an event that a test triggers. Stands in for I/O.
 
 #include <simplenet/coro/task.hpp>
 
@@ -8,23 +8,23 @@
 
 namespace simplenet::v0::testing {
 
-/// One coroutine at a time waits at it; the test opens it. Outlives those who wait.
+/// One coroutine at a time waits at a gate, and the test opens it. Outlives its waiters.
 ///
-/// As an operation of the library does, waiting fails when its scope is stopped, by way of the
-/// ready list, and with the reason of the stop.
+/// Like an operation of the library, a wait fails when its scope is stopped, through the ready
+/// list, and with the reason of the stop.
 class gate {
 public:
     class operation;
 
-    /// Waits for open(); the value given there, or why the wait was stopped.
+    /// Waits for open(); returns the value given there, or the reason of a stop.
     [[nodiscard]] operation wait() noexcept;
 
-    /// Ends the wait. Does nothing if nobody waits.
+    /// Ends the wait. Does nothing without a waiter.
     void open(int value = 0) noexcept;
 
     [[nodiscard]] bool waited_at() const noexcept { return waiter_ != nullptr; }
 
-    bool deaf = false; // to stops of a wait in progress: as an operation that succeeds all the same
+    bool deaf = false; // ignores stops of a wait in progress, as an operation that succeeds does
     int refusals = 0;  // waits that were refused at their start
     int stops = 0;     // stops that reached a wait in progress
 
@@ -61,7 +61,7 @@ public:
     result<int> await_resume() const noexcept { return outcome_; }
 
     void on_stop(detail::stop_reason reason) noexcept override {
-        if (gate_->waiter_ != this) return; // it is on its way already
+        if (gate_->waiter_ != this) return; // its completion is on the ready list
         ++gate_->stops;
         if (!gate_->deaf) end(fail(detail::error_of(reason)));
     }

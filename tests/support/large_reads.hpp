@@ -1,5 +1,5 @@
 #pragma once
-// Reads of large pieces, for which io_uring leaves receiving ahead.
+// Large reads, for which io_uring stops receiving ahead.
 
 #include "support/coroutines.hpp"
 #include "support/raw_peer.hpp"
@@ -18,7 +18,7 @@ namespace simplenet::v0::testing {
 
 inline constexpr std::size_t large = 64 * 1024;
 
-/// Reads large pieces until the backend must have noticed, and waits once.
+/// Makes large reads until the backend must have noticed, and waits once.
 template <class Stream>
 task<> read_much(Stream& ours, raw_peer& theirs) {
     std::string buffer(large, '\0');

@@ -19,7 +19,7 @@ protected:
         destroy_loop();
         if (!IsSkipped()) expect_nothing_left(before_);
     }
-    /// Some turns, then the end.
+    /// Runs a few turns, then destroys the loop.
     void run_a_little_and_destroy() {
         for (int turn = 0; turn < 5; ++turn)
             loop().poll();

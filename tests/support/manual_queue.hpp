@@ -1,5 +1,5 @@
 #pragma once
-// manual_queue: a run_queue that a test turns by hand. No clock, no I/O: every run is the same.
+// manual_queue: a run_queue that a test turns by hand. Without clock or I/O, every run is the same.
 
 #include <simplenet/coro/spawn.hpp>
 
@@ -14,16 +14,16 @@ namespace simplenet::v0::testing {
 
 /// Runs tasks on the thread of the test, which is its loop thread as long as it lives.
 ///
-/// Destroying it is what destroying a loop does: stop everything, run on, destroy the rest.
+/// Its destructor does the same as a loop's: stops everything, runs on, destroys the rest.
 class manual_queue final : public detail::run_queue {
 public:
     manual_queue() noexcept = default;
     ~manual_queue() { teardown(); }
 
-    /// Runs what is ready now; how much that was.
+    /// Runs everything that is ready; returns how much that was.
     std::size_t turn() { return run_ready(); }
 
-    /// Turns until nothing is ready. What then has not ended waits for something.
+    /// Turns until nothing is ready. Tasks that have not ended then wait for something.
     void turn_until_idle() {
         constexpr std::size_t too_many = 50'000'000;
         for (std::size_t ran = 0; has_ready(); ran += turn()) {
@@ -38,7 +38,7 @@ public:
         return detail::spawn_on(*this, std::forward<Work>(work)...);
     }
 
-    /// Runs `main` to its end, and returns or rethrows its result.
+    /// Runs `main` to the end, and returns or rethrows its result.
     template <class T>
     T run(task<T> main) {
         detail::result_slot<T> slot;
@@ -48,7 +48,7 @@ public:
         if (!ended) throw std::logic_error{"the task waits for something that does not happen"};
         return slot.take();
     }
-    /// The same for a callable that returns a task. It lives until the task has ended.
+    /// The same for a callable that returns a task. The callable lives until the task has ended.
     template <std::invocable Body>
     auto run(Body body) {
         return run(body());
@@ -57,7 +57,7 @@ public:
     /// Chains that have not ended.
     [[nodiscard]] std::size_t live() const noexcept { return live_chains(); }
 
-    /// What the destructor of a loop does; once.
+    /// Does the work of a loop's destructor, once.
     void teardown() noexcept {
         begin_teardown();
         while (live_chains() != 0 && has_ready())

@@ -1,5 +1,5 @@
 #pragma once
-// other_coroutines: coroutine types as other libraries have them, which know nothing of ours.
+// other_coroutines: coroutine types like those of other libraries, which know nothing of this one.
 
 #include <coroutine>
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace simplenet::v0::testing {
 
-/// Begins where it is called; nobody waits for its end, at which its frame goes.
+/// Starts when it is called and is never awaited; its frame is destroyed at its end.
 struct eager_coroutine {
     struct promise_type {
         static eager_coroutine get_return_object() noexcept { return {}; }
@@ -20,7 +20,7 @@ struct eager_coroutine {
     };
 };
 
-/// Begins when it is awaited, by a coroutine of any type; its owner destroys the frame.
+/// Starts when a coroutine of any type awaits it; its owner destroys the frame.
 class lazy_coroutine {
 public:
     struct promise_type {
@@ -74,7 +74,7 @@ private:
     std::coroutine_handle<promise_type> frame_; // owned
 };
 
-/// `awaited`, by a coroutine of another type.
+/// Awaits `awaited` in a coroutine of another type.
 template <class Awaitable>
 lazy_coroutine from_outside(Awaitable awaited) {
     static_cast<void>(co_await std::move(awaited));

@@ -1,5 +1,5 @@
 #pragma once
-// own_network: a network and an /etc of the test's own, so that it can run a name server.
+// own_network: a private network and /etc for the test, so that it can run a name server.
 
 #include <cerrno>
 #include <cstdlib>
@@ -20,10 +20,10 @@
 
 namespace simplenet::v0::testing {
 
-/// Puts this process into namespaces (namespaces(7)) where nothing but 127.0.0.1 and ::1 exists,
-/// and the resolver asks 127.0.0.1. Before any thread is started.
+/// Moves this process into namespaces (namespaces(7)) in which only 127.0.0.1 and ::1 exist, and
+/// the resolver asks 127.0.0.1. Must be called before any thread is started.
 ///
-/// @return Why not, or nothing.
+/// @return The reason why this failed, or an empty string.
 inline std::string enter_own_network() {
     const auto failed = [](const std::string& what) { return what + ": " + std::strerror(errno); };
     const uid_t user = ::geteuid();
@@ -51,7 +51,7 @@ inline std::string enter_own_network() {
 
     std::string directory = "/tmp/simplenet-etc.XXXXXX";
     if (::mkdtemp(directory.data()) == nullptr) return failed("mkdtemp");
-    // A file system of this process's own: nothing is left behind.
+    // A file system of this process alone: nothing is left behind.
     if (::mount("none", directory.c_str(), "tmpfs", 0, nullptr) != 0) return failed("mount tmpfs");
     for (const auto& [name, text] : std::initializer_list<std::pair<const char*, const char*>>{
              {"resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},

@@ -1,5 +1,5 @@
 #pragma once
-// pieces: a stream of somebody else's that gives its content in reads of a test's choice.
+// pieces: a foreign stream that returns its content in reads chosen by a test.
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
@@ -17,14 +17,14 @@
 
 namespace simplenet::v0::testing {
 
-/// Gives one piece at each read, or what fits of it, and then `end` for ever. Never waits.
+/// Each read returns one piece, or as much as fits, and then `end` forever. Never waits.
 class pieces {
 public:
     explicit pieces(std::vector<std::string> parts,
                     std::error_code end = make_error_code(errc::end_of_stream))
         : parts_{parts.begin(), parts.end()}
         , end_{end} {}
-    /// Cut into pieces of `size()` bytes each.
+    /// Divides `text` into pieces of `size()` bytes each.
     template <class Size>
     pieces(std::string_view text, Size size)
         : pieces{{}} {
@@ -35,7 +35,7 @@ public:
         }
     }
 
-    /// The read of this number, from 0, throws.
+    /// Makes the read with this number, counted from 0, throw.
     void throw_at_read(int number) { throws_at_ = number; }
 
     task<result<std::size_t>> read_some(mutable_buffer into) {

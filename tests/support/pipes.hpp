@@ -1,5 +1,5 @@
 #pragma once
-// A pipe, as a descriptor that is no socket.
+// A pipe: a descriptor that is not a socket.
 
 #include "support/raw_peer.hpp"
 
@@ -16,7 +16,7 @@ struct pipe_pair {
     unique_fd out;
     unique_fd in;
 };
-/// Neither end waits.
+/// Neither end blocks.
 inline pipe_pair make_pipe() {
     std::array<int, 2> fds{};
     checked(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK));

@@ -1,6 +1,6 @@
 #pragma once
-// placed_bytes: content that says where it belongs, so that a byte that was lost, doubled or moved
-// shows at once, and where it should have been.
+// placed_bytes: content in which each byte tells its position, so that a lost, duplicated or
+// reordered byte is found at once, together with its proper place.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace simplenet::v0::testing {
 
-/// Endless content. What stands at an offset depends on the offset and the seed, and nothing else.
+/// Endless content. The byte at an offset depends only on the offset and the seed.
 class placed_bytes {
 public:
     explicit placed_bytes(std::uint64_t seed) noexcept
         : seed_{seed} {}
 
-    /// What stands from `offset` on.
+    /// Writes the content from `offset` on.
     void fill(std::uint64_t offset, std::span<std::byte> into) const noexcept {
         each_word(offset, into.size(), [&](std::size_t at, const std::byte* bytes, std::size_t n) {
             std::memcpy(into.data() + at, bytes, n);
@@ -34,7 +34,8 @@ public:
         return bytes;
     }
 
-    /// What is wrong with `bytes` as those from `offset` on; nothing if all is right.
+    /// The mistake in `bytes`, which should be the content from `offset` on; empty if there is
+    /// none.
     [[nodiscard]] std::optional<std::string> mistake(std::uint64_t offset,
                                                      std::span<const std::byte> bytes) const {
         std::size_t wrong = bytes.size();
@@ -72,7 +73,7 @@ private:
         }
     }
 
-    /// Where these bytes belong, looked for in the neighbourhood.
+    /// The place where these bytes belong, searched near the expected one.
     [[nodiscard]] std::string origin_of(std::span<const std::byte> bytes,
                                         std::uint64_t expected) const {
         constexpr std::uint64_t reach = 4 << 20;

@@ -1,5 +1,5 @@
 #pragma once
-// possible_errors: what each call and each entry of io_uring may fail with.
+// possible_errors: the errors of each call and each io_uring entry.
 
 #include "fault_plan.hpp"
 
@@ -11,15 +11,15 @@
 
 namespace simplenet::v0::testing {
 
-/// An error that a call may report by its manual page.
+/// An error that a call may report according to its manual page.
 struct possible_error {
     int number;
-    bool lasts = true;      // it may be reported again and again
-    bool costs_one = false; // a connection is lost, for whose end the scenario may wait in vain
+    bool lasts = true;      // it may be reported repeatedly
+    bool costs_one = false; // loses a connection, for whose end the scenario may wait forever
 };
 
-/// The likeliest first. Not those that the kernel gives for a reason that a test cannot make up: an
-/// EAGAIN on a socket that is ready, say, loses the edge for which a loop waits.
+/// The most likely ones first. Errors whose cause a test cannot simulate are missing: an EAGAIN on
+/// a ready socket, for example, loses the edge for which a loop waits.
 inline std::span<const possible_error> errors_of(call which) {
     static constexpr possible_error once_only_eintr[]{{EINTR, false}};
     static constexpr possible_error no_descriptor[]{{EMFILE}, {ENFILE}, {ENOMEM}};
@@ -72,7 +72,7 @@ inline std::span<const possible_error> errors_of(call which) {
         static constexpr possible_error errors[]{{EPERM}, {EBUSY}, {ENOMEM}};
         return errors;
     }
-    case call::getaddrinfo: { // an EAI_ of its own is a negative number
+    case call::getaddrinfo: { // a resolver's own EAI_ code is a negative number
         static constexpr possible_error errors[]{
             {EAI_AGAIN}, {EMFILE}, {EAI_NONAME}, {EAI_MEMORY}, {ENOMEM}};
         return errors;
@@ -135,7 +135,7 @@ inline std::span<const possible_error> errors_of(call which) {
             {EPIPE}, {EINTR, false}, {ECONNRESET}, {ENOBUFS}, {ENOMEM}};
         return errors;
     }
-    case call::sendmsg: { // the last three: UDP_SEGMENT is not for this route, device or kernel
+    case call::sendmsg: { // the last three: no UDP_SEGMENT on this route, device or kernel
         static constexpr possible_error errors[]{{EPIPE},  {EINTR, false}, {ECONNRESET}, {ENOBUFS},
                                                  {ENOMEM}, {EMSGSIZE},     {EIO},        {EINVAL}};
         return errors;
@@ -166,7 +166,7 @@ inline std::span<const possible_error> errors_of(call which) {
         return errors;
     }
     case call::uring_enter: {
-        // Lasting ones would be a kernel that has stopped to work.
+        // A kernel with lasting errors here has stopped working.
         static constexpr possible_error errors[]{
             {EINTR, false}, {EAGAIN, false}, {EBUSY, false}, {ENOMEM, false}};
         return errors;
@@ -177,7 +177,7 @@ inline std::span<const possible_error> errors_of(call which) {
     }
     case call::uring_register:
         return no_memory;
-    default: // cannot fail, or nobody could do anything about it
+    default: // cannot fail, or the library could do nothing about it
         return {};
     }
 }
@@ -208,10 +208,10 @@ inline std::span<const possible_error> errors_of(fault_plan::entry_kind kind) {
     }
     case IORING_OP_POLL_ADD: {
         static constexpr possible_error errors[]{{ENOMEM}};
-        if (kind.multishot) return {}; // the loop's own, for its wake-ups
+        if (kind.multishot) return {}; // used by the loop only, for its wake-ups
         return errors;
     }
-    default: // a cancel finds what it names, or does not
+    default: // a cancel either finds its operation or does not
         return {};
     }
 }

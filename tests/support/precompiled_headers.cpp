@@ -1,3 +1,2 @@
-// Carries the headers that the tests have in common and that are compiled once:
-// tests/CMakeLists.txt.
+// Holds the headers that the tests share and that are compiled once: tests/CMakeLists.txt.
 int main() {}

@@ -1,6 +1,6 @@
-// Exit status 0: this kernel offers io_uring as the library needs it; 1: it does not, and why.
-// scripts/test.sh asks, so that tests skipped for want of io_uring are failures where it is there.
-// It asks the kernel itself: asking the library would believe what is to be tested.
+// Exit status 0: this kernel has the io_uring features that the library needs; 1: it has not, and
+// why. With its answer, scripts/test.sh turns tests that are skipped for lack of io_uring into
+// failures where it exists. The program asks the kernel itself, because the library is under test.
 
 #include <linux/io_uring.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 int main() {
     io_uring_params params{};
-    // Came with Linux 6.1, as did the rest of what the backend cannot do without.
+    // From Linux 6.1, like the other features that the backend needs.
     params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
     const auto fd = static_cast<int>(::syscall(SYS_io_uring_setup, 8U, &params));
     if (fd < 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// processor_time: what this process has used so far.
+// processor_time: the processor time that this process has used so far.
 
 #include <chrono>
 

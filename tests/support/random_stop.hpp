@@ -1,6 +1,6 @@
 #pragma once
-// random_stop: awaits something, and stops it at a random moment in a random one of all the ways
-// there are. What it then returns is what that way promises: nothing that moved may be missing.
+// random_stop: awaits an operation, and stops it at a random moment, in one of all the ways to stop
+// something. The result is the one that this way promises: nothing that moved may be missing.
 
 #include "coroutines.hpp"
 
@@ -32,22 +32,22 @@
 
 namespace simplenet::v0::testing {
 
-/// How something is stopped.
+/// The ways to stop an operation.
 enum class manner : std::uint8_t {
     not_at_all,
     timeout,
-    deadline,        // perhaps one that has passed
+    deadline,        // may already have passed
     token_on_loop,   // requested some turns later
     token_on_thread, // requested by another thread
     token_before,    // requested before: nothing may happen
     group,           // the group is stopped
     failing_sibling, // another child of the group fails
     failing_gather,
-    handle,         // the join_handle is
-    race,           // against a sleep: what still succeeded is among the values
-    token_in_limit, // two scopes, either may come first
+    handle,         // the join_handle is stopped
+    race,           // against a sleep: a late success is among the values
+    token_in_limit, // two scopes; either may stop first
     limit_in_token,
-    shielded, // in a scope that was stopped: it is to happen all the same
+    shielded, // in a stopped scope: it must happen nevertheless
     count_of_them,
 };
 
@@ -70,7 +70,7 @@ inline std::string_view name_of(manner how) {
     return names[static_cast<std::size_t>(how)];
 }
 
-/// Requests stops from a thread of its own, a little later.
+/// Requests stops from a thread of its own, a moment later.
 class stopping_thread {
 public:
     stopping_thread()
@@ -108,7 +108,7 @@ private:
     std::jthread thread_; // last: it uses the others
 };
 
-/// Random decisions, the same for the same seed.
+/// Random decisions; the same for the same seed.
 class decisions {
 public:
     explicit decisions(std::uint64_t seed)
@@ -140,7 +140,7 @@ private:
 template <class Awaitable>
 using outcome_of = std::remove_cvref_t<detail::await_result<Awaitable>>;
 
-/// What a stop makes of something that ended with `outcome`: a failure, and one of these two.
+/// Whether an operation with this `outcome` failed because of a stop: with one of these two errors.
 template <class Outcome>
 bool was_stopped(const Outcome& outcome) {
     if (outcome) return false;
@@ -215,7 +215,7 @@ task<outcome_of<Awaitable>> by_handle(Awaitable work, int count) {
 }
 template <class Awaitable>
 task<outcome_of<Awaitable>> by_race(Awaitable work, std::chrono::nanoseconds limit) {
-    // A failed loser has no value, and with it goes the count of a transfer.
+    // A failed loser has no value, so the count of a transfer would be lost.
     if constexpr (std::same_as<typename outcome_of<Awaitable>::error_type, std::error_code>) {
         auto ended = co_await when_any(std::move(work), async_sleep(limit));
         auto& kept = std::get<0>(ended.values);
@@ -230,7 +230,7 @@ task<outcome_of<Awaitable>> by_race(Awaitable work, std::chrono::nanoseconds lim
 
 } // namespace random_stop_parts
 
-/// Awaits `work`, whose outcome is an expected, and stops it as `how` says.
+/// Awaits `work`, which returns an expected, and stops it as `how` says.
 template <class Awaitable>
 task<outcome_of<Awaitable>> stopped(Awaitable work, manner how, decisions& random,
                                     stopping_thread& elsewhere) {

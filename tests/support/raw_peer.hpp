@@ -1,6 +1,6 @@
 #pragma once
-// raw_peer: the other end of a connection, by plain blocking system calls and nothing of the
-// library: what it sees is what the kernel did. It can misbehave.
+// raw_peer: the other end of a connection, with plain blocking system calls and nothing of the
+// library: it sees exactly what the kernel did. It can misbehave.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -24,15 +24,15 @@
 
 namespace simplenet::v0::testing {
 
-/// Throws what errno says if `outcome` is negative; else it.
+/// Throws errno as a std::system_error if `outcome` is negative; otherwise returns it.
 template <class Outcome>
 Outcome checked(Outcome outcome) {
     if (outcome < 0) throw std::system_error{errno, std::system_category()};
     return outcome;
 }
 
-/// A call on a socket with a time limit is not restarted by the kernel (signal(7)), and what an
-/// io_uring of this thread has to do interrupts it as a signal does.
+/// The kernel does not restart a call on a socket with a time limit (signal(7)), and work of an
+/// io_uring of this thread interrupts it like a signal.
 template <class Call>
 ssize_t restarted(Call call) {
     for (;;) {
@@ -43,7 +43,7 @@ ssize_t restarted(Call call) {
 
 class raw_peer {
 public:
-    /// Waits at most 10 s in a call, so that a test fails rather than hangs.
+    /// Waits at most 10 s in a call, so that a test fails instead of hanging.
     explicit raw_peer(unique_fd socket)
         : socket_{std::move(socket)} {
         const timeval limit{.tv_sec = 10, .tv_usec = 0};
@@ -63,7 +63,7 @@ public:
         }
     }
 
-    /// Sends until the kernel takes nothing more; how much it took.
+    /// Sends until the kernel accepts no more; returns the number of bytes sent.
     std::size_t send_until_full(std::string_view text) {
         std::size_t total = 0;
         for (;;) {
@@ -88,7 +88,7 @@ public:
         return text;
     }
 
-    /// Reads until nothing more comes: `end_of_stream`, or what recv(2) failed with.
+    /// Reads to the end: `end_of_stream`, or the error of recv(2).
     std::error_code receive_to_the_end() {
         std::array<char, 65536> scratch;
         for (;;) {
@@ -99,7 +99,7 @@ public:
         }
     }
 
-    /// What recv(2) says now, without waiting: a count, or a negated errno.
+    /// The present result of recv(2), without waiting: a count, or a negated errno.
     int peek() {
         char byte = 0;
         const ssize_t count = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -108,7 +108,7 @@ public:
 
     void shutdown_write() { checked(::shutdown(fd(), SHUT_WR)); }
 
-    /// Aborts a TCP connection: the other side sees a reset.
+    /// Aborts a TCP connection: the other side gets a reset.
     void reset() {
         const linger abort{.l_onoff = 1, .l_linger = 0};
         checked(::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &abort, sizeof abort));
@@ -127,7 +127,7 @@ struct raw_connection {
     raw_peer theirs;
 };
 
-/// How large the kernel may make the buffers of a connection; 0: as it likes.
+/// Limits on the kernel's buffers of a connection; 0: the kernel decides.
 struct buffer_sizes {
     int ours = 0;
     int theirs = 0;
@@ -144,7 +144,7 @@ inline void set_buffers(int fd, int bytes) {
 /// The two ends of a TCP connection over loopback.
 inline std::pair<unique_fd, unique_fd> tcp_ends(buffer_sizes sizes = {}) {
     const unique_fd listening{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-    set_buffers(listening.get(), sizes.theirs); // what is accepted inherits them
+    set_buffers(listening.get(), sizes.theirs); // accepted sockets inherit them
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -177,7 +177,7 @@ inline local_stream make_local_stream(unique_fd fd) {
     return local_stream{or_throw(nonblocking::local_stream::adopt(std::move(fd)))};
 }
 
-/// A stream of the runtime, and the raw end opposite.
+/// A stream of the runtime, and the raw end on the other side.
 inline raw_connection<tcp_stream> connect_raw(buffer_sizes sizes = {}) {
     auto [ours, theirs] = tcp_ends(sizes);
     return {make_tcp_stream(std::move(ours)), raw_peer{std::move(theirs)}};

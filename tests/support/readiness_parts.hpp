@@ -1,5 +1,5 @@
 #pragma once
-// readiness_parts: what goes through a pipe, and waits that run beside a test of readiness.
+// readiness_parts: a pipe and its bytes, and waits that run beside a test of readiness.
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -29,7 +29,7 @@ inline void fill(const unique_fd& into) {
     }
 }
 
-/// A wait that runs beside the test and notes its end.
+/// A wait that runs beside the test and records its end.
 struct beside {
     std::optional<result<>> outcome;
     join_handle<> task;

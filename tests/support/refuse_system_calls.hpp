@@ -1,5 +1,5 @@
 #pragma once
-// refuse_system_calls: what a sandbox does to a process (seccomp(2)), without a library for it.
+// refuse_system_calls: acts like a sandbox (seccomp(2)), without a library for it.
 
 #include <array>
 #include <cerrno>
@@ -16,8 +16,8 @@
 
 namespace simplenet::v0::testing {
 
-/// From here on each of `calls` fails with `error` in this thread and all that it starts; there is
-/// no way back, so only for child processes. False: not even this is allowed.
+/// From here on each of `calls` fails with `error` in this thread and everything it starts. This
+/// cannot be undone, so it is only for child processes. False: not even this is allowed.
 inline bool refuse_system_calls(const std::vector<long>& calls, int error) {
     std::vector<sock_filter> program;
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
@@ -33,10 +33,10 @@ inline bool refuse_system_calls(const std::vector<long>& calls, int error) {
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// Whether this can be done at all.
+/// Whether this is possible at all.
 inline bool can_refuse_system_calls() {
     bool can = false;
-    std::thread{[&] { can = refuse_system_calls({}, EPERM); }}.join(); // the filter ends with it
+    std::thread{[&] { can = refuse_system_calls({}, EPERM); }}.join(); // filtered until its end
     return can;
 }
 inline constexpr const char* no_refusals = "seccomp: not offered by this kernel or sandbox";

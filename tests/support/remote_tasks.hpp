@@ -1,5 +1,5 @@
 #pragma once
-// remote_tasks: tasks for another loop, and what their handles throw.
+// remote_tasks: tasks for another loop, and the exceptions of their handles.
 
 #include "support/error_of.hpp"
 
@@ -28,7 +28,7 @@ inline task<std::error_code> sleep_for_ever() {
     co_return error_of(co_await async_sleep(std::chrono::hours{24}));
 }
 
-/// What the exception of `function()` says.
+/// The text of the exception that `function()` throws.
 template <class Function>
 std::string thrown_by(Function function) {
     try {

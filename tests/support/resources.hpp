@@ -1,5 +1,5 @@
 #pragma once
-// resources: what must not grow when a test is over.
+// resources: counts that must not have grown after a test.
 
 #include "support/descriptors.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace simplenet::v0::testing {
 
-/// What this process holds of things that leak.
+/// The resources of this process that could leak.
 struct resources {
     std::ptrdiff_t frames; // coroutine frames of this thread
     std::size_t descriptors;
@@ -19,7 +19,7 @@ struct resources {
     static resources now() { return {detail::live_frames(), open_descriptors()}; }
 };
 
-/// Expects that nothing was left over since `before`.
+/// Expects that nothing has leaked since `before`.
 inline void expect_nothing_left(const resources& before) {
     const resources after = resources::now();
     EXPECT_EQ(after.frames, before.frames) << "coroutine frames were left over";

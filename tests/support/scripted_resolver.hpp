@@ -1,5 +1,5 @@
 #pragma once
-// scripted_resolver: stands in for the process's resolver. Lookups wait until the test answers.
+// scripted_resolver: replaces the resolver of the process. Lookups wait until the test answers.
 
 #include "net/name_resolver.hpp"
 
@@ -19,7 +19,7 @@
 
 namespace simplenet::v0::testing {
 
-/// Its threads are real, and block in their lookups as those of getaddrinfo(3) do.
+/// Its threads are real, and block in their lookups like those of getaddrinfo(3).
 class scripted_resolver {
 public:
     explicit scripted_resolver(detail::name_resolver::limits limits = {})
@@ -29,7 +29,7 @@ public:
     scripted_resolver& operator=(const scripted_resolver&) = delete;
     ~scripted_resolver() { give_up(); }
 
-    /// What `host` has in this family, for the lookups that wait for it and those to come.
+    /// Sets the addresses of `host` in this family, for present and future lookups.
     void answer(const std::string& host, address_family family,
                 std::vector<std::string_view> addresses, bool reachable = true) {
         detail::sys::name_answer answer;
@@ -44,7 +44,7 @@ public:
         answer.error = detail::sys::resolver_error(outcome, error_number);
         set(host, family, std::move(answer));
     }
-    /// Whatever waits, and whatever comes, fails.
+    /// Makes all present and future lookups fail.
     void give_up() {
         const std::lock_guard lock{guard_};
         over_ = true;

@@ -1,5 +1,5 @@
 #pragma once
-// scripted_stream: streams that are no sockets, and take what a script of the test says.
+// scripted_stream: streams that are not sockets, and follow a script of the test.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -18,10 +18,10 @@
 
 namespace simplenet::v0::testing {
 
-/// What a scripted stream was told to do, and saw.
+/// The instructions for a scripted stream, and what it has observed.
 struct script {
-    std::size_t piece = 1U << 30U; // it takes at most so much at a time
-    std::size_t room = 1U << 30U;  // and waits when it has taken so much in all
+    std::size_t piece = 1U << 30U; // accepts at most so many bytes at a time
+    std::size_t room = 1U << 30U;  // and waits after so many in total
     std::error_code error;         // of every write from here on
     bool throws = false;
     std::string written;
@@ -34,7 +34,7 @@ struct script {
     void make_room(std::size_t bytes) { room = written.size() + bytes; }
 };
 
-/// A stream of somebody else's, one buffer at a time.
+/// A foreign stream that accepts one buffer at a time.
 class plain_stream {
 public:
     explicit plain_stream(script& of)
@@ -99,7 +99,7 @@ public:
     void close() { script_->closed = true; }
 };
 
-/// Marks that a few bytes reach.
+/// Marks that a few bytes exceed.
 inline constexpr watermarks small_marks{.low = 4, .high = 8, .limit = 16};
 
 } // namespace simplenet::v0::testing

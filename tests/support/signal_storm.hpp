@@ -1,5 +1,5 @@
 #pragma once
-// signal_storm: interrupts a thread over and over, to show that nobody above notices EINTR.
+// signal_storm: interrupts a thread repeatedly, to show that EINTR has no effect on callers.
 
 #include "support/sanitizers.hpp"
 
@@ -22,9 +22,9 @@ namespace simplenet::v0::testing {
 // storm cannot wait for its handler.
 inline constexpr bool signals_come_at_once = !under_thread_sanitizer;
 
-/// Sends SIGUSR1 to the constructing thread a few hundred times, each after the one before was
-/// handled, then calls `finally` on its own thread. The handler is installed without SA_RESTART,
-/// so a call that waits meanwhile returns EINTR. One at a time in a process.
+/// Sends SIGUSR1 to the constructing thread a few hundred times, each after the previous one was
+/// handled, then calls `finally` on its own thread. The handler is installed without SA_RESTART, so
+/// a waiting call returns EINTR. One at a time in a process.
 class signal_storm {
 public:
     explicit signal_storm(std::function<void()> finally) {
@@ -54,8 +54,8 @@ private:
     std::thread thread_;
 };
 
-/// Sends SIGUSR1 to the constructing thread every `period`, for as long as this lives, and does not
-/// wait for it. Without SA_RESTART as well.
+/// Sends SIGUSR1 to the constructing thread every `period` for as long as it lives, without waiting
+/// for the handler. Also without SA_RESTART.
 class signal_rain {
 public:
     explicit signal_rain(std::chrono::nanoseconds period) {
@@ -76,7 +76,7 @@ public:
     signal_rain& operator=(const signal_rain&) = delete;
     ~signal_rain() {
         ::timer_delete(timer_);
-        // One may be on its way; before_ would end the process.
+        // A signal may still be pending, and before_ would end the process.
         std::signal(SIGUSR1, SIG_IGN);
         ::sigaction(SIGUSR1, &before_, nullptr);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// sigpipe_watch: whether a SIGPIPE was delivered, or is left pending; and one as the kernel sends
-// it.
+// sigpipe_watch: detects whether a SIGPIPE was delivered or is pending; can raise one like the
+// kernel.
 
 #include "raw_peer.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace simplenet::v0::testing {
 
-/// What a send to a socket whose peer is gone does, besides failing: a SIGPIPE for this thread.
+/// Raises a SIGPIPE for this thread, as a send to a closed peer does.
 inline void raise_sigpipe_as_the_kernel() {
     auto [ours, theirs] = local_ends();
     theirs.reset();
@@ -33,7 +33,7 @@ public:
 
     /// In all threads together.
     [[nodiscard]] static int delivered() { return delivered_; }
-    /// For this thread, which blocks it.
+    /// For this thread, which blocks SIGPIPE.
     [[nodiscard]] static bool is_pending() {
         sigset_t pending;
         sigemptyset(&pending);
@@ -52,7 +52,7 @@ private:
     struct sigaction before_{};
 };
 
-/// Blocks SIGPIPE in this thread as long as it lives, and takes what is pending then.
+/// Blocks SIGPIPE in this thread as long as it lives, and removes a pending one at the end.
 class sigpipe_block {
 public:
     sigpipe_block() {
@@ -67,7 +67,7 @@ public:
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }
-    /// One that is pending, if any is.
+    /// Removes a pending SIGPIPE; false if there is none.
     [[nodiscard]] bool take() const {
         const timespec no_wait{};
         return ::sigtimedwait(&pipe_, nullptr, &no_wait) == SIGPIPE;

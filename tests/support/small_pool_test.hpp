@@ -16,13 +16,13 @@ namespace simplenet::v0::testing {
 
 class small_pool_test : public backend_test {
 protected:
-    /// A pool of two buffers of 16 KiB: the smallest there is.
+    /// The smallest pool: two buffers of 16 KiB.
     void SetUp() override {
         backend_test::SetUp();
         if (!IsSkipped()) remake_loop({.receive_pool = 1});
     }
 
-    /// Both buffers, held.
+    /// Leases that hold both buffers.
     task<std::vector<received>> hold_everything() {
         std::vector<received> held;
         for (int each = 0; each < 2; ++each) {
@@ -35,7 +35,7 @@ protected:
         co_return held;
     }
 
-    /// What one receive() brings; nothing when it fails.
+    /// The text of one receive(); empty after an error.
     template <class Stream>
     static task<std::string> receive_text(Stream& stream) {
         const auto lease = co_await stream.receive();

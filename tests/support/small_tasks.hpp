@@ -1,5 +1,5 @@
 #pragma once
-// The smallest tasks, for tests of what is done with tasks.
+// The smallest tasks, for tests that spawn, join or stop tasks.
 
 #include "support/gate.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// stop_everywhere: a task is run to see where it suspends; then once for each of these places,
-// and stopped there. For composed operations: each is several suspensions, and each is a place
-// where something could be lost.
+// stop_everywhere: a task runs undisturbed to record its suspensions, then once for each of them,
+// and is stopped there. For composed operations: each suspends several times, and something could
+// get lost at every suspension.
 
 #include "backend_test.hpp"
 #include "other_coroutines.hpp"
@@ -21,7 +21,7 @@
 
 namespace simplenet::v0::testing {
 
-/// A little play, made anew for each run. It expects; it does not end the test.
+/// A short program, created anew for each run. It contains expectations, but does not end the test.
 class scenario {
 public:
     scenario() = default;
@@ -29,17 +29,17 @@ public:
     scenario& operator=(const scenario&) = delete;
     virtual ~scenario() = default;
 
-    /// Is stopped at each of its suspensions.
+    /// The task that is stopped at each of its suspensions.
     virtual task<> subject() = 0;
-    /// The other side. It is stopped, too, when the subject has ended.
+    /// The other side. It is stopped as well, when the subject has ended.
     virtual task<> partner() { co_return; }
-    /// Runs last, and nothing stops it: what the stop must have left intact.
+    /// Runs last and is never stopped: checks what the stop must have left intact.
     virtual task<> verify() { co_return; }
 
 protected:
-    /// To be asked in verify(): the subject was stopped, though perhaps after its last operation.
+    /// For verify(): the subject was stopped, though perhaps after its last operation.
     [[nodiscard]] bool stopped() const { return stopped_; }
-    /// Expects that `outcome` is a success, or the failure of what was stopped.
+    /// Expects that `outcome` is a success, or the failure of a stopped operation.
     template <class Outcome>
     void expect_success_or_stop(const Outcome& outcome) const {
         if (outcome) return;
@@ -48,8 +48,8 @@ protected:
         EXPECT_EQ(std::error_code{outcome.error()}, std::errc::operation_canceled);
     }
 
-    /// Expects that `outcome`, of something that nobody stopped, is a success. At the end of the
-    /// loop nothing is.
+    /// Expects that `outcome`, of an operation that was not stopped, is a success. At the end of
+    /// the loop, nothing succeeds.
     template <class Outcome>
     bool expect_success(const Outcome& outcome) const {
         if (outcome || loop_ends_) return static_cast<bool>(outcome);
@@ -65,16 +65,16 @@ private:
 
 class stop_everywhere_test : public backend_test {
 protected:
-    /// Runs `Scenario` once undisturbed, then stops its subject at each of its suspensions: as
-    /// soon as it waits, one turn later, and by the end of the loop; by that also below a coroutine
-    /// of another library. In no case may a frame or a descriptor be left over.
+    /// Runs `Scenario` once undisturbed, then stops its subject at each of its suspensions: as soon
+    /// as it waits, one turn later, and by the end of the loop, the latter also below a coroutine
+    /// of another library. In no case may a frame or a descriptor leak.
     template <class Scenario>
     void stop_everywhere() {
         const int suspensions = run_once<Scenario>(manner::undisturbed, 0);
         if (HasFatalFailure() || IsSkipped()) return;
         ASSERT_GT(suspensions, 0) << "the subject never waits: there is nothing to stop";
 
-        const resources before = resources::now(); // what the first run opened for good included
+        const resources before = resources::now(); // includes what the first run opened for good
         int stops = 0;
         for (const manner how : {manner::at_once, manner::next_turn, manner::end_of_loop,
                                  manner::end_of_loop_outside}) {
@@ -113,14 +113,14 @@ private:
         return "";
     }
 
-    // Waits for the n-th suspension below the subject; strikes from the ready list, as the
-    // middle of a suspension is no time for it.
+    // Waits for the n-th suspension below the subject. It stops from the ready list, because it
+    // must not act in the middle of a suspension.
     class stopper final : public detail::suspension_observer, public detail::ready_node {
     public:
         stopper() noexcept {} // not defaulted: Clang needs the members' values before it has them
 
         void on_suspend(const detail::scope& within) noexcept override {
-            if (subject == nullptr) return; // it has not begun
+            if (subject == nullptr) return; // the subject has not begun
             for (const detail::scope* each = &within; each != subject; each = each->enclosing) {
                 if (each == nullptr) return;
             }
@@ -171,7 +171,7 @@ private:
         if (!stopper_->has_struck || !ends_loop(how)) {
             EXPECT_TRUE(in_time && ended) << "the scenario hangs";
         }
-        destroy_loop(); // before the scenario, which its tasks refer to
+        destroy_loop(); // before the scenario, to which its tasks refer
         return stopper_->seen;
     }
 
@@ -197,7 +197,7 @@ private:
         co_await scene.subject();
     }
     task<> observed_outside(scenario& scene) { co_await from_outside(observed(scene)); }
-    // The end of a loop destroys conduct() in the middle.
+    // The end of a loop destroys conduct() in mid-execution.
     struct handle_guard {
         stopper* of;
         ~handle_guard() { of->handle = nullptr; }

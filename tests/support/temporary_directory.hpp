@@ -1,5 +1,5 @@
 #pragma once
-// temporary_directory: a fresh directory that goes away with everything in it.
+// temporary_directory: a new directory that is deleted with everything in it.
 
 #include <filesystem>
 #include <string>
@@ -25,7 +25,7 @@ public:
         std::filesystem::remove_all(path_, ignored);
     }
 
-    /// The path of `name` in here.
+    /// The path of `name` in this directory.
     std::string operator/(std::string_view name) const { return (path_ / name).string(); }
 
 private:

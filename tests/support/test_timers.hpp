@@ -12,9 +12,9 @@ namespace simplenet::v0::detail {
 
 inline constexpr std::chrono::nanoseconds tick{1 << 12};
 inline constexpr timer_wheel::time_point start{
-    std::chrono::hours{1000}}; // a machine that has been up for a while
+    std::chrono::hours{1000}}; // like a machine that has been up for a while
 
-/// Tells a function when it fires.
+/// Calls a function when it fires.
 class timer final : public timer_node {
 public:
     explicit timer(std::function<void()> fired = [] {})
@@ -26,7 +26,7 @@ private:
     std::function<void()> fired_;
 };
 
-/// What `wheel.expire(now)` hands out, in its order.
+/// The timers that `wheel.expire(now)` returns, in order.
 inline std::vector<timer_node*> expired(timer_wheel& wheel, timer_wheel::time_point now) {
     timer_list due;
     wheel.expire(now, due);

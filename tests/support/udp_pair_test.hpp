@@ -1,5 +1,5 @@
 #pragma once
-// udp_pair_test: the fixture of tests in which datagrams cross between two sockets.
+// udp_pair_test: the fixture of tests that exchange datagrams between two sockets.
 
 #include "support/backend_test.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace simplenet::v0::testing {
 
-/// Memory for a batch, and what is to be filled in it.
+/// Memory for a batch, and the batch that points to it.
 template <class Slot>
 class places {
 public:
@@ -48,7 +48,7 @@ protected:
     static endpoint address_of(const udp_socket& socket) {
         return or_throw(socket.local_endpoint());
     }
-    /// A port at which nobody is.
+    /// A port without a socket.
     static endpoint nobody() {
         return address_of(or_throw(udp_socket::bind(endpoint::loopback(0))));
     }

@@ -1,5 +1,5 @@
 #pragma once
-// witness: tells when it is destroyed, so that a test can see what lives how long.
+// witness: records its destruction, so that a test can check lifetimes.
 
 #include <cstddef>
 #include <utility>
@@ -9,7 +9,8 @@
 
 namespace simplenet::v0::testing {
 
-/// Move-only. Appends its mark to a log, which outlives it, when it is destroyed unmoved.
+/// Move-only. Appends its mark to a log, which outlives it, when it is destroyed without having
+/// been moved.
 class witness {
 public:
     explicit witness(std::vector<int>& log, int mark = 0) noexcept
