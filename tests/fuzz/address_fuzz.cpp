@@ -1,5 +1,5 @@
-// Texts of addresses, endpoints and local endpoints: against what the C library says, and there and
-// back again.
+// Text of addresses, endpoints and local endpoints: compared with the C library, and written and
+// read back.
 
 #include "fuzz/fuzz.hpp"
 #include "ip/native.hpp"
@@ -29,7 +29,7 @@ ip_address from(const Address& bits) {
     return ip_address::from_bytes(std::span{std::as_const(bytes)});
 }
 
-/// What inet_pton(3) says of a text without zone.
+/// The answer of inet_pton(3) for text without a zone.
 std::optional<ip_address> reference(const std::string& text) {
     if (text.find('\0') != std::string::npos) return std::nullopt;
     in_addr v4{};
@@ -46,7 +46,7 @@ void check_round_trip(const ip_address& address) {
     FUZZ_CHECK(std::hash<ip_address>{}(*again) == std::hash<ip_address>{}(address));
     FUZZ_CHECK(again->to_string() == text);
 
-    // inet_ntop(3) writes ::1.2.3.4, which RFC 4291 deprecates, and 5952 does not ask for.
+    // inet_ntop(3) writes ::1.2.3.4, which RFC 4291 deprecates and RFC 5952 does not require.
     const auto bytes = address.bytes();
     const bool compatible =
         address.is_v6() &&
@@ -58,8 +58,8 @@ void check_round_trip(const ip_address& address) {
     FUZZ_CHECK(text == buffer.data());
 }
 
-/// getaddrinfo(3) takes more zones than we do, names of interfaces for example; but what we take
-/// means the same to it.
+/// getaddrinfo(3) accepts more zones than parse(), for example names of interfaces; but what
+/// parse() accepts has the same meaning there.
 void check_scoped(const std::string& text, const ip_address& address) {
     addrinfo hints{};
     hints.ai_flags = AI_NUMERICHOST;
@@ -67,7 +67,7 @@ void check_scoped(const std::string& text, const ip_address& address) {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(text.c_str(), nullptr, &hints, &found) != 0) {
-        // Only link-local addresses may have a zone there.
+        // getaddrinfo(3) accepts a zone only for link-local addresses.
         FUZZ_CHECK(!address.is_link_local());
         return;
     }
@@ -93,7 +93,7 @@ void check_address(const std::string& text) {
     if (!parsed) FUZZ_CHECK(parsed.error() == std::errc::invalid_argument);
 }
 
-/// A second reader of endpoints, from the back.
+/// A second parser of endpoints, which starts at the end.
 std::optional<endpoint> endpoint_reference(const std::string& text) {
     const std::size_t colon = text.rfind(':');
     if (colon == std::string::npos) return std::nullopt;
@@ -149,7 +149,7 @@ void check_local(const std::string& text) {
     }
 }
 
-/// Any address is written so that it can be read.
+/// Every address is written so that it can be parsed.
 void check_bytes(input from) {
     std::array<std::byte, 16> bytes{};
     const std::string_view given = from.text(bytes.size());

@@ -1,5 +1,5 @@
-// Bytes in memory: slices of buffers, what a buffered_reader holds, what a queued_writer has to
-// send. Each against a string.
+// Bytes in memory: slices of buffers, the contents of a buffered_reader, the queue of a
+// queued_writer. Each is compared with a string.
 
 #include "fuzz/fuzz.hpp"
 
@@ -137,7 +137,7 @@ void write_queues(input from) {
             seen += text_of(each);
         }
         FUZZ_CHECK(expected.starts_with(seen));
-        // What was shown stays where it is while more comes behind it.
+        // A view stays in place while more bytes are appended.
         queue.append("tail");
         expected += "tail";
         std::string again;

@@ -1,5 +1,5 @@
 #pragma once
-// What the fuzzers share: how bytes become decisions, and how a wrong answer is told.
+// Common parts of the fuzzers: how bytes become decisions, and how a wrong answer is reported.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 /// Called by libFuzzer, or by replay_main.cpp with the files of the corpus.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-/// In release builds too. Aborts, which is what libFuzzer takes for a finding.
+/// Active in release builds too. Aborts, which libFuzzer reports as a finding.
 #define FUZZ_CHECK(condition)                                                                      \
     (static_cast<bool>(condition) ? static_cast<void>(0)                                           \
                                   : simplenet::fuzz::wrong(__FILE__, __LINE__, #condition))
@@ -28,8 +28,8 @@ namespace simplenet::v0::fuzz {
     std::abort();
 }
 
-/// The bytes of an input, as decisions. Zeros and nothing once they are used up, so that every
-/// input means something.
+/// The bytes of an input, as decisions. Zeros and empty values once they are used up, so that every
+/// input is valid.
 class input {
 public:
     input(const std::uint8_t* data, std::size_t size)
@@ -63,7 +63,7 @@ private:
     std::span<const std::uint8_t> left_;
 };
 
-/// `size` bytes of a stream from `offset` on; no two stretches look alike, and lines end in it.
+/// `size` bytes of a stream from `offset` on, without repetitions, and with ends of lines.
 inline std::string pattern(std::size_t offset, std::size_t size, unsigned stream = 0) {
     std::string text(size, '\0');
     for (char& each : text) {

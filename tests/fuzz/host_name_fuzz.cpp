@@ -1,5 +1,5 @@
-// Hosts and services before anybody is asked: what we take for a name must be no address for the C
-// library, which would connect to it behind the back of who checked.
+// Hosts and services before any lookup: a text that this library treats as a name must not be an
+// address to the C library, which would connect to it despite the program's checks.
 
 #include "fuzz/fuzz.hpp"
 #include "ip/native.hpp"
@@ -13,7 +13,7 @@
 namespace simplenet::v0::fuzz {
 namespace {
 
-/// What getaddrinfo(3) makes of it without asking anybody.
+/// The result of getaddrinfo(3) without any lookup.
 result<endpoint> numeric(const char* host, const char* service) {
     addrinfo hints{};
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -35,7 +35,7 @@ void check_host(const std::string& text) {
     } else if (expected) {
         FUZZ_CHECK(expected->address() == *host->address);
     } else {
-        // It wants a zone for link-local addresses only.
+        // It accepts a zone for link-local addresses only.
         FUZZ_CHECK(host->address->scope_id() != 0 || text.find('%') != std::string::npos);
     }
 }

@@ -1,4 +1,4 @@
-// Addresses as the kernel, or who pretends to be it, hands them out: any bytes, any size.
+// Addresses as the kernel, or an imitation of it, returns them: any bytes, any size.
 
 #include "fuzz/fuzz.hpp"
 #include "ip/native.hpp"
@@ -27,7 +27,7 @@ void check(const sockaddr* address, socklen_t size, Read read) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet;
     if (size > sizeof(sockaddr_storage)) return 0;
-    // libFuzzer's own memory has the size of the input already.
+    // libFuzzer's memory already has exactly the size of the input.
     const auto* const address = reinterpret_cast<const sockaddr*>(data);
     const auto length = static_cast<socklen_t>(size);
     fuzz::check<endpoint>(address, length, detail::endpoint_from_native);

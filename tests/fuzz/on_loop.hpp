@@ -1,5 +1,5 @@
 #pragma once
-// A loop that the fuzzers use again for every input: making one costs more than an input does.
+// A loop that the fuzzers reuse for every input: creating one costs more than an input.
 
 #include "fuzz/fuzz.hpp"
 
@@ -14,7 +14,7 @@
 
 namespace simplenet::v0::fuzz {
 
-/// The loop of this backend; of epoll if it cannot be had. Never destroyed.
+/// The loop of this backend, or of epoll if it is unavailable. Never destroyed.
 inline event_loop& shared_loop(backend which) {
     static const auto make = [](backend wanted) {
         auto made = event_loop::create({.backend = wanted, .handle_signals = false});
@@ -31,7 +31,7 @@ inline task<> show_tasks() {
     co_return;
 }
 
-/// Runs `main` and all it started to their end, and checks that nothing is left.
+/// Runs `main` and everything it started to the end, and checks that nothing is left.
 inline void run_on(event_loop& loop, task<> main) {
     const loop_metrics before = loop.metrics();
     loop.spawn(std::move(main));
@@ -40,14 +40,14 @@ inline void run_on(event_loop& loop, task<> main) {
         loop.spawn(show_tasks());
         loop.poll();
     }
-    FUZZ_CHECK(ended); // something hangs
+    FUZZ_CHECK(ended); // otherwise something hangs
     const loop_metrics after = loop.metrics();
     FUZZ_CHECK(after.live_tasks == 0 && after.live_operations == 0 && after.timers == 0);
     FUZZ_CHECK(after.open_descriptors == before.open_descriptors);
     FUZZ_CHECK(after.live_frames == 0);
 }
 
-/// Lets the loop turn `count` times: everything that is ready runs, the kernel is asked.
+/// Lets the loop turn `count` times: everything ready runs, and the loop polls the kernel.
 inline task<> turns(std::size_t count) {
     while (count-- > 0)
         co_await yield();

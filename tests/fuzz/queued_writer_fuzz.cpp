@@ -1,4 +1,4 @@
-// queued_writer: its marks, its order and its waits, on a stream that takes what an input says.
+// queued_writer: its marks, its order and its waits, on a stream that an input controls.
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/on_loop.hpp"
@@ -20,10 +20,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What the stream was told to do, and what it has.
+/// The instructions for the stream, and what it has received.
 struct script {
-    std::size_t piece = 1000; // it takes at most so much at a time
-    std::size_t room = 0;     // and so much more in all before it waits
+    std::size_t piece = 1000; // accepts at most so many bytes at a time
+    std::size_t room = 0;     // and so many more in total before it waits
     std::error_code error;    // of every write from here on
     std::string written;
     async_event changed;
@@ -108,7 +108,7 @@ private:
         FUZZ_CHECK(to_->written == pattern(0, to_->written.size()));
         FUZZ_CHECK(to_->written.size() <= enqueued_);
         if (!writer_) return;
-        // A broken stream shows as soon as a write has met it.
+        // A broken stream is noticed at the next write.
         if (to_->error && writer_->queued_bytes() == 0 && queued() != 0) broken_ = true;
         FUZZ_CHECK(writer_->queued_bytes() == queued());
         if (writer_->queued_bytes() >= marks_.high) FUZZ_CHECK(writer_->high_watermark_active());
@@ -194,12 +194,12 @@ private:
             if (from_.byte() > 20) break;
             ending_ = true;
             waiters_.push_back(spawn(ended(*this)));
-            co_await turns(1); // it begins when the task does
+            co_await turns(1); // starts when the task starts
             break;
         }
     }
 
-    /// Whether a wait may end like this, whatever became of the writer.
+    /// Whether a wait may end like this, whatever happened to the writer.
     static void check_error(const session& of, const result<>& outcome) {
         if (outcome) return;
         const std::error_code error = outcome.error();
@@ -209,7 +209,7 @@ private:
     }
     static task<> flushed(session& of, std::size_t position) {
         if (!of.writer_) co_return;
-        // Begins now, so it is for all that is enqueued now.
+        // The wait starts here, so it covers everything enqueued so far.
         position = std::max(position, of.enqueued_);
         const auto outcome = co_await of.writer_->flush();
         check_error(of, outcome);

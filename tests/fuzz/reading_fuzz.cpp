@@ -1,5 +1,5 @@
-// async_read_until() and buffered_reader, under every split: however the content is cut into reads,
-// and whatever stops them in between, the calls give what the uncut content says.
+// async_read_until() and buffered_reader: however the content is divided into reads, and whatever
+// stops them in between, the calls return what the undivided content contains.
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/on_loop.hpp"
@@ -25,7 +25,7 @@ using stream = testing::faulty_stream<duplex_stream>;
 
 constexpr std::size_t most_content = 2048;
 
-// What uncut content says, from `rest` on to the end of the stream.
+// The expected results, from `rest` on to the end of the stream.
 
 struct answer {
     std::error_code error;
@@ -60,8 +60,8 @@ answer exactly_in(std::string_view rest, std::size_t count) {
 struct plan {
     std::string content;
     std::string delimiter;
-    std::vector<std::size_t> writes; // how it is cut on its way in
-    std::vector<std::size_t> reads;  // and on its way out
+    std::vector<std::size_t> writes; // the sizes of the writes
+    std::vector<std::size_t> reads;  // the sizes of the reads
     std::size_t capacity = 1;
     std::vector<std::pair<std::uint8_t, std::size_t>> calls;
 };
@@ -79,7 +79,7 @@ plan decode(input from) {
         const std::uint8_t what = from.byte();
         decoded.calls.emplace_back(what, from.up_to(90));
     }
-    // Delimiters are rare in bytes of chance: so a quarter of the alphabet writes one, or a part.
+    // Random bytes rarely contain a delimiter, so a quarter of the alphabet writes one, or a part.
     const bool plain = from.coin();
     for (const char each : from.rest()) {
         const auto byte = static_cast<unsigned char>(each);
@@ -109,10 +109,10 @@ task<> write(duplex_stream to, const plan& of) {
     const auto sent = co_await async_write_all(to, left);
     FUZZ_CHECK(sent);
     FUZZ_CHECK(to.shutdown_write());
-    co_await turns(3); // the end of the stream, and only then a close
+    co_await turns(3); // first the end of the stream, then a close
 }
 
-/// Whether a call was stopped, which is no answer; and it must not have eaten anything.
+/// Whether a call was stopped; such a call must not have consumed anything.
 template <class Result>
 bool was_stopped(const Result& outcome) {
     return !outcome && outcome.error() == errc::deadline_exceeded;
@@ -229,7 +229,7 @@ private:
         }
     }
 
-    /// async_read_until() on the same stream: what the reader holds is handed over to it first.
+    /// async_read_until() on the same stream, which first gets the bytes that the reader holds.
     task<> until(std::size_t limit, bool limited) {
         std::string text{text_of(reader_.peek())};
         reader_.consume(text.size());
@@ -265,7 +265,7 @@ private:
     const plan& plan_;
     stream stream_;
     buffered_reader<stream&> reader_;
-    std::size_t position_ = 0; // of the content, behind what calls have taken
+    std::size_t position_ = 0; // in the content, after the bytes taken by calls
 };
 
 task<> both(const plan& of) {

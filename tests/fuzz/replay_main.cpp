@@ -1,5 +1,5 @@
-// Feeds a fuzzer the files and directories of the command line, and then the same with each tail
-// cut off: for compilers that have no libFuzzer.
+// Runs a fuzzer on the files and directories of the command line, then again with parts of their
+// ends removed: for compilers without libFuzzer.
 
 #include "fuzz/fuzz.hpp"
 
@@ -29,7 +29,7 @@ std::string contents_of(const std::filesystem::path& file) {
 }
 
 void feed(const std::string& bytes) {
-    // In memory of exactly that size, so that AddressSanitizer sees who reads past it.
+    // In memory of exactly that size, so that AddressSanitizer detects reads beyond it.
     const std::vector<std::uint8_t> exact{bytes.begin(), bytes.end()};
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
@@ -41,10 +41,10 @@ int main(int count, char** arguments) {
         std::size_t fed = 0;
         for (int at = 1; at < count; ++at) {
             for (const auto& file : files_of(arguments[at])) {
-                std::fprintf(stderr, "%s\n", file.c_str()); // the last one is the culprit
+                std::fprintf(stderr, "%s\n", file.c_str()); // the last one printed is the culprit
                 const std::string bytes = contents_of(file);
                 feed(bytes);
-                // Half, a quarter ... of it: shorter inputs are other inputs.
+                // A half of it, a quarter, and so on: shorter inputs are different inputs.
                 for (std::size_t size = bytes.size() / 2; size != 0; size /= 2)
                     feed(bytes.substr(0, size));
                 ++fed;

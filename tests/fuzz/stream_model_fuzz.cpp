@@ -1,6 +1,6 @@
-// Sequences of operations on two connected streams, against a queue of bytes: in memory, over a
-// pair of Unix sockets and over TCP, on both backends. Reads and writes of every kind, with stops
-// and limits in flight, half-closes and closes.
+// Sequences of operations on two connected streams, compared with a queue of bytes: in memory, over
+// a pair of Unix domain sockets and over TCP, on both backends. Reads and writes of every kind,
+// with stops and limits in flight, half-closes and closes.
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/on_loop.hpp"
@@ -30,28 +30,28 @@ using namespace std::chrono_literals;
 enum class reading : std::uint8_t { some, exact, until, lease };
 enum class writing : std::uint8_t { some, all, gathered };
 
-/// A read or a write as it is asked for.
+/// The arguments of a read or a write.
 struct call {
     std::uint8_t kind = 0;
     std::size_t size = 0;
     std::optional<std::chrono::nanoseconds> limit;
 };
 
-/// What is true of one that has begun.
+/// The state of an operation that has started.
 struct in_flight {
     std::optional<join_handle<>> handle;
-    bool stopped = false; // a stop was asked for
+    bool stopped = false; // a stop was requested
     bool closed = false;  // its own end was closed since
     bool over = true;
 };
 
-/// One direction: bytes between the end that writes and the end that reads.
+/// One direction: the bytes between the writing end and the reading end.
 struct queue {
-    std::size_t accepted = 0; // by writes that have told so
+    std::size_t accepted = 0; // by writes that have ended
     std::size_t offered = 0;  // by the write in flight, from `accepted` on
-    std::size_t got = 0;      // by reads that have told so
-    bool ended = false;       // by shutdown_write(), or by a close of the end that writes
-    bool deaf = false;        // the end that reads is closed
+    std::size_t got = 0;      // by reads that have ended
+    bool ended = false;       // by shutdown_write(), or by a close of the writing end
+    bool deaf = false;        // the reading end is closed
 };
 
 template <class Stream>
@@ -122,7 +122,7 @@ private:
         return decoded;
     }
 
-    // --- what is asked for ----------------------------------------------------------------------
+    // --- starting operations --------------------------------------------------------------------
 
     void begin_read(unsigned e) {
         const call what = decode_call(4);
@@ -161,9 +161,9 @@ private:
         readers_[e].closed = writers_[e].closed = true;
     }
 
-    // --- what comes of it -----------------------------------------------------------------------
+    // --- checking results -----------------------------------------------------------------------
 
-    /// Bytes that came: the next ones, and none that nobody wrote.
+    /// Checks received bytes: they are the next ones, and none was invented.
     void received(unsigned e, std::string_view bytes) {
         queue& from = incoming(e);
         FUZZ_CHECK(bytes == pattern(from.got, bytes.size(), 1 - e));
@@ -180,9 +180,9 @@ private:
         } else if (error == std::errc::bad_file_descriptor) {
             FUZZ_CHECK(self.closed);
         } else if (error == errc::end_of_stream) {
-            // What a write that is still in flight has moved, nobody has told yet. A peer that
-            // closed with bytes unread has reset the connection, which may have been told to a
-            // write: what was under way is lost.
+            // The bytes that a write in flight has moved are not known yet. A peer that closed with
+            // bytes unread has reset the connection, which may have been reported to a write: bytes
+            // in flight are lost.
             FUZZ_CHECK(reads && incoming(e).ended &&
                        ((is_tcp && closed_[1 - e]) || incoming(e).got >= incoming(e).accepted));
         } else if (error == std::errc::connection_reset) {
@@ -197,14 +197,14 @@ private:
         }
     }
 
-    /// Whether a read begins with bytes there. Those of TCP may be on their way.
+    /// Whether bytes are available to a read at its start. TCP may still be delivering some.
     [[nodiscard]] bool is_there(unsigned e) {
         return !is_tcp && incoming(e).got < incoming(e).accepted;
     }
 
     template <class Awaitable>
     static auto limited(Awaitable operation, const call& what) {
-        // Without a limit of its own one that never comes: the same path for both.
+        // Without a limit, use one that never passes: the code path is the same.
         return with_timeout(std::move(operation), what.limit.value_or(1000s));
     }
 
@@ -231,7 +231,7 @@ private:
         const auto count = co_await limited(streams_[e].read_some(into), what);
         if (!count) {
             check_error(e, true, what, count.error());
-            // Data that is there beats an expired deadline.
+            // Available data beats a deadline that has passed.
             FUZZ_CHECK(count.error() != errc::deadline_exceeded || !there);
             co_return;
         }
@@ -317,15 +317,15 @@ private:
         of.writers_[e].over = true;
     }
 
-    // --- what must happen by itself -------------------------------------------------------------
+    // --- what must happen without further calls -------------------------------------------------
 
-    /// Whatever can be read is read, and who waits for a peer that is gone hears of it.
+    /// Everything readable is read, and operations that wait for a closed peer end.
     task<> settle() {
         for (std::size_t round = 0; round < 4; ++round)
             co_await turns(4);
         for (const unsigned e : {0U, 1U}) {
-            // Exact reads and delimiters may want more than there is; the end comes to all. A
-            // kernel that is busy delivers a reset some milliseconds later, which is thousands of
+            // Exact reads and delimiters may need more than is available; the end reaches all of
+            // them. A busy kernel delivers a reset some milliseconds later, after thousands of
             // turns.
             const auto patience = std::chrono::steady_clock::now() + 10s;
             const auto goes_on = [&](const in_flight& which, bool has_to_end) {
@@ -382,7 +382,7 @@ private:
     std::array<queue, 2> queues_{};
     std::array<in_flight, 2> readers_;
     std::array<in_flight, 2> writers_;
-    std::array<std::string, 2> until_; // what async_read_until() has read and not yet given
+    std::array<std::string, 2> until_; // read by async_read_until(), not returned yet
     std::array<bool, 2> closed_{};
 };
 

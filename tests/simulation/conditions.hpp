@@ -1,5 +1,5 @@
 #pragma once
-// conditions: what a simulated network is like.
+// conditions: the properties of a simulated network.
 
 #include "simulation/random_source.hpp"
 
@@ -10,24 +10,24 @@ namespace simplenet::v0::simulation {
 
 using std::chrono::nanoseconds;
 
-/// What a network is like. Chances are of a thousand.
+/// The properties of a network. Chances are per thousand.
 struct conditions {
     nanoseconds shortest_latency{10'000};
     nanoseconds longest_latency{200'000};
-    std::size_t send_room = std::size_t{64} * 1024;    // bytes of a stream that nobody took yet
+    std::size_t send_room = std::size_t{64} * 1024; // bytes of a stream that are not yet received
     std::size_t receive_room = std::size_t{64} * 1024; // bytes
-    nanoseconds slowness{0};  // a turn of the loop takes up to so long, and so it wakes up late
+    nanoseconds slowness{0};  // the longest turn of the loop, so that it wakes late
     unsigned cut = 0;         // a transfer moves fewer bytes than it could
-    unsigned not_yet = 0;     // it moves none, and an event comes when it is worth another try
+    unsigned not_yet = 0;     // it moves none, and an event announces the next attempt
     unsigned interrupted = 0; // by a signal handler: EINTR
-    unsigned groundless = 0;  // an event with nothing behind it
-    unsigned postponed = 0;   // an event stays behind until the next wait
+    unsigned groundless = 0;  // an event without a cause
+    unsigned postponed = 0;   // an event is delayed until the next wait
     unsigned lost = 0;        // datagrams of UDP
     unsigned doubled = 0;
-    unsigned shortage = 0;  // accept4(2) has no descriptor left, for once
-    unsigned immediate = 0; // connect(2) is over at once
+    unsigned shortage = 0;  // accept4(2) finds no free descriptor, once
+    unsigned immediate = 0; // connect(2) completes at once
 
-    /// Of all kinds, quiet ones included.
+    /// Networks of all kinds, including quiet ones.
     [[nodiscard]] static conditions drawn_from(random_source& source) noexcept;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// content: bytes that tell where in their stream they belong, and tasks that move them.
+// content: bytes that tell their position in their stream, and tasks that move them.
 
 #include "simulation/simulation.hpp"
 
@@ -26,7 +26,7 @@ namespace simplenet::v0::simulation {
 /// One direction of one stream.
 struct flow {
     std::uint32_t key = 0;
-    std::size_t sent = 0;     // bytes that an ended write has reported
+    std::size_t sent = 0;     // bytes reported by ended writes
     std::size_t received = 0; // bytes
 
     [[nodiscard]] static std::byte at(std::uint32_t key, std::size_t offset) noexcept {
@@ -37,7 +37,7 @@ struct flow {
         for (std::byte& each : into)
             each = at(key, offset++);
     }
-    /// What came next. False: it is not what should.
+    /// Takes the next bytes. False: they are not the expected ones.
     [[nodiscard]] bool take(const_buffer bytes) noexcept {
         for (std::size_t place = 0; place < bytes.size(); ++place) {
             if (bytes.data()[place] != at(key, received + place)) return false;
@@ -47,11 +47,11 @@ struct flow {
     }
 };
 
-/// How patient a transfer is.
+/// How a transfer behaves.
 struct manners {
-    unsigned limited = 0; // of a thousand operations: with a deadline
+    unsigned limited = 0; // per thousand operations: with a deadline
     std::chrono::nanoseconds longest_limit{1'000'000};
-    unsigned pauses = 0; // of a thousand
+    unsigned pauses = 0; // per thousand
     std::chrono::nanoseconds longest_pause{2'000'000};
     std::size_t piece = 4000; // bytes, at most
 
@@ -65,13 +65,13 @@ struct manners {
     }
 };
 
-/// A deadline that passed is no end: the stream is as it was.
+/// A deadline that passed is not an end: the stream is unchanged.
 [[nodiscard]] inline bool ends(std::error_code error) {
     return error && error != errc::deadline_exceeded;
 }
 
 /// With a deadline, if there is a `limit`.
-// Not by the conditional operator: GCC 12 destroys what is awaited in its branches twice.
+// Not with the conditional operator: GCC 12 destroys operands of co_await in its branches twice.
 template <class Operation>
 task<detail::await_result<Operation>>
 limited_or_not(Operation what, std::optional<std::chrono::nanoseconds> limit) {
@@ -79,8 +79,8 @@ limited_or_not(Operation what, std::optional<std::chrono::nanoseconds> limit) {
     co_return co_await std::move(what);
 }
 
-/// A read that a deadline ended left nothing unread, as far as the network was honest about what
-/// there was.
+/// A read that ended by its deadline left nothing unread, provided that the network does not hide
+/// available bytes.
 template <class Stream>
 void expect_nothing_there(world& in, const Stream& from, std::error_code error) {
     const conditions& like = in.net.like();
@@ -89,13 +89,13 @@ void expect_nothing_there(world& in, const Stream& from, std::error_code error) 
     in.expect(fd < 0 || in.net.waiting_at(fd) == 0, "data that is there beats a deadline");
 }
 
-/// Sends the bytes of `what` up to the offset `to`. Why it ended before, if it did.
+/// Sends the bytes of `what` up to the offset `to`. Returns the reason of an earlier end, if any.
 template <class Stream>
 task<std::error_code> send_content(world& in, Stream& through, flow& what, std::size_t to,
                                    manners how) {
     std::vector<std::byte> bytes;
     for (std::size_t writes = 1; what.sent < to; ++writes) {
-        // Or what has room for a great deal would get it byte by byte.
+        // Otherwise a large amount would be sent byte by byte.
         if (writes % 1000 == 0 && how.piece < 16'000) how.piece *= 2;
         if (in.random.chance(how.pauses)) {
             const auto paused = co_await async_sleep(in.some_time(how.longest_pause));
@@ -143,7 +143,7 @@ task<std::error_code> send_content(world& in, Stream& through, flow& what, std::
     co_return std::error_code{};
 }
 
-/// Receives until the offset `to` of `what`. Why it ended before, if it did.
+/// Receives until the offset `to` of `what`. Returns the reason of an earlier end, if any.
 template <class Stream>
 task<std::error_code> receive_content(world& in, Stream& from, flow& what, std::size_t to,
                                       manners how) {
@@ -184,14 +184,14 @@ task<std::error_code> receive_content(world& in, Stream& from, flow& what, std::
         }
         in.expect(right, "no byte is lost, doubled or out of its place");
         if (!right) co_return make_error_code(std::errc::illegal_byte_sequence);
-        // A receive() may have waited for a buffer, which others held.
+        // A receive() may have waited for a buffer that others held.
         if (kind < 2) expect_nothing_there(in, from, error);
         if (ends(error)) co_return error;
     }
     co_return std::error_code{};
 }
 
-/// Receives to the end of the stream, which is no error.
+/// Receives to the end of the stream, which is not an error.
 template <class Stream>
 task<std::error_code> receive_to_the_end(world& in, Stream& from, flow& what, manners how) {
     auto error = co_await receive_content(in, from, what, static_cast<std::size_t>(-1), how);

@@ -1,5 +1,5 @@
 #pragma once
-// event_log: what happened in a simulation, as a number to compare and as lines to read.
+// event_log: the events of a simulation, as a number to compare and as lines to read.
 
 #include <chrono>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace simplenet::v0::simulation {
 
-/// Two runs were the same if their hashes are.
+/// Two runs are the same if their hashes are equal.
 class event_log {
 public:
-    /// @param keep_lines  For people: a line for each event, which takes memory and time.
+    /// @param keep_lines  Also keeps a readable line for each event, which costs memory and time.
     explicit event_log(bool keep_lines = false) noexcept
         : keeps_lines_{keep_lines} {}
 
@@ -34,7 +34,7 @@ public:
     [[nodiscard]] const std::string& lines() const noexcept { return lines_; }
 
 private:
-    // FNV-1a by words, with the high bits brought down.
+    // FNV-1a by words, with the high bits folded down.
     void mix(std::uint64_t word) noexcept {
         hash_ = (hash_ ^ word) * 0x100000001b3U;
         hash_ ^= hash_ >> 29U;

@@ -1,5 +1,5 @@
 #pragma once
-// The places of a message, as sendmsg(2) and recvmsg(2) have them.
+// The buffers of a message of sendmsg(2) or recvmsg(2).
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace simplenet::v0::simulation {
     return size;
 }
 
-/// The places of a message, as far as they hold `most` bytes: calls `with` for each.
+/// Calls `with` for each buffer of the message, up to `most` bytes in total.
 template <class With>
 void for_each_piece(std::span<const iovec> pieces, std::size_t most, With with) {
     for (const iovec& each : pieces) {
@@ -36,7 +36,7 @@ void for_each_piece(std::span<const iovec> pieces, std::size_t most, With with) 
 
 template <class Value>
 [[nodiscard]] const Value* control_value(const msghdr& message, int level, int type) noexcept {
-    auto& changeable = const_cast<msghdr&>(message); // what CMSG_NXTHDR wants
+    auto& changeable = const_cast<msghdr&>(message); // CMSG_NXTHDR needs it
     for (cmsghdr* each = CMSG_FIRSTHDR(&changeable); each != nullptr;
          each = CMSG_NXTHDR(&changeable, each)) {
         if (each->cmsg_level == level && each->cmsg_type == type) {

@@ -1,7 +1,9 @@
 #pragma once
-// network: sockets that exist only in this process, and time that passes only when everybody waits.
+// network: sockets that exist only in this process, and time that passes only when everything
+// waits.
 //
-// Speaks the language of sys/calls.hpp: counts, and negated errnos. A descriptor of it is a real
+// Returns the same values as sys/calls.hpp: counts, and negated errnos. Each descriptor is a real
+// one, of /dev/null, which reserves its number. One thread.
 // one, of /dev/null, so that its number is nobody else's. One thread.
 
 #include "simulation/conditions.hpp"
@@ -42,25 +44,25 @@ public:
 
     // --- for scenarios ---
 
-    /// Nothing passes between the two hosts (addresses as text) until heal(). What streams carry
-    /// waits, datagrams are lost.
+    /// Nothing passes between the two hosts (addresses as text) until heal(). Bytes of streams
+    /// wait, datagrams are lost.
     void part(std::string_view one, std::string_view other);
     void heal();
-    /// The network gives the connection of `fd` up: both ends see a reset.
+    /// The network gives up the connection of `fd`: both ends get a reset.
     void abort(int fd);
 
-    /// Descriptors that nobody has closed.
+    /// The number of descriptors that are not closed.
     [[nodiscard]] std::size_t open_descriptors() const noexcept { return open_; }
-    /// Bytes, datagrams or connections that a read of `fd` would find.
+    /// The bytes, datagrams or connections that a read of `fd` would find.
     [[nodiscard]] std::size_t waiting_at(int fd) const noexcept;
     /// Bytes written to `fd` that have not arrived.
     [[nodiscard]] std::size_t unsent_at(int fd) const noexcept;
     [[nodiscard]] const conditions& like() const noexcept { return like_; }
-    /// Chances of all but latency and room: none from here on.
+    /// Sets all chances to zero; latency and room remain.
     void be_kind() noexcept;
 
-    /// Called once, when a loop waits for what will never come, or never stops waiting; `why` says
-    /// which.
+    /// Called once, when a loop waits for something that never comes, or never stops polling; `why`
+    /// says which.
     void (*on_stuck)(void*, std::string_view why) = nullptr;
     void* on_stuck_argument = nullptr;
 
@@ -86,9 +88,9 @@ public:
     /// Never waits.
     int poll(int fd, short events);
     [[nodiscard]] bool has_path(const char* path) const;
-    /// 0 or ENOENT: whether a socket was at `path`.
+    /// 0, or ENOENT if no socket was at `path`.
     int unlink(const char* path);
-    /// A descriptor that is not of this network.
+    /// For a descriptor that does not belong to this network.
     void closed_elsewhere(int fd);
 
     ssize_t recv(int fd, void* data, std::size_t size, int flags);
@@ -96,17 +98,17 @@ public:
     ssize_t recvmsg(int fd, msghdr& message, int flags);
     ssize_t sendmsg(int fd, const msghdr& message, int flags);
     ssize_t sendfile(int to, int from, off_t offset, std::size_t size);
-    /// Whether a signal handler comes in between.
+    /// Whether a signal handler interrupts the call.
     bool interrupts() noexcept;
 
     int epoll_control(int epoll, int action, int fd, epoll_event* event);
-    /// The events of simulated sockets in `epoll`; lets time pass until there is one, or another
-    /// file that `epoll` watches has one. `timeout`: none is for ever.
+    /// Returns the events of simulated sockets in `epoll`; lets time pass until there is one, or
+    /// another file that `epoll` watches has one. Without a `timeout` it waits forever.
     int epoll_wait(int epoll, std::span<epoll_event> events, std::optional<nanoseconds> timeout);
 
     // --- for drivers ---
 
-    /// What poll(2) says of `fd` now, as EPOLL... bits.
+    /// The present result of poll(2) for `fd`, as EPOLL... bits.
     [[nodiscard]] unsigned readiness(int fd) const noexcept;
 
 private:
@@ -121,7 +123,7 @@ private:
         int epoll = -1;
         unsigned interest = 0;
         std::uint64_t data = 0;
-        bool resting = false; // one-shot, and it struck
+        bool resting = false; // one-shot, and it has fired
         bool queued = false;  // on the list of its epoll
     };
 
@@ -168,7 +170,7 @@ private:
 
     [[nodiscard]] unsigned readiness(const node& of) const noexcept;
     [[nodiscard]] unsigned look(node& at) const noexcept;
-    /// Something changed about `at`: its epolls hear of it, after a while.
+    /// Something changed about `at`: its epolls are notified, after a while.
     void tell(node& at);
     void report(node& at);
     int collect(epoll_set& set, std::span<epoll_event> events);
@@ -179,7 +181,7 @@ private:
     simulated_clock& time_;
     event_log& log_;
 
-    std::vector<std::unique_ptr<node>> nodes_; // by id; 0 is nobody
+    std::vector<std::unique_ptr<node>> nodes_; // by id; 0 is unused
     std::vector<node*> by_descriptor_;
     std::map<int, std::unique_ptr<epoll_set>> epolls_;
     std::map<name, std::vector<id>> listeners_;
@@ -193,7 +195,7 @@ private:
     std::size_t open_ = 0;
     std::uint16_t next_port_ = 32768;
     std::uint32_t next_name_ = 1;
-    unique_fd null_; // what descriptors are duplicates of
+    unique_fd null_; // the file of all descriptors
     bool stuck_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Of a simulated network: names, and the system calls as they come in.
+// Part of a simulated network: names, and the entry points of system calls.
 
 #include "simulation/message_pieces.hpp"
 #include "simulation/network_parts.hpp"
@@ -23,7 +23,7 @@ network::node* network::listener_at(const name& at) {
         found = listeners_.find(any_of_family(at));
     }
     if (found == listeners_.end()) return nullptr;
-    // Several by SO_REUSEPORT.
+    // Several listeners share the address by SO_REUSEPORT.
     return nodes_[found
                       ->second[found->second.size() == 1 ? 0 : random_.below(found->second.size())]]
         .get();

@@ -1,4 +1,4 @@
-// Of a simulated network: datagrams.
+// Part of a simulated network: datagrams.
 
 #include "simulation/message_pieces.hpp"
 #include "simulation/network_parts.hpp"
@@ -103,7 +103,7 @@ ssize_t network::give_datagram(node& to, msghdr& message, int flags) {
     if ((flags & MSG_PEEK) != 0) return length;
     note(to, "receive", length);
     to.arrived.pop_front();
-    // Those who found the queue full.
+    // Senders that found the queue full.
     for (const auto& each : nodes_) {
         if (each && to.is_local() && each->peer == to.number && each->fd >= 0) tell(*each);
     }

@@ -1,4 +1,4 @@
-// Of a simulated network: what is ready, and who waits for it.
+// Part of a simulated network: readiness, and the waits for it.
 
 #include "simulation/network_parts.hpp"
 
@@ -45,8 +45,8 @@ unsigned network::readiness(const node& of) const noexcept {
     return is;
 }
 
-/// What a poll(2) or an epoll set sees of it. Who sees no room is told of it later: tcp_poll() and
-/// unix_write_space().
+/// The result of a poll(2), or of an epoll set. A caller that finds no room is notified of room
+/// later: tcp_poll() and unix_write_space().
 unsigned network::look(node& at) const noexcept {
     const unsigned is = readiness(at);
     if (at.is_stream() && (is & EPOLLOUT) == 0) at.wants_room = true;
@@ -106,7 +106,7 @@ int network::epoll_control(int epoll, int action, int fd, epoll_event* event) {
     return 0;
 }
 
-/// What is ready in `set`, in any order.
+/// Returns the ready sockets in `set`, in any order.
 int network::collect(epoll_set& set, std::span<epoll_event> events) {
     const int epoll = std::ranges::find_if(epolls_, [&](const auto& each) {
                           return each.second.get() == &set;
@@ -172,7 +172,7 @@ int network::epoll_wait(int epoll, std::span<epoll_event> events,
             give_up("goes on and on");
             return 0;
         }
-        // Files that are not simulated: whoever wakes the loop writes to one.
+        // Files that are not simulated: other threads wake the loop by writing to one.
         const int real = ::epoll_wait(epoll, events.data(), static_cast<int>(events.size()), 0);
         if (real != 0) return real < 0 ? -errno : real;
         const bool put_off = !set.ready.empty();

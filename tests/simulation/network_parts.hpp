@@ -1,5 +1,5 @@
 #pragma once
-// What a simulated network is made of. Only for its own sources.
+// The parts of a simulated network. Only for its own sources.
 
 #include "simulation/network.hpp"
 #include "simulation/socket_name.hpp"
@@ -9,9 +9,9 @@
 
 namespace simplenet::v0::simulation {
 
-constexpr std::size_t most_datagrams = 10; // on a queue of local ones
+constexpr std::size_t most_datagrams = 10; // in the queue of a local socket
 
-/// Bytes in the order in which they came.
+/// Bytes in the order of their arrival.
 class byte_queue {
 public:
     [[nodiscard]] std::size_t size() const noexcept { return bytes_.size() - first_; }
@@ -42,12 +42,12 @@ private:
 
 enum class network::step : std::uint8_t {
     deliver, // bytes or the end of a stream reach the other side
-    reset,   // and here a reset
+    reset,   // a reset reaches the other side
     knock,   // a SYN; `detail` counts them
     answer,  // the SYN of the other side
-    refuse,  // nobody is there
+    refuse,  // no listener
     arrive,  // a datagram, the flight `detail`
-    tell,    // it is worth another try
+    tell,    // another attempt is worthwhile
 };
 
 struct network::event {
@@ -58,17 +58,17 @@ struct network::event {
     id about;
     std::uint32_t detail;
 
-    // A heap has its greatest first.
+    // The greatest element of a heap is first.
     friend bool operator<(const event& left, const event& right) noexcept {
         return std::tie(left.at, left.order, left.sequence) >
                std::tie(right.at, right.order, right.sequence);
     }
 };
 
-/// One socket. Goes on after close() as long as the network works for it.
+/// One socket. Lives on after close() while the network still works for it.
 struct network::node {
     id number;
-    int fd = -1; // while its owner has it
+    int fd = -1; // as long as its owner has it
     int domain;
     int type;
     name local;
@@ -77,21 +77,21 @@ struct network::node {
     // A stream.
     bool connecting = false;
     bool connected = false;
-    bool dead = false; // reset, or both sides let go
+    bool dead = false; // reset, or closed by both sides
     int error = 0;     // SO_ERROR
     id peer = 0;
     byte_queue received;
-    byte_queue sent; // and not received
+    byte_queue sent; // and not yet received
     std::size_t receive_room = 0;
     std::size_t send_room = 0;
-    bool no_more = false; // nothing is sent after what is in `sent`
+    bool no_more = false; // nothing is sent after the bytes in `sent`
     bool end_sent = false;
     bool end_received = false;
     bool reads_end = false; // shutdown(2) of reading
     bool delivering = false;
     bool wants_room = false;
     bool aborts = false; // SO_LINGER of 0
-    bool gone = false;   // closed: nobody will read
+    bool gone = false;   // closed: nothing will be read
 
     // A listener.
     bool listening = false;

@@ -1,4 +1,4 @@
-// Of a simulated network: connections, and the bytes of streams.
+// Part of a simulated network: connections, and the bytes of streams.
 
 #include "simulation/message_pieces.hpp"
 #include "simulation/network_parts.hpp"
@@ -18,7 +18,7 @@ constexpr unsigned most_knocks = 6; // tcp(7), tcp_syn_retries
 
 } // namespace
 
-/// Bytes that a send would find room for. A local stream has one queue, which is its reader's.
+/// The bytes that a send has room for. A local stream has one queue, the one of its reader.
 std::size_t network::room_to_send(const node& from) const noexcept {
     if (from.is_local()) return nodes_[from.peer]->room_to_receive();
     return from.send_room - std::min(from.send_room, from.sent.size());
@@ -41,7 +41,7 @@ void network::deliver(node& from) {
     node& to = *nodes_[from.peer];
     if (to.connecting) established(to);
     if (to.gone && !from.sent.empty()) {
-        reset(to, EPIPE); // what it had still to send is lost
+        reset(to, EPIPE); // bytes that it had still to send are lost
         return reset(from, from.is_local() || from.end_received ? EPIPE : ECONNRESET);
     }
     std::size_t count = std::min(from.sent.size(), to.room_to_receive());
@@ -82,7 +82,7 @@ void network::finish_sending(node& from) {
     tell(from);
 }
 
-/// `reader` took something: its window opens.
+/// `reader` took some bytes, so its window opens.
 void network::make_way(node& reader) {
     if (reader.peer == 0) return;
     node& writer = *nodes_[reader.peer];
@@ -125,7 +125,7 @@ void network::knock(node& client, unsigned attempt) {
     }
     if (at == nullptr) return schedule(now() + latency(), step::refuse, client.number);
     node& server = make(client.domain, SOCK_STREAM);
-    node& listener = *listener_at(client.remote); // make() moved nothing but the table
+    node& listener = *listener_at(client.remote); // make() moved only the table
     server.local = client.remote;
     server.remote = client.local;
     server.peer = client.number;
@@ -192,7 +192,7 @@ ssize_t network::give_stream(node& to, std::span<const iovec> places, int flags)
     if ((flags & MSG_PEEK) != 0) return static_cast<ssize_t>(count);
     to.received.drop(count);
     note(to, "receive", static_cast<std::int64_t>(count));
-    // Fewer bytes than asked for: what is left shall have come after this call.
+    // Fewer bytes than requested: the rest must appear to have arrived after this call.
     if (count < most && !to.received.empty()) tell(to);
     make_way(to);
     return static_cast<ssize_t>(count);

@@ -1,4 +1,4 @@
-// The simulated network by itself: it has to do what the kernel does.
+// The simulated network on its own: it must behave like the kernel.
 
 #include "simulation/network.hpp"
 
@@ -44,7 +44,7 @@ protected:
         epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.fd = fd}};
         ASSERT_EQ(net_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event), 0);
     }
-    /// What is reported next of any socket.
+    /// The next event reported for any socket.
     epoll_event next_event() {
         std::array<epoll_event, 1> events{};
         EXPECT_EQ(net_.epoll_wait(epoll_.get(), events, 10s), 1);

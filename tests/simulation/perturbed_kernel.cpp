@@ -15,13 +15,13 @@ namespace {
 using detail::sys::call;
 using detail::sys::pending_call;
 
-// Of a thousand.
+// Per thousand.
 constexpr unsigned interrupted = 50;
 constexpr unsigned no_room = 100;
 constexpr unsigned cut = 200;
 constexpr unsigned late = 300;
 
-/// Bytes. Tests send each other words, and take them for whole.
+/// Bytes. Tests send each other words, and expect them to arrive in one piece.
 constexpr std::size_t whole_message = 64;
 
 constexpr timespec at_once{};
@@ -85,13 +85,13 @@ void perturbed_kernel::forget(int fd) {
         });
     }
     registered_.erase(fd);
-    // An epoll itself.
+    // The descriptor may be an epoll itself.
     std::erase_if(registered_, [&](const auto& each) { return each.second.epoll == fd; });
     std::erase_if(late_, [&](const late_event& each) { return each.epoll == fd; });
 }
 
 bool perturbed_kernel::may_be_late(int epoll, const epoll_event& event) const {
-    // What is reported once and then rests, the kernel takes back when it is no longer true.
+    // The kernel withdraws a one-shot event that no longer applies, so it must not be late.
     return std::ranges::any_of(registered_, [&](const auto& each) {
         const registration& at = each.second;
         return at.epoll == epoll && at.data == event.data.u64 && (at.interest & EPOLLET) != 0 &&
@@ -141,7 +141,7 @@ long perturbed_kernel::wait(pending_call& asked) {
             events[count++] = each;
         }
     }
-    // A wait ends with something.
+    // A wait must not end without an event.
     if (count == 0 && waits && !all.empty()) {
         for (const epoll_event& each : all)
             events[count++] = each;
@@ -167,10 +167,10 @@ void perturbed_kernel::tell(int fd, unsigned events) {
 long perturbed_kernel::transfer(pending_call& asked, unsigned worth_a_try) {
     const int fd = asked.descriptor();
     std::size_t shorter = 0;
-    // What no loop watches is not a loop's business: a blocking call of the test, say.
+    // Only descriptors that a loop watches; others may belong to a blocking call of the test.
     if (std::unique_lock locked{lock_}; const registration* const at = edge_of(fd)) {
         if (random_.chance(interrupted)) return -EINTR;
-        // Only for want of memory. What is there to be read, the kernel never denies.
+        // Only a lack of memory is possible. The kernel never hides bytes that can be read.
         if (worth_a_try == EPOLLOUT && random_.chance(no_room)) {
             tell(fd, worth_a_try);
             return -EAGAIN;
@@ -187,7 +187,7 @@ long perturbed_kernel::transfer(pending_call& asked, unsigned worth_a_try) {
     const long outcome = asked.make();
     asked.replace(2, whole);
     if (worth_a_try == EPOLLIN && std::cmp_equal(outcome, shorter)) {
-        // The rest shall have come after this call.
+        // The rest must appear to have arrived after this call.
         const std::scoped_lock locked{lock_};
         tell(fd, EPOLLIN);
     }

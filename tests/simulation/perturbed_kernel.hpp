@@ -1,9 +1,9 @@
 #pragma once
-// perturbed_kernel: the kernel, with a seed that decides where it has a choice.
+// perturbed_kernel: the real kernel, but a seed decides where the kernel has a choice.
 //
 // Sockets, peers, threads and time are real. Events come in any order and some of them late,
-// transfers move less than they could, writes find no room until an event says that there is some,
-// and signals interrupt. Everything a kernel may do, and on loopback never does.
+// transfers move less than they could, writes find no room until an event announces some, and
+// signals interrupt: everything that a kernel may do and never does on loopback.
 
 #include "simulation/random_source.hpp"
 #include "sys/seam.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// random_source: every choice of a simulation, from one seed.
+// random_source: all choices of a simulation, from one seed.
 
 #include <algorithm>
 #include <chrono>
@@ -12,9 +12,9 @@
 
 namespace simplenet::v0::simulation {
 
-/// The same numbers for the same seed, whatever the compiler and its library: the distributions of
-/// <random> are not specified that far. (Steele, Lea, Flood, Fast splittable pseudorandom number
-/// generators, 2014.)
+/// The same numbers for the same seed, with every compiler and standard library: the distributions
+/// of <random> are not specified in that detail. (Steele, Lea, Flood, Fast splittable pseudorandom
+/// number generators, 2014.)
 class random_source {
 public:
     explicit random_source(std::uint64_t seed) noexcept
@@ -42,10 +42,10 @@ public:
             static_cast<std::uint64_t>(least.count()), static_cast<std::uint64_t>(most.count())))};
     }
 
-    /// So many times of a thousand.
+    /// True `per_mille` times in a thousand.
     bool chance(unsigned per_mille) noexcept { return per_mille != 0 && below(1000) < per_mille; }
 
-    /// Of very different sizes: as often below 10 as between `most` / 10 and `most`. At least 1.
+    /// Sizes of all magnitudes: below 10 as often as between `most` / 10 and `most`. At least 1.
     std::size_t size_up_to(std::size_t most) noexcept {
         std::size_t bound = most;
         while (bound > 8 && chance(500))
@@ -61,7 +61,7 @@ public:
         }
     }
 
-    /// Another one, whose numbers have nothing to do with those to come from this.
+    /// Another source, whose numbers are independent of the following ones of this source.
     random_source split() noexcept { return random_source{next()}; }
 
 private:

@@ -1,4 +1,4 @@
-// A seed says everything: what it replays is the same, event by event.
+// A seed determines everything: its replay is the same, event by event.
 
 #include "simulation/simulation.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// scenario_parts: what several scenarios begin with. Only for the sources of scenarios.
+// scenario_parts: common parts of scenarios. Only for their sources.
 
 #include "simulation/content.hpp"
 #include "simulation/simulation.hpp"
@@ -14,7 +14,7 @@ namespace simplenet::v0::simulation {
 
 [[nodiscard]] endpoint server_address();
 
-/// The network is cut and healed now and then, until this is stopped.
+/// Partitions and heals the network from time to time, until it is stopped.
 task<> cut_now_and_then(world& in);
 
 struct pair_of_streams {
@@ -27,7 +27,7 @@ task<result<pair_of_streams>> connected(world& in);
 
 [[nodiscard]] bool is_loss_of_the_connection(std::error_code error);
 
-// Each has a source of its own: scenarios_<subject>.cpp.
+// Each function has a source of its own: scenarios_<subject>.cpp.
 [[nodiscard]] std::span<const scenario> connection_scenarios() noexcept;
 [[nodiscard]] std::span<const scenario> transfer_scenarios() noexcept;
 [[nodiscard]] std::span<const scenario> datagram_scenarios() noexcept;

@@ -1,5 +1,5 @@
-// The scenarios: small programs in which everything happens that the seed can think of, and what
-// must hold all the same.
+// The scenarios: small programs in which everything happens that a seed can produce, and the
+// promises that must hold nevertheless.
 
 #include "simulation/scenario_parts.hpp"
 

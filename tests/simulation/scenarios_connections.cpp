@@ -1,4 +1,4 @@
-// Connections: made, refused, cut, half-closed and closed in the middle.
+// Connections: made, refused, partitioned, half-closed and closed in the middle.
 
 #include "simulation/scenario_parts.hpp"
 
@@ -73,7 +73,7 @@ task<> echo_client(world& in, std::uint32_t key, client_outcome& told) {
     in.expect(told.back.received <= size, "an echo is no longer than what was sent");
     if (!failed) {
         in.expect(!not_sent && told.back.received == size, "an echo is whole");
-        const auto closed = stream->shutdown_write(); // unless it was aborted meanwhile
+        const auto closed = stream->shutdown_write(); // unless it was aborted
         in.expect(closed || is_loss_of_the_connection(closed.error()),
                   "a live stream can be half-closed");
         std::array<std::byte, 10> rest{};
@@ -119,7 +119,7 @@ task<> half_close(world& in) {
     if (!made) co_return;
     flow there{.key = 31};
     flow back{.key = 32};
-    // One says everything and ends; the other one answers only then.
+    // One side sends everything and ends; only then the other one answers.
     auto first = spawn(talk(in, *made->client, there, in.random.size_up_to(40'000), back));
     const auto end =
         co_await receive_to_the_end(in, *made->server, there, manners::drawn_from(in.random));
@@ -223,7 +223,7 @@ task<> closing(world& in) {
     auto reading = spawn(receive_content(in, ours, back, endless, manners::drawn_from(in.random)));
     auto their_reading =
         spawn(receive_content(in, theirs, there, endless, manners::drawn_from(in.random)));
-    // One draw a statement: compilers evaluate arguments in any order.
+    // One draw in each statement: compilers evaluate arguments in any order.
     const std::size_t theirs_in_all = in.random.size_up_to(20'000);
     auto their_sending =
         spawn(send_content(in, theirs, back, theirs_in_all, manners::drawn_from(in.random)));

@@ -1,4 +1,4 @@
-// Datagrams of UDP, which the network may lose, and local ones, which it may not.
+// UDP datagrams, which the network may lose, and local ones, which it may not.
 
 #include "simulation/scenario_parts.hpp"
 
@@ -78,7 +78,7 @@ task<> local_sender(world& in, local_datagram& from, std::uint32_t count) {
         if (sent) continue;
         in.expect(sent.error() == errc::deadline_exceeded,
                   "a local datagram finds room in the end");
-        --number; // once more
+        --number; // try again
     }
 }
 

@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 
 // --- the end of a loop
 
-// Both in one parameter: compilers destroy the parameters of a coroutine in different orders.
+// Both streams in one parameter: compilers destroy the parameters of a coroutine in different
+// orders.
 task<> talk_for_ever(world& in, pair_of_streams between) {
     tcp_stream& one = *between.client;
     tcp_stream& other = *between.server;
@@ -66,7 +67,7 @@ task<> sleeper(world& in, std::chrono::nanoseconds time) {
     const auto took = in.loop->now() - began;
     in.note(slept ? "slept" : "stopped", took.count());
     in.expect(took >= time || !slept, "no timer fires early");
-    // A tick, and what the turns around it take.
+    // One tick, and the duration of the turns around it.
     in.expect(!slept || took <= time + 17us + 6 * in.net.like().slowness, "nor late");
 }
 

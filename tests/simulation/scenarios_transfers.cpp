@@ -1,4 +1,4 @@
-// Bytes that cross with time limits and stops, through writers, relays and readers of lines.
+// Bytes that pass through writers, relays and readers of lines, with time limits and stops.
 
 #include "simulation/scenario_parts.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// --- time limits, and what they leave
+// --- time limits, and the state after them
 
 template <class Stream>
 task<> both_ways(world& in, Stream& one, Stream& other, std::size_t most) {
@@ -49,9 +49,9 @@ task<> local_limits(world& in) {
     co_await both_ways(in, ends.first, ends.second, 60'000);
 }
 
-// --- stops, and what they leave
+// --- stops, and the state after them
 
-/// Moves content in a group that is stopped, again and again, until all of it has come.
+/// Moves content in a group that is stopped repeatedly, until all of it has arrived.
 template <class Stream>
 task<> with_stops(world& in, Stream& one, Stream& other) {
     flow what{.key = 77};

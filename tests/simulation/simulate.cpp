@@ -1,5 +1,5 @@
-// simulate: runs scenarios from seeds, and prints the first that fails with the command that
-// replays it.
+// simulate: runs scenarios from seeds, and prints the first failure with the command that replays
+// it.
 
 #include "simulation/simulation.hpp"
 
@@ -111,7 +111,7 @@ int main(int count, char** arguments) {
             if (!only.empty() && only != each.name) continue;
             known = true;
             note_command(each, seed);
-            ::alarm(20); // it spins where no simulated time passes
+            ::alarm(20); // for a spin without simulated time
             const outcome what = simulate(each, seed, backend::epoll, trace);
             if (trace) std::fputs(what.lines.c_str(), stdout);
             if (!what.failure.empty()) {

@@ -19,8 +19,8 @@ namespace {
 using detail::sys::call;
 using detail::sys::pending_call;
 
-/// Calls that a signal handler can interrupt before anything has happened, and that the library
-/// then makes again.
+/// Calls that a signal handler can interrupt before they have any effect, and that the library then
+/// repeats.
 bool is_interruptible(call which) noexcept {
     switch (which) {
     case call::accept:
@@ -35,7 +35,7 @@ bool is_interruptible(call which) noexcept {
     }
 }
 
-/// A call for several messages, by one that is for one.
+/// A call for several messages, made of calls for one.
 template <class One>
 long for_messages(const pending_call& asked, One one) {
     auto* const messages = asked.argument<mmsghdr*>(1);
@@ -50,7 +50,7 @@ long for_messages(const pending_call& asked, One one) {
     return done;
 }
 
-/// As a message, for calls that have an address beside the bytes.
+/// A message for calls that have an address beside the bytes.
 msghdr message_of(iovec& bytes, sockaddr* name, socklen_t size) noexcept {
     msghdr message{};
     message.msg_iov = &bytes;
@@ -119,7 +119,7 @@ long simulated_calls::answer(pending_call& asked) {
         return outcome == 0 ? 0 : asked.make();
     }
     case call::splice:
-        // As of sockets that cannot: async_copy() then goes without.
+        // Like sockets that cannot: async_copy() then does without.
         if (net_.owns(fd()) || net_.owns(asked.argument<int>(2))) return -EINVAL;
         return asked.make();
     default:

@@ -1,6 +1,6 @@
 #pragma once
-// simulated_calls: while they are installed, the sockets that this thread makes are those of a
-// network.
+// simulated_calls: while the object exists, the sockets that this thread creates belong to a
+// simulated network.
 
 #include "simulation/network.hpp"
 #include "sys/seam.hpp"
@@ -9,8 +9,8 @@
 
 namespace simplenet::v0::simulation {
 
-/// Answers the system calls that are about simulated sockets. Those of other threads, and those
-/// about other descriptors, go to the kernel.
+/// Handles the system calls on simulated sockets. Calls of other threads, and calls on other
+/// descriptors, go to the kernel.
 class simulated_calls final : private detail::sys::interceptor {
 public:
     /// @param net  Borrowed.

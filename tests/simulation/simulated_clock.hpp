@@ -1,5 +1,5 @@
 #pragma once
-// simulated_clock: time that passes only when the network says so.
+// simulated_clock: time that advances only when the network lets it.
 
 #include <simplenet/time/detail/virtual_time.hpp>
 
@@ -10,8 +10,8 @@ namespace simplenet::v0::simulation {
 
 using std::chrono::nanoseconds;
 
-/// The time of a simulated loop. Starts at the same moment in every run, as the place of a timer in
-/// its wheel depends on it.
+/// The time of a simulated loop. Starts at the same moment in every run, because the place of a
+/// timer in its wheel depends on it.
 class simulated_clock final : public detail::virtual_time {
 public:
     simulated_clock() noexcept {
@@ -19,7 +19,7 @@ public:
         moved_by_poll_ = true;
     }
 
-    /// Since the start.
+    /// The time since the start.
     [[nodiscard]] nanoseconds elapsed() const noexcept {
         return now_.time_since_epoch() - first_hour;
     }

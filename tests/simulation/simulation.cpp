@@ -26,7 +26,7 @@ task<> guarded(const scenario& what, world& in) {
     }
 }
 
-/// The scenario will not end by itself: ends it, and tells what its tasks are at.
+/// The scenario will not end on its own: ends it, and reports the state of its tasks.
 void end_stuck_loop(void* argument, std::string_view why) {
     world& in = *static_cast<world*>(argument);
     std::ostringstream text;
@@ -58,7 +58,7 @@ void world::note(std::string_view what, std::int64_t count) {
 
 outcome simulate(const scenario& what, std::uint64_t seed, backend which, bool keep_lines) {
     const std::ptrdiff_t frames = detail::live_frames();
-    // Another one for each scenario, or all of them would have the same weather.
+    // Another seed for each scenario, or all of them would get the same network.
     std::uint64_t mixed = seed;
     for (const char* each = what.name; *each != '\0'; ++each)
         mixed = mixed * 31 + static_cast<unsigned char>(*each);
@@ -74,7 +74,7 @@ outcome simulate(const scenario& what, std::uint64_t seed, backend which, bool k
         in.net.on_stuck_argument = &in;
         loop.spawn(guarded(what, in));
         loop.run();
-        in.net.on_stuck = nullptr; // what is left at its end is refused, and that ends it
+        in.net.on_stuck = nullptr; // its end refuses the remaining operations
     }
     in.loop = nullptr;
     in.expect(in.net.open_descriptors() == 0, "every descriptor is closed in the end");

@@ -1,5 +1,5 @@
 #pragma once
-// simulation: one run of one scenario from one seed, and what came of it.
+// simulation: one run of one scenario from one seed, and its result.
 
 #include "simulation/event_log.hpp"
 #include "simulation/network.hpp"
@@ -17,7 +17,7 @@
 
 namespace simplenet::v0::simulation {
 
-/// What a scenario runs in.
+/// The surroundings of a scenario.
 class world {
 public:
     world(std::uint64_t seed, bool keep_lines);
@@ -28,16 +28,16 @@ public:
     network net;
     event_loop* loop = nullptr;
 
-    /// A promise: the first one that is broken ends up in `failure`.
+    /// Checks a promise; the first one that is broken is stored in `failure`.
     void expect(bool holds, std::string_view promise);
-    /// Something of the scenario for the log.
+    /// Adds an entry of the scenario to the log.
     void note(std::string_view what, std::int64_t count);
 
     [[nodiscard]] std::chrono::nanoseconds some_time(std::chrono::nanoseconds most) {
         return random.between(std::chrono::nanoseconds::zero(), most);
     }
 
-    std::string failure; // empty: all is well
+    std::string failure; // empty: no failure
 
 private:
     explicit world(random_source source, bool keep_lines);
@@ -48,18 +48,18 @@ struct scenario {
     task<> (*run)(world&);
 };
 
-/// All there are.
+/// All scenarios.
 [[nodiscard]] std::span<const scenario> scenarios() noexcept;
 
 /// For the names of tests with a scenario as their parameter.
 inline constexpr auto scenario_name = [](const auto& info) { return std::string{info.param.name}; };
 
 struct outcome {
-    std::string failure; // empty: all is well
+    std::string failure; // empty: no failure
     std::uint64_t hash = 0;
     std::uint64_t events = 0;
     std::chrono::nanoseconds elapsed{0}; // in the simulation
-    std::string lines;                   // if they were asked for
+    std::string lines;                   // if they were requested
 };
 
 /// @param which  The backend of the loop.

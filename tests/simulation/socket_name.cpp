@@ -25,7 +25,7 @@ name name_of(const sockaddr* at, socklen_t size) {
         address.sin6_flowinfo = 0;
         return name_of(address);
     }
-    // A path ends with its NUL or without it.
+    // A path ends with or without a NUL.
     constexpr std::size_t path = offsetof(sockaddr_un, sun_path);
     if (bytes.size() > path && bytes[path] != '\0') {
         const auto end = bytes.find('\0', path);
@@ -35,7 +35,7 @@ name name_of(const sockaddr* at, socklen_t size) {
 }
 
 std::uint16_t port_of(const name& of) noexcept {
-    // At the same place in both families.
+    // At the same offset in both families.
     return ntohs(native<sockaddr_in>(of).sin_port);
 }
 

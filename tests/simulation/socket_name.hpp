@@ -1,6 +1,6 @@
 #pragma once
-// Names of simulated sockets: the bytes of a sockaddr, with nothing in them that makes equal ones
-// differ.
+// Names of simulated sockets: the bytes of a sockaddr in canonical form, so that equal names
+// compare equal.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ template <class Native>
     return bytes;
 }
 
-/// AF_UNSPEC of an empty one.
+/// The family; AF_UNSPEC if the name is empty.
 [[nodiscard]] int family_of(const name& of) noexcept;
 [[nodiscard]] name name_of(const sockaddr* at, socklen_t size);
 [[nodiscard]] std::uint16_t port_of(const name& of) noexcept;
@@ -41,13 +41,14 @@ template <class Native>
 [[nodiscard]] name v6(const in6_addr& address);
 [[nodiscard]] bool is_any(const name& of) noexcept;
 [[nodiscard]] name any_of_family(const name& of);
-/// Where what goes to `to` comes from, if its sender did not say.
+/// The source address of data for `to`, if its sender did not choose one.
 [[nodiscard]] name own_host(const name& to);
-/// Of an address as text; anything else is a violation.
+/// The name of a host from an address as text; other text is a violation.
 [[nodiscard]] name host_by_text(std::string_view text);
-/// As getsockname(2) does: what does not fit is cut off, and `size` is of all. Returns 0.
+/// Like getsockname(2): truncates a name that does not fit; `size` becomes its full size. Returns
+/// 0.
 [[nodiscard]] int tell_name(const name& of, sockaddr* into, socklen_t& size) noexcept;
-/// Of a local socket that was not bound.
+/// The name of a local socket that is not bound.
 [[nodiscard]] name unnamed();
 [[nodiscard]] name name_of_path(const char* path);
 

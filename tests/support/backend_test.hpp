@@ -47,10 +47,7 @@ public:
         restart();
     }
     /// Starts the time again: for long tests that know they are making progress.
-    static void restart() {
-        ::alarm(50);
-    } // before ctest, which cannot name the test // earlier than ctest, which does not know the
-      // test's name
+    static void restart() { ::alarm(50); } // before ctest, which cannot name the test
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog() { ::alarm(0); }
