@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """A hostile crowd against every example that listens and every idiom of the pages, on both backends.
 
-    crowd.py --examples build/release/examples --idioms build/release/tests/crowd/crowd_idioms
+crowd.py --examples build/release/examples --idioms build/release/tests/crowd/crowd_idioms
 
-Each case is one server, one backend, and many raw clients of one bad manner (manners.py). It must hold that
-- victims, one connected before the crowd and one after it, are served within --patience seconds;
-- the server lives;
-- the crowd costs no more memory and descriptors than targets.py states for each client, and both are back
-  near the start when it has left;
-- the server sleeps while the crowd stands still: less than a fifth of a processor;
-- SIGTERM ends it, with clients connected, within a bound and with status 0.
-These are bounds on liveness, far above what is normal: no figure of speed is asserted.
+Each case is one server, one backend, and many raw clients with one kind of bad manners (manners.py).
+It asserts:
+- Victims, one connected before the crowd and one after it, are served within --patience seconds.
+- The server survives.
+- Each client costs no more memory and descriptors than targets.py states. Both are back near the start
+  when the crowd has left.
+- The server sleeps while the crowd is idle: it uses less than a fifth of a processor.
+- SIGTERM ends the server, with clients connected, within a bound and with status 0.
+These are bounds on liveness, far above normal values: no figure of speed is asserted.
 """
 
 import argparse
@@ -33,14 +34,14 @@ from process import Failed, Server
 BUSY = 0.2  # of a processor
 SPARE_DESCRIPTORS = 24
 NEAR_THE_START = 8 * targets.MIB
-QUIET = 0.3  # seconds without a movement
-CONNECTING = 200  # at one time, which every backlog takes
+QUIET = 0.3  # seconds without progress
+CONNECTING = 200  # at one time, fewer than any backlog
 _numbers = itertools.count()
-FEW = 20  # clients that stand there when the server is told to end
+FEW = 20  # clients that are connected when the server is told to end
 
 
 class Crowd:
-    """`size` clients of one manner; those that end by themselves are followed by others."""
+    """`size` clients of one manner; clients that end on their own are replaced."""
 
     def __init__(self, case, size):
         self._engine, self._address, self._server = case.engine, case.address, case.server
@@ -68,7 +69,7 @@ class Crowd:
             connecting += 1
 
     def arrive(self, seconds):
-        """Turns until all of them have done what they do; whether they stood still within `seconds`."""
+        """Runs until all of them have arrived; returns whether they were idle within `seconds`."""
         end = time.monotonic() + seconds
         quiet_since = None
         while time.monotonic() < end:
@@ -139,15 +140,15 @@ class Case:
         if not self.options.no_memory:
             self._check((peak - memory) // targets.KIB, (target.memory * size + target.base_memory) // targets.KIB,
                         "KiB of memory", "under the crowd")
-        if still:  # otherwise there is work
-            self._check_sleep("while the crowd stands still")
+        if still:  # otherwise the server has work
+            self._check_sleep("while the crowd is idle")
         if target.shows_out and self.manner in (manners.NeverReads, manners.Silent, manners.Garbage):
             self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
-                       "clients that are idle are shown out", problem_only=True)
+                       "idle clients are disconnected", problem_only=True)
         crowd.leave()
         self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
-                   "the descriptors are back", problem_only=True)
-        self._check_sleep("when the crowd has left")
+                   "the descriptors are closed", problem_only=True)
+        self._check_sleep("after the crowd has left")
         self._check_memory(memory, size)
 
         few = Crowd(self, FEW)
@@ -156,7 +157,7 @@ class Case:
         self.server.terminate()
         self._wait(lambda: self.server.status() is not None, "SIGTERM ends it", extra=target.grace)
         if self.server.exit_code() != 0:
-            raise Failed(f"SIGTERM ends it by {self.server.status()} {self.server.last_words()}")
+            raise Failed(f"SIGTERM ends it with {self.server.status()} {self.server.last_words()}")
 
     @property
     def _budget(self):
@@ -169,7 +170,7 @@ class Case:
         return Victim(self.engine, self.address, self.target.keep_alive)
 
     def _warm_up(self):
-        """The first connections take what later ones find."""
+        """The first connections allocate what later ones reuse."""
         for _ in range(3):
             each = self._victim()
             self._wait(lambda each=each: each.connected, "a client is accepted")
@@ -185,10 +186,10 @@ class Case:
                 self.problems.append(f"not within {self.options.patience:.0f} s: victims are served "
                                      f"(the first {old}, the second {new}){short}")
                 break
-            # One that was behind in a flood and was shown out comes again.
+            # A victim that fell behind in a flood and was disconnected connects again.
             old = self._victim() if old.gone() else old
             new = self._victim() if new.gone() else new
-            self._wait(self.target.protocol.prepare(old), "a victim comes again")
+            self._wait(self.target.protocol.prepare(old), "a victim connects again")
         self.figures["served"] = time.monotonic() - start
         self.server.must_live("while victims were served")
         new.close()
@@ -199,7 +200,7 @@ class Case:
                                self.server.status() is not None) and done()
 
     def _check_memory(self, before, size):
-        """It is given back, or kept for the next ones: then it is enough for a second crowd."""
+        """The memory is freed, or kept for later clients: then it is enough for a second crowd."""
         end = time.monotonic() + 1.0
         while self.server.resident() > before + NEAR_THE_START and time.monotonic() < end:
             self.engine.run(0.1)
@@ -215,7 +216,7 @@ class Case:
         second.leave()
 
     def _check_sleep(self, when):
-        """A server that still has something to do is done some time; one that spins never is."""
+        """A server that still has work finishes some time; one that spins never does."""
         busy = 1.0
         for _ in range(5):
             start, used = time.monotonic(), self.server.processor_seconds()
@@ -231,7 +232,7 @@ class Case:
             self.problems.append(f"{is_} {what} {when}, at most {most}")
 
     def _wait(self, until, what, extra=0.0, problem_only=False):
-        """Turns until it is so; fails when --patience is over."""
+        """Runs until the condition holds; fails after --patience."""
         if until is None:
             return
         end = time.monotonic() + self.options.patience + extra
@@ -247,7 +248,7 @@ class Case:
 
 
 class DatagramVictim(Victim):
-    """Asks until an answer comes: datagrams are lost under a flood."""
+    """Sends requests until a reply arrives: datagrams are lost in a flood."""
 
     def __init__(self, engine, address):
         import socket
@@ -278,7 +279,7 @@ def backend_is_offered(options, backend):
 
 
 def raise_descriptor_limit(clients):
-    """A proxy behind this program and its far end are here too: two for each client."""
+    """For a proxy, its clients and its far end are both in this process: two descriptors for each client."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8 * clients + 200
     if hard != resource.RLIM_INFINITY and hard < wanted:
@@ -290,18 +291,18 @@ def raise_descriptor_limit(clients):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--examples", required=True, help="the directory of the examples' programs")
-    parser.add_argument("--idioms", help="the program of the idioms; without it only examples")
+    parser.add_argument("--idioms", help="the program of the idioms; without it, only examples run")
     parser.add_argument("--clients", type=int,
-                        help="of each crowd (default: 1100, more than the default pool has buffers)")
-    parser.add_argument("--seconds", type=float, default=30, help="that a crowd may take at most (default: %(default)s)")
+                        help="clients of each crowd (default: 1100, more than the default pool has buffers)")
+    parser.add_argument("--seconds", type=float, default=30, help="time limit of a crowd (default: %(default)s)")
     parser.add_argument("--patience", type=float, default=10, help="seconds that a victim waits (default: %(default)s)")
     parser.add_argument("--backend", action="append", choices=["epoll", "io_uring"])
     parser.add_argument("--manner", action="append", choices=sorted(manners.by_name()))
-    parser.add_argument("--only", action="append", help="a target, or the beginning of its name")
-    parser.add_argument("--short", action="store_true", help="a choice of cases, of 60 clients each")
-    parser.add_argument("--jobs", type=int, default=1, help="cases at a time (default: %(default)s)")
-    parser.add_argument("--no-memory", action="store_true", help="without bounds on memory: for sanitizers")
-    parser.add_argument("--list", action="store_true", help="the cases, without running them")
+    parser.add_argument("--only", action="append", help="only this target, or those whose names begin like this")
+    parser.add_argument("--short", action="store_true", help="a selection of cases, with 60 clients each")
+    parser.add_argument("--jobs", type=int, default=1, help="cases that run at a time (default: %(default)s)")
+    parser.add_argument("--no-memory", action="store_true", help="no bounds on memory, for sanitizers")
+    parser.add_argument("--list", action="store_true", help="list the cases instead of running them")
     return parser.parse_args()
 
 
@@ -323,7 +324,7 @@ def cases(options):
 
 
 def run_one(case):
-    """In a process of the pool; what can be handed back from there."""
+    """Runs in a process of the pool; returns only what can be pickled."""
     start = time.monotonic()
     played = Case(*case).run()
     return played.problems, played.figures, time.monotonic() - start
@@ -345,7 +346,7 @@ def run_all(options):
         print("\n".join(names))
         return True
     if not chosen:
-        print("there is no such case")
+        print("no such case")
         return False
     print(f"{'target':24} {'manner':26} {'backend':9} {'result':7} figures", flush=True)
     failed, start = [], time.monotonic()
@@ -369,9 +370,9 @@ def main():
         if backend_is_offered(options, backend):
             options.backends.append(backend)
         elif backend in os.environ.get("SIMPLENET_REQUIRE_BACKENDS", ""):
-            sys.exit(f"SIMPLENET_REQUIRE_BACKENDS names {backend}, which cannot be had")
+            sys.exit(f"SIMPLENET_REQUIRE_BACKENDS names {backend}, which is unavailable")
         else:
-            # In the words of GoogleTest, which scripts/test.sh collects.
+            # In the format of GoogleTest, which scripts/test.sh collects.
             print(f"crowd: Skipped\n{backend}: not offered by this kernel, sandbox or build")
     if not options.backends:
         sys.exit(77)

@@ -1,7 +1,7 @@
-"""Thousands of raw connections in one thread: epoll, nonblocking sockets, nothing else.
+"""Thousands of raw connections in one thread, with epoll and nonblocking sockets only.
 
-An Engine turns; a Connection is told when it is connected, may read, may write, or has ended. The library under
-test has no part in it, so that a mistake of ours is not made a second time on the other side.
+An Engine runs the loop; it notifies a Connection when it is connected, may read, may write, or has ended. It
+does not use the library under test, so that both sides cannot share the same mistake.
 """
 
 import errno
@@ -25,7 +25,7 @@ class Engine:
         self._epoll = select.epoll()
         self._members = {}  # descriptor: connection or listener
         self._next_tick = 0.0
-        self.moved = 0  # bytes and connections of the crowd so far: whether anything still happens
+        self.moved = 0  # bytes and connections of the crowd so far, to detect progress
 
     def close(self):
         for each in list(self._members.values()):
@@ -49,7 +49,7 @@ class Engine:
                 each.close()
 
     def run(self, seconds, until=None):
-        """Turns until `until()` or for `seconds`; whether `until()` was reached."""
+        """Runs until `until()` or for `seconds`; returns whether `until()` was reached."""
         end = time.monotonic() + seconds
         while until is None or not until():
             now = time.monotonic()
@@ -61,13 +61,13 @@ class Engine:
                     member.tick(now)
             wait = max(0.0, min(end, self._next_tick) - now)
             for descriptor, events in self._epoll.poll(wait, 512):
-                member = self._members.get(descriptor)  # none: closed by one before it
+                member = self._members.get(descriptor)  # none: closed by an earlier one
                 if member:
                     member.handle(events)
         return True
 
     def run_until_still(self, quiet, seconds):
-        """Turns until nothing has moved for `quiet` seconds, or for `seconds`."""
+        """Runs until nothing has moved for `quiet` seconds, or for `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             before = self.moved
@@ -78,7 +78,7 @@ class Engine:
 
 
 class Connection:
-    """A client, from connect(2) on, or what a listener has accepted."""
+    """A client, from connect(2) on, or an accepted connection."""
 
     counts = True  # in Engine.moved
 
@@ -90,7 +90,7 @@ class Connection:
         self._wants = IN if self.connected else OUT
         self.socket = accepted or socket.socket(family_of(address), socket.SOCK_STREAM)
         self.socket.setblocking(False)
-        if small_buffers:  # before connecting: the window is agreed on there
+        if small_buffers:  # before connecting, which determines the window
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32768)
             if self.socket.family == socket.AF_INET:
@@ -100,7 +100,7 @@ class Connection:
             return
         result = self.socket.connect_ex(address)
         engine.add(self, OUT)
-        # EAGAIN: the backlog of a Unix domain listener is full. tick() asks again.
+        # EAGAIN: the backlog of a Unix domain listener is full. tick() tries again.
         self._again = address if result == errno.EAGAIN else None
         if result not in (0, errno.EINPROGRESS, errno.EAGAIN):
             self._end()
@@ -160,7 +160,7 @@ class Connection:
         return count
 
     def receive(self, size=CHUNK):
-        """Some bytes; none at the end of the stream."""
+        """Some bytes; empty at the end of the stream."""
         data = self.socket.recv(size)
         self.moved(len(data))
         return data
@@ -181,13 +181,13 @@ class Connection:
             self.socket.close()
 
     def reset(self):
-        """Ends the connection so that the other side sees ECONNRESET, whatever lies in between."""
+        """Ends the connection so that the other side gets ECONNRESET, even through a proxy."""
         if not self.closed:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close()
 
     def leave(self):
-        """Closes with nothing unread, so politely: only what comes later is answered by a reset."""
+        """Closes with nothing unread, so in an orderly way: only later data is answered by a reset."""
         try:
             while self.receive():
                 pass
@@ -195,7 +195,7 @@ class Connection:
             pass
         self.close()
 
-    # What a manner is made of.
+    # The parts of a manner.
     def on_connect(self):
         pass
 
@@ -210,13 +210,14 @@ class Connection:
 
 
 def use_small_segments(stream):
-    """As over Ethernet. The kernel makes a send buffer of 20 segments, and with the 64 KiB of the loopback
-    interface a thousand connections use up all that it has for TCP (net.ipv4.tcp_mem)."""
+    """Uses segments as small as Ethernet's. The kernel sizes a send buffer for 20 segments; with the 64 KiB of
+    the loopback interface, a thousand connections would use up all its memory for TCP (net.ipv4.tcp_mem)."""
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
 
 
 def tcp_memory_is_short():
-    """Whether connections of everybody are in trouble, which is no fault of the server under test."""
+    """Whether all connections of the machine are in trouble, which is not the fault of the server under
+    test."""
     with open("/proc/net/sockstat", encoding="ascii") as file:
         used = int(file.read().partition("TCP:")[2].partition("mem ")[2].split()[0])
     with open("/proc/sys/net/ipv4/tcp_mem", encoding="ascii") as file:
@@ -228,19 +229,19 @@ def family_of(address):
 
 
 class Victim(Connection):
-    """A client that behaves: says what it is told to, and reads whatever comes."""
+    """A well-behaved client: sends what it is told to, and reads everything."""
 
     counts = False
-    MOST_KEPT = 1 << 20  # of what a chat tells it, the end
+    MOST_KEPT = 1 << 20  # the last bytes of the messages of a chat
 
     def __init__(self, engine, address, keep_alive=b""):
         self._to_send = b""
         self._then_end = False
-        self.keep_alive = keep_alive  # said with every tick
+        self.keep_alive = keep_alive  # sent with every tick
         self.received = bytearray()
         self.count = 0  # bytes received
-        self.pauses_at = None  # reads no more than about that
-        self.finished = False  # the other side said so
+        self.pauses_at = None  # stops reading at about that count
+        self.finished = False  # the other side has ended
         super().__init__(engine, address)
 
     def on_connect(self):
@@ -286,14 +287,14 @@ class Victim(Connection):
 
 
 class Listener:
-    """Accepts, and makes a `kind` of each connection."""
+    """Accepts connections, and makes a `kind` of each."""
 
     def __init__(self, engine, kind):
         self._engine = engine
         self._kind = kind
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.socket.setblocking(False)
-        use_small_segments(self.socket)  # and those that it accepts
+        use_small_segments(self.socket)  # accepted sockets inherit them
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHUNK)
         self.address = self.socket.getsockname()
@@ -305,7 +306,7 @@ class Listener:
                 stream, _ = self.socket.accept()
                 self._kind(self._engine, accepted=stream)
         except OSError:
-            pass  # nobody else, or one that has gone
+            pass  # no more clients, or one that has gone
 
     def tick(self, now):
         pass
@@ -316,7 +317,7 @@ class Listener:
 
 
 class FarEnd(Connection):
-    """The server behind a proxy: an echo. A line at the beginning makes it as bad as the crowd."""
+    """The server behind a proxy: an echo. Its first line can make it as bad as the crowd."""
 
     MOST_HELD = 2 * CHUNK
     ENOUGH = 300_000  # bytes, after which it leaves or resets

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Which idiom of which page is under the crowd as what, and which has no client that could be hostile.
+"""Maps each idiom of each page to its targets in the crowd, or to the reason why no client can be hostile.
 
-Every block of code of README.md and docs/usage/ is named here, or this fails: what the pages teach is what
-people deploy.
+Every block of code of README.md and docs/usage/ is listed here, or this program fails: people deploy what the
+pages teach.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ import targets
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SNIPPET = re.compile(r"<!-- snippet: (\S+) (.+?) -->")
 
-# A region of a file: the targets that serve with it. Those of a name that ends with "/..." are variants.
+# A region of a file: the targets that serve with it. Targets whose name ends with "/..." are variants.
 SERVED = {
     "docs/snippets/cancellation.cpp idle": ["page:idle", "page:idle-1s"],
     "docs/snippets/cancellation.cpp level": ["page:polite"],
@@ -58,10 +58,10 @@ SERVED = {
     "examples/watch_files.cpp wait": ["page:readiness"],
 }
 
-BLOCKING = "serves one client after the other, so one that does nothing holds up all: that is blocking sockets"
-CLIENT = "a client; it has one server, which the refusals and the tests of the examples look at"
+BLOCKING = "serves one client after the other, so an idle one delays all: a property of blocking sockets"
+CLIENT = "a client; its only server is covered by the refusals and the tests of the examples"
 NO_PEER = "no peer is involved"
-WHOLE = "a line or an option around a program that is here otherwise"
+WHOLE = "a line or an option of a program that is covered elsewhere"
 EXEMPT = {
     BLOCKING: ["docs/snippets/sockets.cpp blocking"],
     CLIENT: [
@@ -108,16 +108,16 @@ def problems():
     exempt = [each for some in EXEMPT.values() for each in some]
     known = {each.name.partition("/")[0] for each in targets.examples() + targets.idioms()}
     for each in sorted(taught - SERVED.keys() - set(exempt)):
-        yield f"{each}: taught, and not under the crowd"
+        yield f"{each}: on a page, but not under the crowd"
     for each in sorted((SERVED.keys() | set(exempt)) - taught):
-        yield f"{each}: no page has it"
+        yield f"{each}: not on any page"
     for region, served in SERVED.items():
         for each in served:
             if each not in known:
-                yield f"{region}: there is no target {each}"
+                yield f"{region}: no such target: {each}"
     for each in sorted(known - {each for served in SERVED.values() for each in served}):
         if each.startswith("page:"):
-            yield f"{each}: an idiom of no page"
+            yield f"{each}: an idiom that is on no page"
 
 
 def main():

@@ -1,4 +1,4 @@
-"""What bad clients do. Each class is one manner; a crowd is a thousand of one class."""
+"""The manners of bad clients. Each class is one manner; a crowd is a thousand of one class."""
 
 import random
 import socket
@@ -10,14 +10,14 @@ from engine import CHUNK, IN, OUT, Connection, FarEnd
 class Manner(Connection):
     """One client of the crowd.
 
-    A target says what gets it going (`opening`), what it can be flooded with (`flood`) and how much of that one
-    client sends at most (`budget`).
+    A target says how to start an exchange (`opening`), what the client can flood it with (`flood`) and how much
+    one client sends at most (`budget`).
     """
 
-    small_buffers = True  # so that "full" is soon, and a thousand clients fit into this machine
-    again = 0  # how often a client that has ended by itself is followed by another one
-    trickles = False  # something moves for ever, but little
-    only = None  # "proxy", "local": targets it makes sense for
+    small_buffers = True  # so that they fill soon, and a thousand clients fit into this machine
+    again = 0  # how often a client that has ended on its own is replaced
+    trickles = False  # a little moves forever
+    only = None  # "proxy", "local": the only targets for which it makes sense
 
     def __init__(self, engine, address, target):
         self.target = target
@@ -30,7 +30,7 @@ class Manner(Connection):
         return True
 
     def flood(self, up_to=None):
-        """Sends until nothing more fits; whether `up_to` bytes (the budget) have gone."""
+        """Sends until nothing more fits; returns whether `up_to` bytes (the budget) have been sent."""
         most = self.target.budget if up_to is None else up_to
         try:
             while self.sent < most:
@@ -46,7 +46,7 @@ class Manner(Connection):
         return True
 
 class NeverReads(Manner):
-    """Sends until nothing more fits, and reads nothing of what comes."""
+    """Sends until nothing more fits, and reads nothing."""
 
     def on_connect(self):
         self.want(OUT)
@@ -57,7 +57,7 @@ class NeverReads(Manner):
 
 
 class ReadsSlowly(NeverReads):
-    """The same, and reads a byte a second."""
+    """The same, but reads one byte a second."""
 
     trickles = True
     _last = 0.0
@@ -69,7 +69,7 @@ class ReadsSlowly(NeverReads):
 
 
 class SendsSlowly(Manner):
-    """Says what it has to say at a byte a second, and reads what comes."""
+    """Sends one byte a second, and reads everything."""
 
     trickles = True
     _last = 0.0
@@ -89,14 +89,14 @@ class SendsSlowly(Manner):
 
 
 class HalfClosesAtOnce(Manner):
-    """Ends its direction before it has said anything, and stays."""
+    """Ends its direction before it has sent anything, and stays."""
 
     def on_connect(self):
         self.socket.shutdown(socket.SHUT_WR)
 
 
 class HalfClosesAfterSending(Manner):
-    """Says something, ends its direction, stays, and reads nothing."""
+    """Sends something, ends its direction, stays, and reads nothing."""
 
     def on_connect(self):
         self.want(OUT)
@@ -108,9 +108,9 @@ class HalfClosesAfterSending(Manner):
 
 
 class _Breaks(Manner):
-    """Keeps the server writing, reads some of it, and is gone."""
+    """Keeps the server writing, reads a part of it, and leaves."""
 
-    small_buffers = False  # much at once: one call of the server is many segments
+    small_buffers = False  # a large amount: one call of the server is many segments
     again = 3
 
     def __init__(self, *arguments):
@@ -133,7 +133,7 @@ class _Breaks(Manner):
             self.leave()
 
     def on_tick(self, now):
-        self._patience -= 1  # when there is less to read than that
+        self._patience -= 1  # in case there is less to read than that
         if self._patience == 0:
             self.leave()
 
@@ -146,11 +146,12 @@ class ResetsInTheMiddle(_Breaks):
 
 
 class LeavesInTheMiddle(_Breaks):
-    """Closes with nothing unread, so politely, while more is on its way: only that is answered by a reset."""
+    """Closes with nothing unread, so in an orderly way, while more is arriving: only that is answered by a
+    reset."""
 
 
 class AsksAndLeaves(Manner):
-    """Sends all it can and closes at once: whatever is answered finds nobody."""
+    """Sends all it can and closes at once: the reply arrives at a closed socket."""
 
     small_buffers = False
     again = 3
@@ -164,11 +165,11 @@ class AsksAndLeaves(Manner):
 
 
 class Silent(Manner):
-    """Connects, and says nothing."""
+    """Connects, and sends nothing."""
 
 
 class Urgent(Manner):
-    """Urgent data (MSG_OOB) at the beginning, between, and as the last byte; reads nothing."""
+    """Sends urgent data (MSG_OOB) at the beginning, in between, and as the last byte; reads nothing."""
 
     def on_connect(self):
         self.send(b"!", socket.MSG_OOB)
@@ -183,11 +184,11 @@ class Urgent(Manner):
 
     @staticmethod
     def fits(target):
-        return not target.local  # few kernels have it for Unix domain sockets
+        return not target.local  # few kernels support it for Unix domain sockets
 
 
 class ClosesUnread(Manner):
-    """Waits until something has come, and closes without reading it: a reset."""
+    """Waits until something has arrived, and closes without reading it: a reset."""
 
     again = 3
 
@@ -196,18 +197,18 @@ class ClosesUnread(Manner):
 
     def on_writable(self):
         if self.flood(up_to=min(self.target.budget, 8192)):
-            self.want(IN)  # only to be told
+            self.want(IN)  # only for the event
 
     def on_readable(self):
         self.close()
 
     def on_tick(self, now):
         if self.sent and not self._rest:
-            self.close()  # there is nothing to come
+            self.close()  # nothing will arrive
 
 
 class Garbage(Manner):
-    """Sends bytes without any meaning, and stays."""
+    """Sends meaningless bytes, and stays."""
 
     def on_connect(self):
         self.send(random.randbytes(random.randrange(1, 3000)))
@@ -223,7 +224,7 @@ class Storm(Manner):
 
 
 class FarEndLeaves(NeverReads):
-    """The server behind the proxy closes in the middle of what is sent to it."""
+    """The server behind the proxy closes while it receives."""
 
     small_buffers = False
     command = FarEnd.LEAVE
@@ -251,7 +252,7 @@ class FarEndBlocks(FarEndLeaves):
 
 
 class SendsDescriptors(Manner):
-    """Sends open descriptors to a server that asked for none, as many as go."""
+    """Sends as many open descriptors as possible to a server that expects none."""
 
     def on_connect(self):
         self.want(OUT)
@@ -271,7 +272,7 @@ class SendsDescriptors(Manner):
 # --- datagrams ------------------------------------------------------------------------------------
 
 class Datagrams(Connection):
-    """A socket of its own, connected to the server, and what it sends all in one go."""
+    """A socket of its own, connected to the server; it sends everything at once."""
 
     again = 0
     trickles = False
@@ -307,18 +308,18 @@ class Datagrams(Connection):
 
 
 class DatagramsUnread(Datagrams):
-    """Many datagrams, and none of the answers is read."""
+    """Sends many datagrams, and reads none of the replies."""
 
 
 class DatagramsEmpty(Datagrams):
-    """Datagrams without a byte."""
+    """Sends datagrams without a byte."""
 
     def datagram(self):
         return b""
 
 
 class DatagramsTooLong(Datagrams):
-    """Datagrams longer than the server takes."""
+    """Sends datagrams longer than the server accepts."""
 
     count = 5
 
@@ -327,7 +328,7 @@ class DatagramsTooLong(Datagrams):
 
 
 class DatagramsAndGone(Datagrams):
-    """The answers find no socket: the server is told that the port is unreachable."""
+    """The replies find no socket: the server gets the error that the port is unreachable."""
 
     again = 5
 
@@ -342,7 +343,7 @@ DATAGRAM = [DatagramsUnread, DatagramsEmpty, DatagramsTooLong, DatagramsAndGone]
 
 
 def name_of(manner):
-    """`NeverReads` is called never-reads."""
+    """`NeverReads` becomes never-reads."""
     return "".join("-" + each.lower() if each.isupper() else each for each in manner.__name__)[1:]
 
 

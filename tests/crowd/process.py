@@ -1,4 +1,4 @@
-"""A server under observation: started, looked at through /proc, ended by SIGTERM."""
+"""A server under observation: started, watched through /proc, ended by SIGTERM."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Failed(Exception):
-    """What the case did not stand; the text names it."""
+    """The reason why a case failed."""
 
 
 def die_with_parent():
@@ -32,7 +32,7 @@ def how_it_ended(status):
 
 
 class Server:
-    """One run of a program that listens. What it prints goes to files, which never block it."""
+    """One run of a program that listens. Its output goes to files, which never block it."""
 
     def __init__(self, command, environment=None, preparation=None):
         self._out = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
@@ -43,7 +43,7 @@ class Server:
         self.pid = self._process.pid
 
     def announced(self, seconds):
-        """The (host, port) it says it listens at, or None for a path; fails if it says neither."""
+        """The (host, port) that it reports, or None for a path; fails if it reports neither."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             line = self.output()
@@ -53,19 +53,19 @@ class Server:
             if self._process.poll() is not None:
                 break
             time.sleep(0.01)
-        raise Failed(f"did not say that it listens: {self.status() or 'still runs'} {self.last_words()}")
+        raise Failed(f"did not report that it listens: {self.status() or 'still runs'} {self.last_words()}")
 
     def output(self):
         self._out.seek(0)
         return self._out.read()
 
     def last_words(self):
-        """The end of what it said on standard error."""
+        """The end of its standard error."""
         self._error.seek(0)
         return " ".join(self._error.read()[-300:].split())
 
     def status(self):
-        """How it ended; None while it runs."""
+        """The way it ended; None while it runs."""
         code = self._process.poll()
         return None if code is None else how_it_ended(code)
 

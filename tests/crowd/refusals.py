@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Refuses every system call of the library in turn, to every example, on every backend.
 
-    refusals.py --examples build/release/examples --refuse build/release/tests/crowd/libcrowd_refuse.so
+refusals.py --examples build/release/examples --refuse build/release/tests/crowd/libcrowd_refuse.so
 
-A sandbox (seccomp) answers EPERM, an old kernel ENOSYS. The example then either works by a fall-back, or ends with
-a status other than 0 and an error on standard error. A server may also close the connection it cannot serve. What
-only makes something faster is not missed at all. It
-never hangs, never dies by a signal, never spins, and never claims a success it did not have.
+A sandbox (seccomp) answers EPERM, an old kernel ENOSYS. The example then either works by a fallback, or ends
+with a status other than 0 and an error on standard error. A server may also close the connection that it cannot
+serve. Calls that only make something faster have no visible effect at all. An example never hangs, never dies
+by a signal, never spins, and never claims a false success.
 """
 
 import argparse
@@ -26,34 +26,35 @@ import time
 
 from process import die_with_parent, Failed, Server
 
-PATIENCE = 8.0  # seconds; a fall-back takes milliseconds
+PATIENCE = 8.0  # seconds; a fallback takes milliseconds
 WORKS, SAYS_SO, CLOSES = "works", "says so", "closes"
 
-# What is refused together: what one function of the C library calls, which differs by architecture and version.
+# Calls that are refused together: a function of the C library makes one of them, depending on architecture and
+# version.
 CALLS = ["accept4,accept", "bind", "connect", "epoll_create1", "epoll_ctl", "epoll_pwait2", "epoll_wait,epoll_pwait",
          "eventfd2", "fcntl", "getpeername", "getsockname", "getsockopt", "io_uring_setup", "io_uring_enter",
          "io_uring_register", "ioctl", "listen", "lstat,newfstatat,statx", "mmap", "munmap", "pipe2", "poll,ppoll",
          "pread64", "read", "recvfrom", "recvmmsg", "recvmsg", "sendfile", "sendmmsg", "sendmsg", "sendto",
          "setsockopt", "shutdown", "signalfd4", "socket", "socketpair", "splice", "clone,clone3", "unlink,unlinkat",
-         # not by the seam: the C library's, the examples' own, and those of threads and signals
+         # not in the seam: used by the C library, by the examples, and for threads and signals
          "brk", "clock_nanosleep", "close", "fstat", "futex", "getpid", "getrandom", "gettid", "inotify_add_watch",
          "inotify_init1", "madvise", "mprotect", "mremap", "openat", "prctl", "prlimit64", "readv", "rseq",
          "rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigtimedwait", "rt_tgsigqueueinfo",
          "sched_getaffinity", "sched_yield", "set_robust_list", "sigaltstack", "tgkill", "uname", "write", "writev"]
 
-# The seam's names for calls whose name is another one, or that are none of the kernel's.
+# The seam's names for calls that have another name, or that are not the kernel's.
 OTHER_NAMES = {"accept": "accept4", "epoll_create": "epoll_create1", "eventfd": "eventfd2", "freeaddrinfo": None,
                "getaddrinfo": None, "if_nametoindex": None, "pipe": "pipe2", "pread": "pread64", "recv": "recvfrom",
                "send": "sendto", "signalfd": "signalfd4", "thread": "clone", "uring_enable": "io_uring_register",
                "uring_enter": "io_uring_enter", "uring_register": "io_uring_register",
                "uring_setup": "io_uring_setup"}
 SEAM = pathlib.Path(__file__).resolve().parent.parent.parent / "src" / "sys" / "seam.hpp"
-# What only makes something faster, or what another call can do: without it everything works.
+# Calls that only make something faster, or that another call can replace: everything works without them.
 DISPENSABLE = ["epoll_pwait2", "io_uring_setup", "io_uring_enter", "io_uring_register", "madvise", "pipe2",
                "sched_getaffinity", "sched_yield", "sendfile", "splice"]
-# What no mending of ours would help, and why.
+# Failures that no change of the library could prevent, and why.
 ALLOWED = {
-    "brk": "brk(2) has no errors, so the C library takes EPERM for the end of its heap",
+    "brk": "brk(2) has no errors, so the C library treats EPERM as the end of its heap",
     "futex": "the C library itself aborts when a lock cannot wait",
     "rseq": "the C library itself aborts when a thread cannot register",
     "write": "an error cannot be printed either",
@@ -99,7 +100,7 @@ def web_server():
 
 
 def free_port():
-    """One of the kernel's choice: a program that cannot print cannot say which one it was given."""
+    """A port chosen by the kernel: a program that cannot print cannot report its own."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         return holder.getsockname()[1]
@@ -109,18 +110,18 @@ def free_port():
 
 Example = collections.namedtuple("Example", "name arguments ask answer backends",
                                  defaults=([None, "epoll", "io_uring"],))
-REFUSAL = b"no such file"  # of descriptor_passing, in place of an answer
+REFUSAL = b"no such file"  # by descriptor_passing, in place of a reply
 
 
 def exchange(port, question, answer):
-    """Whether the answer comes; False when the connection is ended instead."""
+    """Whether the reply arrives; False if the connection is ended instead."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as stream:
         return talk(stream, question, answer)
 
 
 def talk(stream, question, answer):
     stream.settimeout(PATIENCE)
-    end = b""  # of what has come
+    end = b""  # of the bytes received
     try:
         stream.sendall(question)
         while answer not in end:
@@ -140,7 +141,7 @@ SERVERS = [
     Example("chat_server", [], b"hello\n", b"joined"),
     Example("line_chat", [], b"me\n", b"me joined"),
     Example("file_send", ["FILE"], b"GET / HTTP/1.1\r\n\r\n", b"end of the file"),
-    # Long enough to go over to splice(2), which is made only while much is there.
+    # Long enough for splice(2), which is used only for large amounts.
     Example("port_forward", ["--to", "127.0.0.1:ECHO"], b"x" * (1 << 24) + b"end", b"end"),
     Example("graceful_shutdown", [], b"hello", b"hello"),
     Example("task_dump", [], b"what?", b"dump or block?"),
@@ -193,25 +194,25 @@ class Run:
         return [os.path.join(self.options.examples, self.example.name), *words]
 
     def _ended(self):
-        """How it ended by itself, if that was a way to end."""
+        """How it ended on its own, if that was allowed."""
         code = self.process.exit_code()
         if code is None:
             return None
         words = self.process.last_words()
         if code == 77:
-            return "skipped", "there is no such call"
+            return "skipped", "no such call"
         if code < 0:
             raise Failed(f"died by {self.process.status()}: {words}")
         if code == 0:
             if self.example.ask is not None:
-                raise Failed(f"ended with status 0 without being told to: {words}")
+                raise Failed(f"ended with status 0 on its own: {words}")
             if self.example.answer not in self.process.output():
                 raise Failed(f"claims a success: {self.process.output()[-100:]!r}")
             return WORKS, ""
         if not words and self.example.name == "backend_switch":
             words = " ".join(self.process.output().split())
         if not words and self.call not in ALLOWED:
-            raise Failed(f"status {code} and not a word")
+            raise Failed(f"status {code} without a message")
         return SAYS_SO, f"status {code}: {words}"
 
     def _wait_for_the_end(self):
@@ -242,7 +243,7 @@ class Run:
 
     def _listens(self):
         if self.example.name == "udp_echo":
-            return True  # it is asked until it answers
+            return True  # requests repeat until it replies
         kind, at = (socket.AF_UNIX, self.socket) if "SOCKET" in self.example.arguments else \
             (socket.AF_INET, ("127.0.0.1", self.port))
         with socket.socket(kind, socket.SOCK_STREAM) as probe:
@@ -266,7 +267,7 @@ class Run:
             return False
         except Failed:
             if self.process.exit_code() is not None:
-                return False  # its end is looked at
+                return False  # the end is checked
             raise
 
     def _asked_by_datagrams(self):
@@ -282,14 +283,14 @@ class Run:
                 except socket.timeout:
                     pass
                 except OSError:
-                    time.sleep(0.02)  # nobody is there, yet or any more
-        # An answer that cannot be sent is skipped by design: EPERM is also what a firewall says.
+                    time.sleep(0.02)  # not listening yet, or any more
+        # A reply that cannot be sent is skipped by design: EPERM is also the error of a firewall.
         if self.process.exit_code() is not None or self.call == "sendmmsg":
             return False
         raise Failed("hangs: a datagram is never answered")
 
     def _asked_in_company(self):
-        """A chat notices that it cannot write to a member when somebody else has said something."""
+        """A chat notices that it cannot write to a member only when another one has sent something."""
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as first:
             first.sendall(self.example.ask)
             time.sleep(0.05)
@@ -312,7 +313,7 @@ class Run:
         return served
 
     def _settled(self):
-        """It may be on its way out: with a connection it could not serve, say."""
+        """It may be about to end, for example because of a connection that it could not serve."""
         end = time.monotonic() + 0.1
         while time.monotonic() < end:
             if ended := self._ended():
@@ -336,14 +337,14 @@ class Run:
             time.sleep(0.01)
         code = self.process.exit_code()
         if code == -signal.SIGTERM:
-            return kind, "SIGTERM kills it"  # it could not have a handler
+            return kind, "SIGTERM kills it"  # it could not install a handler
         if code == 0:
             return kind, ""
         return self._ended()
 
 
 def forgotten():
-    """Calls of the library, by its seam, that are not among CALLS."""
+    """Calls of the library, according to its seam, that are missing in CALLS."""
     listed = {each for some in CALLS for each in some.split(",")}
     body = re.search(r"enum class call [^{]*{(.*?)count_of_calls", SEAM.read_text(encoding="utf-8"), re.DOTALL)[1]
     for each in re.findall(r"^\s*(\w+),", body, re.MULTILINE):
@@ -361,11 +362,11 @@ def parse():
     parser.add_argument("--examples", required=True, help="the directory of the examples' programs")
     parser.add_argument("--refuse", required=True, help="the library to preload")
     parser.add_argument("--only", action="append", help="an example")
-    parser.add_argument("--call", action="append", help="a call, as CALLS has it")
+    parser.add_argument("--call", action="append", help="only this call, as written in CALLS")
     parser.add_argument("--error", action="append", choices=["EPERM", "ENOSYS"])
     parser.add_argument("--backend", action="append", choices=["automatic", "epoll", "io_uring"])
     parser.add_argument("--short", action="store_true", help="three servers, automatic, EPERM")
-    parser.add_argument("--jobs", type=int, default=4, help="runs at a time (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=4, help="examples that run at a time (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="each run")
     return parser.parse_args()
 
@@ -399,7 +400,7 @@ def run_all(options):
                 allowed[f"{call}: {ALLOWED[call]}"] += 1
             if kind in (SAYS_SO, CLOSES) and call in DISPENSABLE and not \
                     (call.startswith("io_uring") and backend == "io_uring"):
-                kind, text = "FAILED", f"there is no fall-back: {kind} {text}"
+                kind, text = "FAILED", f"no fallback: {kind} {text}"
             if kind == "FAILED" or (call is None and kind != WORKS):
                 failed.append(f"{name} {text}")
                 print(f"FAILED {failed[-1]}", flush=True)
@@ -412,7 +413,7 @@ def run_all(options):
     print(f"\n{'example':20} {'backend':9} " + " ".join(f"{kind:>8}" for kind in kinds))
     for (name, backend), count in counts.items():
         print(f"{name:20} {backend:9} " + " ".join(f"{count[kind]:8}" for kind in kinds))
-    print("\nwhat the others did without, they say so or close the connection for want of:")
+    print("\ncalls whose refusal an example reports, or for which it closes the connection:")
     for (name, backend, kind), calls in said.items():
         print(f"  {name:20} {backend:9} {kind}: {' '.join(sorted(calls))}")
     for reason, count in allowed.items():

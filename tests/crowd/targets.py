@@ -1,7 +1,7 @@
-"""What the crowd is let loose on: every example that listens, and the idioms of the pages.
+"""The targets of the crowd: every example that listens, and the idioms of the pages.
 
-A Target says how its server is started, what a client says to keep it busy, what a victim says to be served, and
-how much memory and how many descriptors one hostile client may cost.
+A Target says how its server is started, what a client sends to keep it busy, what a victim sends to be served,
+and how much memory and how many descriptors one hostile client may cost.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ FILE_SIZE = 4 * MIB
 _numbers = itertools.count(1)
 
 
-# --- what a victim says ---------------------------------------------------------------------------
+# --- the protocols of victims ---------------------------------------------------------------------
 
 class Answered:
-    """Sends `before`, a word nobody else uses, and `after`; served when the word comes back."""
+    """Sends `before`, a unique word, and `after`; served when the word comes back."""
 
     def __init__(self, before=b"", after=b""):
         self._before, self._after = before, after
 
     def prepare(self, old):
-        """Before the crowd comes: the first answer."""
+        """Gets a first reply before the crowd arrives."""
         return self._ask(old)
 
     def check(self, old, new):
@@ -40,7 +40,7 @@ class Answered:
 
 
 class Replied(Answered):
-    """Sends a question; served when one more answer has come."""
+    """Sends a request; served when one more reply has arrived."""
 
     def __init__(self, question, answer):
         super().__init__()
@@ -53,7 +53,7 @@ class Replied(Answered):
 
 
 class Told(Answered):
-    """What one victim says, the other one hears."""
+    """One victim hears the messages of the other."""
 
     def __init__(self, first=b""):
         super().__init__()
@@ -69,7 +69,7 @@ class Told(Answered):
             new.ask(self._first)
         words = [(speaker, hearer, b"word%09d" % next(_numbers)) for speaker, hearer in ((old, new), (new, old))]
         for speaker, _, word in words:
-            speaker.keep_alive = word + b"\n"  # again and again: nobody hears what was said before he came
+            speaker.keep_alive = word + b"\n"  # repeatedly: nobody hears earlier messages
 
         def done():
             if not all(word in hearer.received for _, hearer, word in words):
@@ -80,14 +80,14 @@ class Told(Answered):
 
 
 class Greeted(Answered):
-    """Speaks first, to each that comes: only a new victim is served."""
+    """Speaks first, to each new client: only a new victim is served."""
 
     def __init__(self, size):
         super().__init__()
         self._size = size
 
     def prepare(self, old):
-        old.pauses_at = self._size  # or it would be told for ever
+        old.pauses_at = self._size  # or it would receive forever
         return lambda: old.connected
 
     def check(self, old, new):
@@ -96,7 +96,7 @@ class Greeted(Answered):
 
 
 class Swallowed(Answered):
-    """Takes everything and says nothing; served when the end is answered by an end."""
+    """Takes everything and sends nothing; served when the end is answered by an end."""
 
     def __init__(self, says=b"x"):
         super().__init__()
@@ -111,7 +111,7 @@ class Swallowed(Answered):
 
 
 class AnsweredAtTheEnd(Swallowed):
-    """Answers when the question is over."""
+    """Replies when the request has ended."""
 
     def _ask(self, victim):
         word = b"word%09d" % next(_numbers)
@@ -120,7 +120,7 @@ class AnsweredAtTheEnd(Swallowed):
 
 
 class Downloaded:
-    """A file over HTTP; the old victim has read a part of it when the crowd comes."""
+    """A file over HTTP; the old victim has read a part of it when the crowd arrives."""
 
     request = b"GET / HTTP/1.1\r\nHost: victim\r\n\r\n"
 
@@ -144,20 +144,20 @@ class Target:
     program: str
     arguments: tuple = ()
     protocol: object = dataclasses.field(default_factory=Answered)
-    opening: bytes = b""  # gets the server going
-    flood: bytes = b"x" * 16384  # what can be sent for ever
+    opening: bytes = b""  # starts the exchange
+    flood: bytes = b"x" * 16384  # can be sent forever
     budget: int = 16 * MIB  # bytes that one client of the crowd sends at most
     crowd_budget: int = 0  # bytes that all of them send at most; 0: no limit
     memory: int = 96 * KIB  # bytes that one client may cost
     descriptors: int = 1
-    base_memory: int = 40 * MIB  # the pool of receive buffers, and what malloc keeps
+    base_memory: int = 40 * MIB  # the pool of receive buffers, and memory kept by malloc
     proxy: bool = False
     local: bool = False
     datagram: bool = False
-    grace: float = 0.0  # seconds the server takes to end, by design
-    keep_alive: bytes = b""  # what the old victim says again and again
-    shows_out: bool = False  # clients that do nothing, after a second
-    drops: bool = False  # a member that is far behind, which a victim can be in a flood: then it comes again
+    grace: float = 0.0  # seconds that the server takes to end, by design
+    keep_alive: bytes = b""  # sent repeatedly by the old victim
+    shows_out: bool = False  # disconnects idle clients, after a second
+    drops: bool = False  # disconnects a member that is far behind; such a victim connects again
 
     def command(self, case):
         at = [] if self.local else ["--port", "0"]
@@ -222,11 +222,11 @@ def idioms():
         ("idle-1s", {"keep_alive": b".", "shows_out": True}),
         ("idle-1s/small-pool", {"arguments": small_pool, "keep_alive": b".", "shows_out": True}),
         ("polite", {"grace": 1.0}),
-        # What its far end swallows comes to this process: 4 MiB of each took longer than anybody's patience.
+        # This process receives what the far end swallows: 4 MiB for each would take longer than the patience.
         ("loop", {**proxy, "budget": 256 * KIB, "protocol": Swallowed(FarEnd.SWALLOW), "opening": FarEnd.SWALLOW}),
         ("patiently", {}),
         ("lines", lines),
-        # The reader's buffer of 1 MiB, a copy of 900 000 bytes, and what malloc keeps of the buffer as it grew.
+        # The reader's buffer of 1 MiB, a copy of 900 000 bytes, and memory that malloc keeps from its growth.
         ("messages", {"protocol": Answered(b"PUT 13\r\n"), "opening": b"PUT 900000\r\n", "memory": 5 * MIB // 2}),
         ("read-until", {"protocol": Answered(after=b"\r\n\r\n"), "flood": b"z" * 900 + b"\r\n\r\n"}),
         ("split", {"protocol": Greeted(13), "crowd_budget": 64 * MIB}),
@@ -253,7 +253,7 @@ def idioms():
     return [Idiom("page:" + name, "", **more) for name, more in known]
 
 
-# What CI runs: each kind of trouble that a server has met, and each example, in half a minute.
+# The cases of CI: each kind of trouble that a server has met, and each example, in half a minute.
 SHORT = [
     ("echo_server", "storm"),
     ("echo_server", "urgent"),

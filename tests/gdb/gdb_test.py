@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds share/gdb/libsimplenet-gdb.py to what it says: on a live process, and on its core file."""
+"""Tests share/gdb/libsimplenet-gdb.py on a live process, and on its core file."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def line_of(comment):
 
 
 def skip(reason):
-    # In the words of GoogleTest, which scripts/test.sh collects.
+    # In the format of GoogleTest, which scripts/test.sh collects.
     print(f"gdb.tasks_and_printers: Skipped\n{reason}")
     sys.exit(SKIPPED)
 
