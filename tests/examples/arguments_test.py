@@ -1,4 +1,4 @@
-"""What every example says to wrong arguments and to addresses that cannot be used."""
+"""The reaction of every example to wrong arguments and to addresses that cannot be used."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ class arguments_test(support.TestCase):
             for name in SERVERS:
                 self.assert_usage([name, "--port", port], "bad port")
             for name in CLIENTS:
-                # A word that begins with a dash can only be an option.
+                # A word that begins with a dash is always an option.
                 self.assert_usage([name, "127.0.0.1", port], "bad port|unknown option")
         for name in CLIENTS:
             self.assert_usage([name, "127.0.0.1", "0"], "bad port")
@@ -87,7 +87,7 @@ class arguments_test(support.TestCase):
                     self.assertEqual(server.wait(support.WAIT), 0)
 
     def wait_for_signals(self, server):
-        """Until SIGTERM would not kill it: it may listen before that."""
+        """Waits until SIGTERM would not kill the server, which may be later than it listens."""
         bit = 1 << (signal.SIGTERM - 1)
         while server.poll() is None:
             with open(f"/proc/{server.pid}/status", encoding="ascii") as status:
@@ -97,7 +97,7 @@ class arguments_test(support.TestCase):
             time.sleep(0.01)
 
     def wait_for_port(self, port, server):
-        """The status of a server that ended before somebody could connect to it; None if it lives."""
+        """The status of a server that ended before a client could connect to it; None if it lives."""
         while server.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", port), support.WAIT).close()

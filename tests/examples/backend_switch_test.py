@@ -1,4 +1,4 @@
-"""backend_switch, and what the others do where a backend is missing."""
+"""backend_switch, and the reaction of other examples to a missing backend."""
 
 import errno
 import os

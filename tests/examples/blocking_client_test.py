@@ -1,4 +1,4 @@
-"""blocking_client, against servers that are not ours."""
+"""blocking_client, against servers that do not use the library."""
 
 import support
 from support import PythonServer, receive_all, refused_port, reset

@@ -1,4 +1,4 @@
-"""chat_server, with guests that are not ours."""
+"""chat_server, with clients that do not use the library."""
 
 import socket
 
@@ -37,7 +37,7 @@ class chat_server_test(support.TestCase):
         return guest
 
     def enter(self, server, count):
-        """Guests who have all heard that all are there."""
+        """Clients that have all heard that all have joined."""
         guests = []
         for number in range(1, count + 1):
             guests.append(self.guest(server))
@@ -53,7 +53,7 @@ class chat_server_test(support.TestCase):
             self.assertEqual(second.hear(), "client 1: hello")
             self.assertEqual(third.hear(), "client 1: hello")
             third.say("hello yourself")
-            # Not its own "hello": that is what comes first.
+            # If it heard its own "hello", that would come first.
             self.assertEqual(first.hear(), "client 3: hello yourself")
             self.assertEqual(second.hear(), "client 3: hello yourself")
 
@@ -91,7 +91,7 @@ class chat_server_test(support.TestCase):
             for each in (first, second):
                 self.assertEqual(each.hear(), "* client 3 joined")
 
-            # Far more than the kernel keeps for it; each line arrives before the next is sent.
+            # Far more than the kernel buffers for it; each line arrives before the next is sent.
             line = "x" * 4000
             heard = None
             for _ in range(5000):

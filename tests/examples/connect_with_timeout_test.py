@@ -1,4 +1,4 @@
-"""connect_with_timeout, against listeners that are not ours."""
+"""connect_with_timeout, against listeners that do not use the library."""
 
 import time
 
@@ -29,7 +29,7 @@ class connect_with_timeout_test(support.TestCase):
     def test_it_reports_refusal_at_once(self):
         holder, port = refused_port()
         with holder:
-            # Would hang until the test's own limit if it waited for the time to be over.
+            # Would hang until the test's own limit if it waited for the timeout.
             ended = self.connect(port, "--timeout-ms", 3_600_000)
 
         self.assert_fails(ended, f"cannot connect to 127.0.0.1:{port}: Connection refused")

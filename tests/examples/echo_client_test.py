@@ -1,4 +1,4 @@
-"""echo_client, against servers that are not ours."""
+"""echo_client, against servers that do not use the library."""
 
 import queue
 

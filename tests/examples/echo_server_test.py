@@ -1,4 +1,4 @@
-"""echo_server, against clients that are not ours."""
+"""echo_server, against clients that do not use the library."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ class echo_server_test(support.TestCase):
             sender.join()
 
         self.assertEqual(len(received), len(sent))
-        self.assertTrue(received == sent, "other bytes came back")
+        self.assertTrue(received == sent, "different bytes came back")
 
     def test_nc_gets_back_what_it_sends(self):
         nc = shutil.which("nc")
@@ -46,7 +46,7 @@ class echo_server_test(support.TestCase):
             received = subprocess.run([nc, "-N", server.host, str(server.port)], input=sent,
                                       stdout=subprocess.PIPE, timeout=WAIT, check=True).stdout
 
-        self.assertTrue(received == sent, "other bytes came back")
+        self.assertTrue(received == sent, "different bytes came back")
 
     def test_bash_gets_back_what_it_sends(self):
         if not shutil.which("bash"):
@@ -104,7 +104,7 @@ class echo_server_test(support.TestCase):
 
             self.assert_serves(server)
             greedy.settimeout(WAIT)
-            self.assertTrue(receive_exactly(greedy, len(sent)) == sent, "other bytes came back")
+            self.assertTrue(receive_exactly(greedy, len(sent)) == sent, "different bytes came back")
 
     def test_clients_that_reset_their_connection_do_no_harm(self):
         with Server("echo_server") as server:
@@ -118,11 +118,11 @@ class echo_server_test(support.TestCase):
 
     def test_it_survives_running_out_of_descriptors(self):
         with Server("echo_server", setup=support.few_descriptors(24)) as server:
-            clients = [server.connect() for _ in range(40)]  # the backlog takes them all
+            clients = [server.connect() for _ in range(40)]  # fits into the backlog
             for client in clients:
                 client.sendall(b"hello")
 
-            # It cannot have more than 24; as these are served and leave, the others get their turn.
+            # It can serve at most 24 at a time; when these leave, the others get their turn.
             for client in clients:
                 self.assertEqual(receive_exactly(client, 5), b"hello")
                 client.close()

@@ -1,4 +1,4 @@
-"""file_send, asked by curl and by Python's HTTP client."""
+"""file_send, with curl and Python's HTTP client."""
 
 import hashlib
 import http.client
@@ -56,7 +56,7 @@ class file_send_test(support.TestCase):
             self.assertEqual(len(self.get(server)), 50_000_000)
 
     def test_a_signal_ends_it_with_a_client_connected(self):
-        with self.serve(bytes(50_000_000)) as server: # which checks how it ended
+        with self.serve(bytes(50_000_000)) as server: # checks how the server ended
             stream = server.connect()
             stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
             self.assertTrue(stream.recv(1000))

@@ -9,7 +9,7 @@ from support import Server, receive_exactly
 
 
 class Shutdown(Server):
-    """A server to which the test sends signals; `with` sends none at its end."""
+    """A server to which the test sends signals; unlike its base class, it sends none at the end of `with`."""
 
     def send(self, number):
         self._process.send_signal(number)

@@ -79,7 +79,7 @@ class http_get_test(support.TestCase):
             self.assert_fails(self.get("localhost", port), f":{port}/: Connection refused")
 
     def test_one_limit_covers_everything(self):
-        # Takes the request and says nothing.
+        # Reads the request and never replies.
         with PythonServer(lambda stream: stream.recv(1) and stream.recv(1 << 20) and
                           stream.recv(1)) as server:
             start = time.monotonic()

@@ -1,4 +1,4 @@
-"""line_chat, with guests that are not ours: Python, nc, socat."""
+"""line_chat, with clients that do not use the library: Python, nc, socat."""
 
 import shutil
 import socket
@@ -37,7 +37,7 @@ class Guest:
 
 class line_chat_test(support.TestCase):
     def enter(self, server, *names):
-        """Guests who have all heard that all are there."""
+        """Clients that have all heard that all have joined."""
         guests = []
         for name in names:
             guests.append(Guest(server, name))
@@ -99,7 +99,7 @@ class line_chat_test(support.TestCase):
             self.addCleanup(slow.close)
             for each in (ann, ben):
                 self.assertEqual(each.hear(), "* Slow joined")
-            # Far more than the kernel keeps for it; each line arrives before the next is sent.
+            # Far more than the kernel buffers for it; each line arrives before the next is sent.
             line = "x" * 990
             heard = None
             for _ in range(20000):

@@ -1,4 +1,4 @@
-"""port_forward between clients and servers that are not ours: Python, curl, nc, socat."""
+"""port_forward between clients and servers that do not use the library: Python, curl, nc, socat."""
 
 import functools
 import hashlib
@@ -82,7 +82,7 @@ class port_forward_test(support.TestCase):
 
     def test_a_reset_is_passed_on(self):
         def listen_and_reset(stream):
-            stream.recv(1)  # or connecting may fail, which ends the client's connection in order
+            stream.recv(1)  # or connecting may fail, which closes the client's connection in an orderly way
             reset(stream)
 
         with PythonServer(listen_and_reset) as server, forwarding_to(server.port) as forward:
@@ -126,7 +126,7 @@ class port_forward_test(support.TestCase):
 
     @unittest.skipUnless(shutil.which("nc.openbsd") and shutil.which("socat"), "nc or socat is missing")
     def test_nc_talks_to_socat_through_it(self):
-        # Sorts what it was told, so it answers only when the client has ended.
+        # Sorts its input, so it replies only when the client has ended.
         server = subprocess.Popen(
             ["socat", "-d", "-d", "TCP-LISTEN:0,bind=127.0.0.1", "EXEC:sort"],
             stderr=subprocess.PIPE, universal_newlines=True)

@@ -1,4 +1,4 @@
-"""producer_consumer, against arithmetic that is not ours."""
+"""producer_consumer, compared with Python's arithmetic."""
 
 import signal
 import subprocess
@@ -32,9 +32,9 @@ class producer_consumer_test(support.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    universal_newlines=True)
         self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)  # first, or one that does not end stays behind
+        self.addCleanup(process.kill)  # first, so that no process stays behind
         with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-            # run() catches SIGINT; before, it would just die.
+            # run() catches SIGINT; earlier, it would kill the process.
             caught = 0
             while not caught & 1 << (signal.SIGINT - 1):
                 status.seek(0)

@@ -1,5 +1,5 @@
-"""What the tests of the examples share: running them, and peers made of nothing but the standard
-library, so that a mistake of ours is not made a second time on the other side."""
+"""Common parts of the tests of the examples: running them, and peers that use only the standard library, so
+that both sides cannot share the same mistake."""
 
 import argparse
 import ctypes
@@ -16,7 +16,7 @@ import threading
 import time
 import unittest
 
-# Sanitizers make everything several times slower; ctest has the last word.
+# Sanitizers make everything several times slower; ctest has a limit of its own.
 LIMIT = 60  # seconds for one test
 WAIT = 20  # seconds for one answer
 
@@ -28,7 +28,7 @@ def examples():
 
 
 def backend():
-    """The backend under test; None for examples that have none."""
+    """The backend under test; None for examples without a choice."""
     return _options.backend
 
 
@@ -51,7 +51,7 @@ _IO_URING_SETUP = 425  # the same number on every architecture
 
 
 def _die_with_parent():
-    # A test that is killed leaves no server behind.
+    # If the test is killed, the server dies with it.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -79,7 +79,7 @@ def refuse_io_uring(error):
 
 
 def few_descriptors(count):
-    """For `setup`: at most so many open files."""
+    """For `setup`: limits the number of open files."""
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
 
 
@@ -94,7 +94,7 @@ def _preparation(setup):
 # --- examples -------------------------------------------------------------------------------------
 
 def run(command, setup=None, environment=None, text_in=None, stdout=subprocess.PIPE):
-    """Runs an example to its end; .returncode, .stdout, .stderr as text."""
+    """Runs an example to its end; returns .returncode, .stdout, .stderr as text."""
     return subprocess.run(
         [program(command[0])] + [str(word) for word in command[1:]], preexec_fn=_preparation(setup),
         env={**os.environ, **(environment or {})}, input=text_in, stdin=None if text_in else
@@ -103,13 +103,13 @@ def run(command, setup=None, environment=None, text_in=None, stdout=subprocess.P
 
 
 def run_on_a_full_disk(command):
-    """Like run(), where whatever is written to standard output does not fit."""
+    """Like run(), but every write to standard output fails for lack of space."""
     with open("/dev/full", "w", encoding="ascii") as full:
         return run(command, stdout=full)
 
 
 class Server:
-    """An example that listens, on a port of the kernel's choice; gone at the end of `with`."""
+    """An example that listens, on a port chosen by the kernel; ended at the end of `with`."""
 
     def __init__(self, name, *options, setup=None, environment=None, choose_backend=True,
                  stderr=None):
@@ -125,7 +125,7 @@ class Server:
         found = re.fullmatch(r"listening on (.*):(\d+) \((epoll|io_uring)\)\n", line)
         if not found:
             self._end()
-            raise AssertionError(f"{name} did not say where it listens: {line!r}")
+            raise AssertionError(f"{name} did not report where it listens: {line!r}")
         self.host = found[1].strip("[]")
         self.port = int(found[2])
         self.backend = found[3]
@@ -136,11 +136,11 @@ class Server:
 
     def __exit__(self, kind, *_):
         try:
-            status = self._end() # while its clients are there: that must not hold it up
+            status = self._end() # with its clients connected, which must not delay the end
         finally:
             for each in self._clients:
                 each.close()
-        # 0: a server that handles the signal. Anything else is a crash that nobody saw.
+        # 0: a server that handles the signal. Any other status is an unnoticed crash.
         if kind is None and status not in (0, -signal.SIGTERM):
             raise AssertionError(f"the server ended with status {status}")
 
@@ -156,14 +156,14 @@ class Server:
             self._process.stdout.close()
 
     def connect(self):
-        """A client that lives no longer than the server."""
+        """A client that is closed with the server at the latest."""
         client = socket.create_connection((self.host, self.port), WAIT)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._clients.append(client)
         return client
 
 
-# --- peers that are not ours ----------------------------------------------------------------------
+# --- peers that do not use the library ------------------------------------------------------------
 
 def receive_exactly(stream, size):
     received = bytearray()
@@ -183,7 +183,7 @@ def receive_all(stream):
 
 
 def reset(stream):
-    """Ends the connection so that the other side sees ECONNRESET."""
+    """Ends the connection so that the other side gets ECONNRESET."""
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     stream.close()
 
@@ -225,7 +225,7 @@ class PythonServer:
 
 
 class WebServer:
-    """http.server with the files of a directory, or with a handler; gone at the end of `with`."""
+    """http.server with the files of a directory, or with a handler; ended at the end of `with`."""
 
     def __init__(self, directory=None, handler=None):
         class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -249,7 +249,7 @@ class WebServer:
 
 
 class Silent:
-    """A listener with a full backlog that accepts nothing: connecting to it waits for ever."""
+    """A listener with a full backlog that accepts nothing: connecting to it waits forever."""
 
     def __enter__(self):
         self._listener = socket.socket()
@@ -273,8 +273,8 @@ class Silent:
 
 
 def refused_port():
-    """A port at which nobody listens: bound, and never listened at. A server that is told to may
-    listen there (SO_REUSEADDR, socket(7)); nobody who lets the kernel choose is given it."""
+    """A port without a listener: bound, and never listened on. A server may be told to listen there
+    (SO_REUSEADDR, socket(7)); the kernel never chooses it for others."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
@@ -284,7 +284,7 @@ def refused_port():
 # --- running --------------------------------------------------------------------------------------
 
 class TestCase(unittest.TestCase):
-    """Ends with its own name in the output when it hangs."""
+    """Prints its own name if it hangs."""
 
     def setUp(self):
         def hangs(*_):
@@ -296,7 +296,7 @@ class TestCase(unittest.TestCase):
         signal.alarm(0)
 
     def assert_fails(self, ended, message):
-        """Status 1, nothing on standard output, one line that names the cause."""
+        """Expects status 1, nothing on standard output, and one line that names the cause."""
         self.assertEqual((ended.returncode, ended.stdout), (1, ""), ended.stderr)
         self.assertRegex(ended.stderr, message)
         self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
@@ -318,8 +318,8 @@ def main():
 
     if backend() and not _backend_is_offered():
         if backend() in os.environ.get("SIMPLENET_REQUIRE_BACKENDS", ""):
-            sys.exit(f"SIMPLENET_REQUIRE_BACKENDS names {backend()}, which cannot be had")
-        # In the words of GoogleTest, which scripts/test.sh collects.
+            sys.exit(f"SIMPLENET_REQUIRE_BACKENDS names {backend()}, which is unavailable")
+        # In the format of GoogleTest, which scripts/test.sh collects.
         name = os.path.basename(sys.argv[0])
         print(f"{name}: Skipped\n{backend()}: not offered by this kernel, sandbox or build")
         sys.exit(77)

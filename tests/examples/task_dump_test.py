@@ -1,4 +1,4 @@
-"""task_dump, looked at by clients and signals that are not ours."""
+"""task_dump, with clients and signals that do not come from the library."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from support import WAIT, Server, receive_exactly
 
 class task_dump_test(support.TestCase):
     def wait_for(self, log, pattern):
-        """What a server wrote to its standard error, when it has written that."""
+        """Returns the standard error of a server once it contains `pattern`."""
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
             log.seek(0)
@@ -48,7 +48,7 @@ class task_dump_test(support.TestCase):
             self.wait_for(log, rf"client 127\.0\.0\.1:{port}, .* s: receive on fd \d+, "
                                rf"127\.0\.0\.1:{server.port} <-> 127\.0\.0\.1:{port}\n"
                                r"\s+at .*task_dump\.cpp:\d+\n")
-            client.sendall(b"hello")  # and it goes on
+            client.sendall(b"hello")  # it continues
             receive_exactly(client, len(b"dump or block?\n"))
 
     def test_a_task_that_blocks_the_loop_is_reported(self):

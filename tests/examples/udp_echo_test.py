@@ -1,4 +1,4 @@
-"""udp_echo, against clients that are not ours."""
+"""udp_echo, against clients that do not use the library."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ class udp_echo_test(support.TestCase):
     def test_it_replies_from_the_address_that_received_the_datagram(self):
         with Server("udp_echo", "--address", "0.0.0.0") as server:
             server.host = "127.0.0.2"
-            client = self.client(server) # connected: hears nobody else
+            client = self.client(server) # connected: receives only from the server
             client.send(b"?")
             self.assertEqual(client.recv(100), b"?")
 

@@ -50,7 +50,7 @@ class watch_files_test(support.TestCase):
         watcher = subprocess.Popen(
             support.with_backend([support.program("watch_files"), inner]),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(watcher.kill)  # or one that does not end stays behind
+        self.addCleanup(watcher.kill)  # no process stays behind
         self.assertEqual(watcher.stdout.readline(), f"watching {inner}\n")
         os.rmdir(inner)
         out, said = watcher.communicate(timeout=support.WAIT)
