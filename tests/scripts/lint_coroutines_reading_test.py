@@ -150,7 +150,7 @@ class CommandTest(unittest.TestCase):
             status, out, err = self.run_tool(tree / "right.cpp")
             self.assertEqual((status, out), (0, ""))
 
-            # By its name, whatever that is.
+            # A file named on the command line is checked whatever its name is.
             self.assertEqual(self.run_tool(tree / "b.txt")[0], 1)
 
     def test_types_of_another_file_are_known(self):

@@ -1,7 +1,7 @@
 """What scripts/lint_coroutines finds, and what it leaves alone.
 
-The shapes were compiled by g++ 12.2 and clang++-19 and run. What is left alone did the same under both; what is
-found differed, or does with some type that the name may stand for.
+The shapes were compiled by g++ 12.2 and clang++-19 and run. Shapes that are accepted behaved the same with
+both; shapes that are found behaved differently, or do with some type that the name may stand for.
 """
 
 import unittest

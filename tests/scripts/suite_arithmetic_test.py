@@ -35,7 +35,7 @@ class PairedTest(unittest.TestCase):
         self.assertIsNone(paired.speed_ratio(None, 50))
 
     def test_pairs_are_of_the_same_round(self):
-        # The machine got three times slower between the rounds; the medians alone see nothing.
+        # The machine became three times slower between the rounds, which medians alone do not show.
         ours, other = {0: 100, 1: 300}, {0: 110, 1: 330}
         for ratio in paired.paired_ratios(ours, other):
             self.assertAlmostEqual(ratio, 1.1)
@@ -64,8 +64,8 @@ class PairedTest(unittest.TestCase):
         self.assertLess(paired.noise_of(calm[:-1] + [3.0]), 1.5 * paired.noise_of(calm))
 
     def test_noise_covers_its_stated_share(self):
-        # Of many runs of six rounds of equals 5 in 100 may be called a difference, also when the
-        # other one is less steady than we and our control are.
+        # In 5 of 100 runs of six rounds, equals may be called different, even if the other program is less
+        # steady than ours and the control.
         for unsteady in (1, 2, 4):
             source = random.Random(unsteady)
 
@@ -195,7 +195,7 @@ class GoalsTest(unittest.TestCase):
         self.assertEqual(judged(0.99, noise=0.02), "met")
         self.assertEqual(judged(0.97, noise=0.02), "missed")
         self.assertEqual(judged(0.97, noise=0.01, reach=0.035), "cannot_tell")
-        # A noisier run does not pass more easily.
+        # A noisier run must not pass more easily.
         self.assertEqual(judged(0.95, noise=0.12), "cannot_tell")
 
     def test_absolute_figures(self):

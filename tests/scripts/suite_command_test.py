@@ -72,7 +72,7 @@ class SettingsTest(unittest.TestCase):
         with self.assertRaises(Wrong) as caught:
             Settings("full", {"PERF_REPEAT": "2"})
         self.assertIn("PERF_REPEAT ", str(caught.exception))
-        Settings("full", {"PERF_PAGER": "cat", "PATH": "/bin"})  # of Linux's perf(1), and of nobody
+        Settings("full", {"PERF_PAGER": "cat", "PATH": "/bin"})  # of Linux's perf(1), not of the suite
 
     def test_processors_are_those_that_may_be_used(self):
         settings = Settings("full", {})
@@ -90,7 +90,7 @@ class ProgressTest(unittest.TestCase):
         progress = Progress(100, io.StringIO(), lambda: now[0])
         self.assertEqual(progress.left(), 100)
         now[0] = 20.0
-        progress.step(10, "a case")  # twice as slow as thought
+        progress.step(10, "a case")  # takes twice the estimate
         self.assertAlmostEqual(progress.left(), 180)
 
     def test_durations_for_people(self):

@@ -150,7 +150,7 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(self.order.count("ours"), 4)
 
     def test_no_other_program_provides_the_noise_if_ours_fails(self):
-        # The control is the twin of the first of ours and of nobody else.
+        # The control belongs to the first subject of ours, and to no other program.
         figures = {"ours_epoll_a": programs.Failed("gone"), "ours_epoll_b": 1.0, "asio": 2.0}
         found = self.run_case(self.case(figures))
         self.assertNotIn("PERF_NOISE", found)
@@ -228,7 +228,7 @@ class SuiteTest(unittest.TestCase):
         self.assertTrue(missing["tokio"])
 
     def test_a_program_that_takes_too_long_is_first_asked_to_end(self):
-        # As scripts/perf_check.sh, which has a server to end.
+        # Like scripts/perf_check.sh, which has a server to end.
         with tempfile.TemporaryDirectory() as place:
             told = os.path.join(place, "told")
             script = f"trap 'touch {told}; exit' TERM; while :; do sleep 0.05; done"
@@ -259,7 +259,7 @@ class ProgramsTest(unittest.TestCase):
         while os.path.exists(f"/proc/{server}") and time.monotonic() < give_up:
             with open(f"/proc/{server}/stat") as file:
                 if file.read().rsplit(") ", 1)[1].startswith("Z"):
-                    break  # ended; whoever inherited it has not asked yet
+                    break  # ended; a process that inherited it has not reacted yet
             time.sleep(0.01)
         else:
             self.assertFalse(os.path.exists(f"/proc/{server}"))

@@ -100,7 +100,7 @@ class TablesTest(unittest.TestCase):
             Subject(each, ["true"], each.startswith("ours"), backend="io_uring" if "uring" in each else "epoll")
             for each in cost
         ]
-        slower = itertools.count(100)  # the machine gets slower all the time: only pairs know
+        slower = itertools.count(100)  # the machine gets slower and slower, which only pairs show
 
         def measure(subject, _):
             return {"server_cpu_ns": cost[subject.twin or subject.name] * (1 + 1e-4 * next(slower))}
