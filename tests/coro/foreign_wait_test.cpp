@@ -113,7 +113,7 @@ TEST(foreign_wait_test, a_coroutine_that_ignores_the_end_of_the_loop_is_not_resu
         };
         frame = wait_for_ever(door).frame;
     }
-    EXPECT_EQ(door.refusals, 1001) << "the last is refused and not resumed, as of a task";
+    EXPECT_EQ(door.refusals, 1001) << "the last one is refused and not resumed, as in a task";
     frame.destroy();
 }
 

@@ -147,7 +147,7 @@ TEST(or_return_test, takes_a_result_without_a_value) {
         co_await or_return(result<>{});
         co_await or_return(good());
         co_await or_return(bad());
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "continued";
         co_return result<>{};
     });
 

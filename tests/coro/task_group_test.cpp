@@ -172,7 +172,7 @@ TEST(task_group_test, request_stop_reaches_running_and_later_children) {
         group.request_stop();
         co_return co_await group.join();
     });
-    EXPECT_TRUE(joined) << "an error that only repeats the stop is no failure";
+    EXPECT_TRUE(joined) << "an error that only repeats the stop is not a failure";
     EXPECT_EQ(door.stops, 1);
     EXPECT_EQ(door.refusals, 1);
 }
@@ -409,7 +409,8 @@ TEST(task_group_test, an_exception_before_the_join_destroys_children_that_have_n
 
     EXPECT_THROW(queue.run(spawner), std::runtime_error);
 
-    EXPECT_THAT(log, ElementsAre(4, 2, 3, 1)) << "newest first, and before what they may refer to";
+    EXPECT_THAT(log, ElementsAre(4, 2, 3, 1))
+        << "newest first, and before objects to which they may refer";
     EXPECT_EQ(started, 0);
     EXPECT_EQ(queue.live(), 0U);
 }

@@ -154,7 +154,7 @@ TEST_P(used_up_pool_test, an_unread_error_queue_does_not_spin_while_others_recei
         co_await receive_ahead(unread, filling);
         EXPECT_TRUE(co_await async_write_all(ours, "stamped"));
         pollfd asked{.fd = ours.native_handle(), .events = 0, .revents = 0};
-        EXPECT_EQ(::poll(&asked, 1, 1000), 1) << "there is no error to trip over";
+        EXPECT_EQ(::poll(&asked, 1, 1000), 1) << "the error queue is empty, so this shows nothing";
 
         auto waiting = spawn(receive_text(ours));
         co_await turns(20);

@@ -172,9 +172,9 @@ TEST(ip_address_test, parse_refuses_a_zone_that_is_not_a_number) {
 TEST(ip_address_test, text_is_canonical_as_in_rfc_5952) {
     EXPECT_EQ(canonical("2001:0DB8::0001"), "2001:db8::1");
     EXPECT_EQ(canonical("2001:db8:0:0:0:0:2:1"), "2001:db8::2:1");
-    EXPECT_EQ(canonical("2001:db8::1:1:1:1:1"), "2001:db8:0:1:1:1:1:1") << "one group is no run";
+    EXPECT_EQ(canonical("2001:db8::1:1:1:1:1"), "2001:db8:0:1:1:1:1:1") << "one group is not a run";
     EXPECT_EQ(canonical("2001:0:0:1:0:0:0:1"), "2001:0:0:1::1") << "the longest run";
-    EXPECT_EQ(canonical("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1") << "the first of equals";
+    EXPECT_EQ(canonical("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1") << "the first of equal runs";
     EXPECT_EQ(canonical("1:0:0:0:0:0:0:0"), "1::");
     EXPECT_EQ(canonical("0:0:0:0:0:0:0:a"), "::a");
 }
@@ -236,8 +236,8 @@ TEST(ip_address_test, parse_accepts_exactly_what_inet_pton_accepts) {
             ++(theirs ? accepted : refused);
         }
     }
-    EXPECT_GT(accepted, rounds / 10) << "the test compares too few good texts";
-    EXPECT_GT(refused, rounds / 10) << "the test compares too few bad texts";
+    EXPECT_GT(accepted, rounds / 10) << "the test compares too few valid texts";
+    EXPECT_GT(refused, rounds / 10) << "the test compares too few invalid texts";
 }
 
 TEST(ip_address_test, loopback_is_a_network_in_v4_and_an_address_in_v6) {

@@ -75,7 +75,7 @@ TEST(local_endpoint_test, an_abstract_name_is_not_a_path) {
     EXPECT_TRUE(endpoint.is_abstract());
     EXPECT_FALSE(endpoint.is_unnamed());
     EXPECT_EQ(endpoint.abstract_name(), "server");
-    EXPECT_EQ(endpoint.path(), "") << "or somebody unlinks a file of that name";
+    EXPECT_EQ(endpoint.path(), "") << "otherwise a file of that name would be unlinked";
 }
 
 TEST(local_endpoint_test, an_abstract_name_is_shown_with_an_at_sign) {

@@ -188,7 +188,7 @@ TEST_P(teardown_test, a_task_that_ignores_a_thousand_refusals_is_not_resumed_aga
     run_a_little_and_destroy();
 
     EXPECT_GE(refused, 1000);
-    EXPECT_LE(refused, 1001) << "the wait that was stopped, and a thousand refusals";
+    EXPECT_LE(refused, 1001) << "the stopped wait, and a thousand refusals";
 }
 
 TEST_P(teardown_test, its_frames_are_destroyed_children_first_and_their_locals_die) {

@@ -113,7 +113,7 @@ TEST_P(connect_test, connect_reports_a_missing_route) {
         lonely.run();
     }};
     isolated.join();
-    if (!allowed) GTEST_SKIP() << "may not make a network namespace";
+    if (!allowed) GTEST_SKIP() << "this process may not create a network namespace";
     EXPECT_EQ(seen, std::errc::network_unreachable);
 }
 

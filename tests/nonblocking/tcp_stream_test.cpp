@@ -20,7 +20,7 @@ TEST(tcp_stream_test, a_connection_is_established_when_finish_connect_succeeds) 
     await(client.native_handle(), POLLOUT);
 
     EXPECT_TRUE(client.finish_connect());
-    EXPECT_TRUE(client.finish_connect()) << "asked again";
+    EXPECT_TRUE(client.finish_connect()) << "called again";
     auto server = accept_one(listener);
     EXPECT_TRUE(client.write_some("hello"));
     EXPECT_EQ(read_text(server, 5), "hello");

@@ -372,7 +372,8 @@ TEST_F(backend_choice_death_test,
 
 // A shortage must not be remembered as the verdict on io_uring for the life of the process.
 TEST_F(backend_choice_death_test, a_shortage_of_descriptors_does_not_rule_out_io_uring) {
-    if (choice({.backend = backend::io_uring}) != "io_uring") GTEST_SKIP() << "no io_uring here";
+    if (choice({.backend = backend::io_uring}) != "io_uring")
+        GTEST_SKIP() << "this kernel has no io_uring";
     const auto after_a_shortage = [] {
         {
             const testing::descriptor_limit none{0};

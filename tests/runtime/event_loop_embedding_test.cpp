@@ -41,7 +41,7 @@ protected:
                 return count;
             }
         }
-        ADD_FAILURE() << "the loop never becomes idle";
+        ADD_FAILURE() << "the loop does not become idle";
         return count;
     }
     /// Drives the loop from another one, which waits only for the handle and the next timer.

@@ -84,7 +84,7 @@ TEST_P(event_loop_test, a_task_spawned_before_run_runs) {
     };
 
     auto handle = loop().spawn(body());
-    EXPECT_EQ(value, 0) << "it starts in a turn of the loop";
+    EXPECT_EQ(value, 0) << "it must start in a turn of the loop";
     EXPECT_FALSE(handle.done());
     loop().run();
 

@@ -1,4 +1,4 @@
-"""What scripts/lint_coroutines finds, and what it leaves alone.
+"""The shapes that scripts/lint_coroutines finds, and those that it accepts.
 
 The shapes were compiled by g++ 12.2 and clang++-19 and run. Shapes that are accepted behaved the same with
 both; shapes that are found behaved differently, or do with some type that the name may stand for.

@@ -86,7 +86,7 @@ void expect_nothing_there(world& in, const Stream& from, std::error_code error) 
     const conditions& like = in.net.like();
     if (error != errc::deadline_exceeded || like.not_yet != 0 || like.cut != 0) return;
     const int fd = from.native_handle();
-    in.expect(fd < 0 || in.net.waiting_at(fd) == 0, "data that is there beats a deadline");
+    in.expect(fd < 0 || in.net.waiting_at(fd) == 0, "available data beats a deadline");
 }
 
 /// Sends the bytes of `what` up to the offset `to`. Returns the reason of an earlier end, if any.
@@ -113,7 +113,8 @@ task<std::error_code> send_content(world& in, Stream& through, flow& what, std::
             const auto count = co_await limited_or_not(through.write_some(whole), limit);
             if (count) moved = *count;
             if (!count) error = count.error();
-            in.expect(!count || (moved != 0 && moved <= bytes.size()), "write_some moves some");
+            in.expect(!count || (moved != 0 && moved <= bytes.size()),
+                      "write_some() moves at least one byte");
             break;
         }
         case 1: {
@@ -121,7 +122,7 @@ task<std::error_code> send_content(world& in, Stream& through, flow& what, std::
             moved = count ? *count : count.error().transferred;
             if (!count) error = count.error();
             in.expect(moved <= bytes.size() && (!count || moved == bytes.size()),
-                      "async_write_all moves all or says how much");
+                      "async_write_all() moves everything or reports how much");
             break;
         }
         default: {
@@ -133,7 +134,7 @@ task<std::error_code> send_content(world& in, Stream& through, flow& what, std::
             moved = count ? *count : count.error().transferred;
             if (!count) error = count.error();
             in.expect(moved <= bytes.size() && (!count || moved == bytes.size()),
-                      "async_write_all moves all or says how much");
+                      "async_write_all() moves everything or reports how much");
             break;
         }
         }
@@ -182,7 +183,7 @@ task<std::error_code> receive_content(world& in, Stream& from, flow& what, std::
             break;
         }
         }
-        in.expect(right, "no byte is lost, doubled or out of its place");
+        in.expect(right, "no byte is lost, duplicated or reordered");
         if (!right) co_return make_error_code(std::errc::illegal_byte_sequence);
         // A receive() may have waited for a buffer that others held.
         if (kind < 2) expect_nothing_there(in, from, error);

@@ -178,7 +178,7 @@ int network::epoll_wait(int epoll, std::span<epoll_event> events,
         const bool put_off = !set.ready.empty();
         const bool comes = !events_.empty();
         if (!put_off && !comes && !limit) {
-            give_up("waits for what never comes");
+            give_up("waits for something that never comes");
             return ::epoll_wait(epoll, events.data(), static_cast<int>(events.size()), 0);
         }
         bool over = false;

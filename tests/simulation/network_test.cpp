@@ -146,7 +146,7 @@ TEST_F(network_test, a_close_with_unread_bytes_is_a_reset) {
     EXPECT_EQ(net_.close(server), 0);
     pass(10ms);
 
-    EXPECT_EQ(receive(client), 4) << "what came before the reset is there";
+    EXPECT_EQ(receive(client), 4) << "bytes before the reset are available";
     EXPECT_EQ(receive(client), -ECONNRESET);
     EXPECT_EQ(receive(client), 0);
     EXPECT_EQ(send(client, "x"), -EPIPE);
@@ -201,7 +201,7 @@ TEST_F(network_test, events_are_edge_triggered) {
     EXPECT_EQ(send(client, "a"), 1);
     EXPECT_NE(next_event().events & EPOLLIN, 0U);
     std::array<epoll_event, 1> events{};
-    EXPECT_EQ(net_.epoll_wait(epoll_.get(), events, 1s), 0) << "told once";
+    EXPECT_EQ(net_.epoll_wait(epoll_.get(), events, 1s), 0) << "reported once";
 
     EXPECT_EQ(send(client, "b"), 1);
     EXPECT_NE(next_event().events & EPOLLIN, 0U);
@@ -216,7 +216,7 @@ TEST_F(network_test, a_wait_that_can_never_end_is_reported) {
     std::array<epoll_event, 1> events{};
 
     EXPECT_EQ(net_.epoll_wait(epoll_.get(), events, std::nullopt), 0);
-    EXPECT_EQ(told, "waits for what never comes");
+    EXPECT_EQ(told, "waits for something that never comes");
 }
 
 TEST_F(network_test, a_descriptor_is_reserved_in_the_kernel_until_its_close) {

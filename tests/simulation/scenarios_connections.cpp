@@ -40,7 +40,7 @@ task<> accept_clients(world& in, tcp_listener& listener) {
     for (;;) {
         auto stream = co_await listener.accept();
         if (!stream) {
-            in.expect(stream.error() == std::errc::operation_canceled, "accept goes on");
+            in.expect(stream.error() == std::errc::operation_canceled, "accept() continues");
             break;
         }
         if (in.random.chance(30)) in.net.abort(stream->native_handle());
@@ -72,7 +72,7 @@ task<> echo_client(world& in, std::uint32_t key, client_outcome& told) {
     const auto not_sent = co_await sending;
     in.expect(told.back.received <= size, "an echo is no longer than what was sent");
     if (!failed) {
-        in.expect(!not_sent && told.back.received == size, "an echo is whole");
+        in.expect(!not_sent && told.back.received == size, "an echo is complete");
         const auto closed = stream->shutdown_write(); // unless it was aborted
         in.expect(closed || is_loss_of_the_connection(closed.error()),
                   "a live stream can be half-closed");
@@ -80,7 +80,8 @@ task<> echo_client(world& in, std::uint32_t key, client_outcome& told) {
         const auto end = co_await stream->read_some(mutable_buffer{rest});
         in.expect(!end && is_loss_of_the_connection(end.error()), "after the echo comes the end");
     } else {
-        in.expect(is_loss_of_the_connection(failed), "a stream ends for want of its connection");
+        in.expect(is_loss_of_the_connection(failed),
+                  "a stream ends only because its connection is gone");
     }
 }
 
@@ -108,10 +109,10 @@ task<> echo(world& in) {
 
 task<> talk(world& in, tcp_stream& stream, flow& out, std::size_t size, flow& back) {
     const auto sent = co_await send_content(in, stream, out, size, manners::drawn_from(in.random));
-    in.expect(!sent, "a relayed stream takes what it is given");
+    in.expect(!sent, "a relayed stream accepts all its bytes");
     in.expect(stream.shutdown_write().has_value(), "a live stream can be half-closed");
     const auto end = co_await receive_to_the_end(in, stream, back, manners::drawn_from(in.random));
-    in.expect(!end, "a relay passes the end on");
+    in.expect(!end, "a relay passes on the end");
 }
 
 task<> half_close(world& in) {
@@ -123,7 +124,7 @@ task<> half_close(world& in) {
     auto first = spawn(talk(in, *made->client, there, in.random.size_up_to(40'000), back));
     const auto end =
         co_await receive_to_the_end(in, *made->server, there, manners::drawn_from(in.random));
-    in.expect(!end, "the end comes after the bytes");
+    in.expect(!end, "the end follows the bytes");
     const std::size_t answer = in.random.size_up_to(40'000);
     const auto sent =
         co_await send_content(in, *made->server, back, answer, manners::drawn_from(in.random));
@@ -135,7 +136,7 @@ task<> half_close(world& in) {
     }
     co_await first;
     in.expect(there.received == there.sent && back.received == answer,
-              "everything comes before the end");
+              "every byte arrives before the end");
 }
 
 // --- connects that succeed, fail, hang and are given up
@@ -168,14 +169,15 @@ task<> one_connect(world& in, const bool& stopped) {
     if (error == errc::deadline_exceeded) {
         in.expect(took >= limit, "no deadline passes early");
     } else if (error == std::errc::operation_canceled) {
-        in.expect(stopped, "nobody is stopped who was not asked to stop");
+        in.expect(stopped, "no task is stopped without a request");
     } else if (which == 3) {
         in.expect(error == std::errc::timed_out, "a host that is cut off does not answer");
     } else if (which == 0) {
         in.expect(error == std::errc::timed_out || is_loss_of_the_connection(error),
-                  "a full backlog lets nobody in");
+                  "a full backlog accepts no connection");
     } else {
-        in.expect(error == std::errc::connection_refused, "where nobody listens it is refused");
+        in.expect(error == std::errc::connection_refused,
+                  "a connect without a listener is refused");
     }
 }
 
@@ -235,15 +237,15 @@ task<> closing(world& in) {
     for (auto* each : {&sending, &reading}) {
         const auto error = co_await *each;
         in.expect(error == std::errc::operation_canceled || error == std::errc::bad_file_descriptor,
-                  "what is in flight ends with the close");
+                  "operations in flight end with the close");
     }
     const auto refused = co_await ours.write_some(const_buffer{"x"});
     in.expect(!refused && refused.error() == std::errc::bad_file_descriptor,
-              "nothing begins on a closed socket");
-    in.expect(is_loss_of_the_connection(co_await their_reading), "the peer hears of a close");
+              "no operation starts on a closed socket");
+    in.expect(is_loss_of_the_connection(co_await their_reading), "the peer notices a close");
     const auto unsent = co_await their_sending;
-    in.expect(!unsent || is_loss_of_the_connection(unsent), "and its writes end");
-    in.expect(there.received <= there.sent + 30'001, "nothing comes that was not sent");
+    in.expect(!unsent || is_loss_of_the_connection(unsent), "writes to a closed peer end");
+    in.expect(there.received <= there.sent + 30'001, "only bytes that were sent arrive");
 }
 
 constexpr std::array<scenario, 4> all{{

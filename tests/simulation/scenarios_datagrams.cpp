@@ -30,14 +30,14 @@ task<> udp_receiver(world& in, udp_socket& socket, std::vector<std::uint8_t>& se
             }
             co_return;
         }
-        in.expect(got->size >= 4 && !got->truncated, "a datagram is whole");
+        in.expect(got->size >= 4 && !got->truncated, "a datagram arrives completely");
         std::uint32_t number = 0;
         std::memcpy(&number, bytes.data(), sizeof number);
         const bool known = number < seen.size();
         in.expect(known, "a datagram is one that was sent");
         if (!known) co_return;
         ++seen[number];
-        in.expect(seen[number] <= 2, "the network doubles, the library does not");
+        in.expect(seen[number] <= 2, "only the network duplicates datagrams");
         for (std::size_t at = 4; at < got->size; ++at) {
             if (bytes[at] != flow::at(number, at)) {
                 in.expect(false, "a datagram is what was sent");
@@ -66,7 +66,7 @@ task<> datagrams(world& in) {
     co_await receiving;
     if (in.net.like().lost == 0) {
         for (const auto each : seen)
-            in.expect(each != 0, "what the network does not lose arrives");
+            in.expect(each != 0, "datagrams that the network does not lose arrive");
     }
 }
 
@@ -77,7 +77,7 @@ task<> local_sender(world& in, local_datagram& from, std::uint32_t count) {
         const auto sent = co_await with_timeout(from.send(const_buffer{bytes}), in.some_time(3ms));
         if (sent) continue;
         in.expect(sent.error() == errc::deadline_exceeded,
-                  "a local datagram finds room in the end");
+                  "a local datagram eventually finds room");
         --number; // try again
     }
 }
@@ -92,13 +92,13 @@ task<> local_datagrams(world& in) {
         const auto got =
             co_await with_timeout(ends.second.receive(mutable_buffer{bytes}), in.some_time(5ms));
         if (!got) {
-            in.expect(got.error() == errc::deadline_exceeded, "a local datagram comes");
+            in.expect(got.error() == errc::deadline_exceeded, "a local datagram arrives");
             expect_nothing_there(in, ends.second, got.error());
             continue;
         }
         std::uint32_t number = 0;
         std::memcpy(&number, bytes.data(), sizeof number);
-        in.expect(got->size == 8 && number == expected, "local datagrams come all, and in order");
+        in.expect(got->size == 8 && number == expected, "all local datagrams arrive, and in order");
         if (!in.failure.empty()) break;
         ++expected;
     }

@@ -68,7 +68,7 @@ task<> sleeper(world& in, std::chrono::nanoseconds time) {
     in.note(slept ? "slept" : "stopped", took.count());
     in.expect(took >= time || !slept, "no timer fires early");
     // One tick, and the duration of the turns around it.
-    in.expect(!slept || took <= time + 17us + 6 * in.net.like().slowness, "nor late");
+    in.expect(!slept || took <= time + 17us + 6 * in.net.like().slowness, "no timer fires late");
 }
 
 task<> ticker(world& in) {

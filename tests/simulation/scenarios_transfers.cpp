@@ -27,12 +27,12 @@ task<> both_ways(world& in, Stream& one, Stream& other, std::size_t most) {
     auto second = spawn(receive_content(in, other, ways[0], there, manners::drawn_from(in.random)));
     auto third = spawn(send_content(in, other, ways[1], back, manners::drawn_from(in.random)));
     auto fourth = spawn(receive_content(in, one, ways[1], back, manners::drawn_from(in.random)));
-    in.expect(!co_await first, "a stream takes what it is given");
-    in.expect(!co_await second, "and gives it");
-    in.expect(!co_await third, "a stream takes what it is given");
-    in.expect(!co_await fourth, "and gives it");
-    in.expect(ways[0].received == there && ways[1].received == back, "everything comes through");
-    in.expect(ways[0].sent == there && ways[1].sent == back, "what moved is what was reported");
+    in.expect(!co_await first, "a stream accepts all its bytes");
+    in.expect(!co_await second, "a stream delivers all its bytes");
+    in.expect(!co_await third, "a stream accepts all its bytes");
+    in.expect(!co_await fourth, "a stream delivers all its bytes");
+    in.expect(ways[0].received == there && ways[1].received == back, "every byte arrives");
+    in.expect(ways[0].sent == there && ways[1].sent == back, "the bytes moved are those reported");
 }
 
 task<> limits(world& in) {
@@ -76,7 +76,8 @@ task<> with_stops(world& in, Stream& one, Stream& other) {
         }
         static_cast<void>(co_await group.join());
         for (const std::error_code each : {sent, received})
-            in.expect(!each || each == std::errc::operation_canceled, "a stop breaks nothing else");
+            in.expect(!each || each == std::errc::operation_canceled,
+                      "a stop affects nothing else");
         if (!in.failure.empty()) co_return;
     }
     in.expect(what.received == size && what.sent == size, "a stop loses nothing");
@@ -127,12 +128,13 @@ task<> writer(world& in) {
             }
             if (taken) {
                 what.sent += size;
-                in.expect(queue.queued_bytes() <= marks.limit, "a queue keeps to its limit");
+                in.expect(queue.queued_bytes() <= marks.limit, "a queue does not exceed its limit");
                 in.expect(queue.high_watermark_active() == (*taken == backpressure::high_watermark),
-                          "enqueue says when it is enough");
+                          "enqueue() reports back-pressure");
             } else {
-                in.expect(taken.error() == errc::queue_full, "a queue refuses for want of room");
-                in.expect(queue.queued_bytes() == before, "a full queue takes nothing");
+                in.expect(taken.error() == errc::queue_full,
+                          "a queue refuses only for lack of room");
+                in.expect(queue.queued_bytes() == before, "a full queue accepts nothing");
             }
             if (in.random.chance(400)) {
                 const auto room = co_await with_timeout(queue.writable(), in.some_time(5ms));
@@ -147,10 +149,10 @@ task<> writer(world& in) {
             }
         }
         in.expect((co_await queue.graceful_shutdown()).has_value(), "a writer ends gracefully");
-        in.expect(queue.queued_bytes() == 0, "nothing is left then");
+        in.expect(queue.queued_bytes() == 0, "nothing is left afterwards");
     }
     co_await reading;
-    in.expect(!ended && what.received == what.sent, "what was enqueued comes through, in order");
+    in.expect(!ended && what.received == what.sent, "enqueued bytes arrive in order");
 }
 
 // --- a relay between two streams
@@ -163,9 +165,9 @@ struct relay_counts {
 task<> listen_first(world& in, tcp_stream& stream, flow& out, std::size_t size, flow& back) {
     auto receiving = spawn(receive_to_the_end(in, stream, back, manners::drawn_from(in.random)));
     const auto sent = co_await send_content(in, stream, out, size, manners::drawn_from(in.random));
-    in.expect(!sent, "a relayed stream takes what it is given");
+    in.expect(!sent, "a relayed stream accepts all its bytes");
     in.expect(stream.shutdown_write().has_value(), "a live stream can be half-closed");
-    in.expect(!co_await receiving, "a relay passes the end on");
+    in.expect(!co_await receiving, "a relay passes on the end");
 }
 
 task<> relay(world& in) {
@@ -184,13 +186,13 @@ task<> relay(world& in) {
     co_await weather;
     co_await one;
     co_await other;
-    in.expect(copied.has_value(), "a relay between streams that end has no error");
+    in.expect(copied.has_value(), "a relay between streams that end reports no error");
     if (copied) {
         in.expect(copied->a_to_b == size_there && copied->b_to_a == size_back,
-                  "a relay counts what it moves");
+                  "a relay counts the bytes it moves");
     }
     in.expect(there.received == size_there && back.received == size_back,
-              "a relay passes everything on");
+              "a relay passes on every byte");
 }
 
 // --- lines
@@ -233,7 +235,7 @@ task<> lines(world& in) {
         if (!in.failure.empty()) break;
         ++next;
     }
-    in.expect(next == sent.size() || !in.failure.empty(), "all lines come");
+    in.expect(next == sent.size() || !in.failure.empty(), "all lines arrive");
     sending.request_stop();
     co_await sending;
 }

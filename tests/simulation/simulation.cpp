@@ -22,7 +22,7 @@ task<> guarded(const scenario& what, world& in) {
     try {
         co_await what.run(in);
     } catch (const std::exception& thrown) {
-        in.expect(false, std::string{"an exception left the scenario: "} + thrown.what());
+        in.expect(false, std::string{"the scenario threw an exception: "} + thrown.what());
     }
 }
 
@@ -77,8 +77,8 @@ outcome simulate(const scenario& what, std::uint64_t seed, backend which, bool k
         in.net.on_stuck = nullptr; // its end refuses the remaining operations
     }
     in.loop = nullptr;
-    in.expect(in.net.open_descriptors() == 0, "every descriptor is closed in the end");
-    in.expect(detail::live_frames() == frames, "every coroutine frame is freed in the end");
+    in.expect(in.net.open_descriptors() == 0, "every descriptor is closed at the end");
+    in.expect(detail::live_frames() == frames, "every coroutine frame is freed at the end");
     in.expect(in.clock.elapsed() < longest_run, "every wait has an end");
     return {std::move(in.failure), in.log.hash(), in.log.events(), in.clock.elapsed(),
             in.log.lines()};

@@ -64,7 +64,7 @@ TYPED_TEST(datagram_socket_test, a_datagram_longer_than_the_buffer_is_marked_tru
             .size = 16, .from = this->address_of(this->one_), .truncated = true, .missing = 1}));
     EXPECT_EQ(this->receive(this->two_, this->buffer_),
               (udp_datagram{.size = 16, .from = this->address_of(this->one_), .truncated = false}));
-    EXPECT_EQ(this->buffer_[0], 'y') << "the rest of the first is lost";
+    EXPECT_EQ(this->buffer_[0], 'y') << "the rest of the first one is lost";
 }
 
 TYPED_TEST(datagram_socket_test, receiving_into_an_empty_buffer_is_a_contract_violation) {
@@ -272,7 +272,7 @@ TEST(send_segments_test, a_socket_does_not_try_segmentation_again_after_a_refusa
     limit.set(detail::segment_limit::none);
     sender.close();
     EXPECT_EQ(send(1000), -EBADF);
-    EXPECT_EQ(limit.get(), detail::segment_limit::none) << "segments were not what was wrong";
+    EXPECT_EQ(limit.get(), detail::segment_limit::none) << "the error was not about segments";
 }
 
 TYPED_TEST(datagram_socket_test, operations_on_a_closed_socket_fail_with_bad_file_descriptor) {

@@ -22,7 +22,8 @@ TEST(setup_test, deadline_after_counts_from_now) {
     const auto before = std::chrono::steady_clock::now();
 
     EXPECT_GE(detail::deadline_after(5s), before + 5s);
-    EXPECT_GE(detail::deadline_after(-5s), before) << "negative is none left";
+    EXPECT_GE(detail::deadline_after(-5s), before)
+        << "a negative number means that no time is left";
     EXPECT_GE(detail::deadline_after(std::chrono::nanoseconds::min()), before);
 }
 

@@ -253,7 +253,7 @@ TYPED_TEST(whole_transfers_test, empty_whole_transfers_succeed_with_zero) {
     EXPECT_EQ(this->client().write_all(const_buffer{}), 0U);
     EXPECT_EQ(this->client().write_all(std::span<const const_buffer>{}), 0U);
     this->client().close();
-    EXPECT_EQ(this->client().write_all(const_buffer{}), 0U) << "nothing to do, nothing to fail";
+    EXPECT_EQ(this->client().write_all(const_buffer{}), 0U) << "there was nothing to do";
 }
 
 TYPED_TEST(whole_transfers_test, write_all_waits_for_a_slow_reader) {

@@ -136,7 +136,7 @@ TEST_P(memory_test, a_thousand_slow_readers_stay_within_the_limits) {
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
     files.rlim_cur = files.rlim_max;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
-    if (files.rlim_cur < 3 * connections) GTEST_SKIP() << "too few descriptors are allowed here";
+    if (files.rlim_cur < 3 * connections) GTEST_SKIP() << "the limit on descriptors is too low";
 
     std::vector<writer> writers;
     std::vector<testing::raw_peer> readers;

@@ -274,7 +274,7 @@ private:
             read_over_ = true;
             if (!closed_ && !other_->closed_) {
                 EXPECT_TRUE(other_->has_ended_)
-                    << "an end of the stream that nobody made: " << where();
+                    << "an end of the stream without a cause: " << where();
             }
         } else if (why != errc::limit_exceeded) {
             read_over_ = true;
@@ -501,7 +501,7 @@ protected:
             bytes += round.bytes;
             if (HasFailure() || IsSkipped()) return;
         }
-        EXPECT_GT(stops * 20, operations) << "hardly an operation was stopped: this tries nothing";
+        EXPECT_GT(stops * 20, operations) << "too few operations were stopped to test anything";
         const double seconds = std::chrono::duration<double>(passed()).count();
         testing::report_figures(std::to_string(operations) + " operations, " +
                                 std::to_string(stops) + " stopped, " + std::to_string(closes) +

@@ -143,7 +143,7 @@ TEST_P(emfile_storm_test, accepting_resumes_and_no_client_starves) {
     EXPECT_GE(pauses, static_cast<std::uint64_t>(storms)) << "the shortage was not counted";
     EXPECT_LT(most_turns, 200U) << "the loop spins";
     if (testing::full_form()) { // on an otherwise idle machine
-        EXPECT_LT(longest, 1s * testing::patience) << "accepting was late to resume";
+        EXPECT_LT(longest, 1s * testing::patience) << "accepting resumed late";
         EXPECT_LT(used * 50, storms * quiet) << "more than 2 % of a processor";
     }
     const auto ms = [](std::chrono::nanoseconds time) {

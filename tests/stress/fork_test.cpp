@@ -285,7 +285,7 @@ TEST_P(fork_test, a_child_may_leave_the_scope_of_a_loop) {
 
     theirs.send("four");
     loop_of_parent->run();
-    EXPECT_TRUE(read) << "the end of the child's copy reached the parent's";
+    EXPECT_TRUE(read) << "destroying the child's copy affected the parent's loop";
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, fork_test, all_backends, backend_name);

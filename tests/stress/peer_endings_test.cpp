@@ -154,7 +154,7 @@ private:
         }
         if (meanwhile == doing::nothing) {
             const result<std::size_t> count = co_await ours.read_some(buffer);
-            EXPECT_EQ(count.value_or(0), 3U) << "what came before the end was lost";
+            EXPECT_EQ(count.value_or(0), 3U) << "bytes before the end were lost";
         }
         if (meanwhile == doing::silent) {
             co_await turns(3); // io_uring has seen the end

@@ -131,10 +131,10 @@ TEST_P(slow_readers_test, cost_no_more_than_their_limit_and_slow_down_no_one_els
         served = co_await serving;
     });
 
-    EXPECT_GE(served, short_or_full(50, 500)) << "the one who reads was starved";
+    EXPECT_GE(served, short_or_full(50, 500)) << "the reading peer starved";
     for (const auto& each : readers) {
         EXPECT_TRUE(each.closed);
-        EXPECT_EQ(each.writer.queued_bytes(), 0U) << "what nobody will read is kept";
+        EXPECT_EQ(each.writer.queued_bytes(), 0U) << "memory that no peer will read is kept";
     }
     if (testing::full_form() && testing::patience == 1) { // not with the memory of a sanitizer
         EXPECT_LT(grown, count * marks.limit * 3 / 2);

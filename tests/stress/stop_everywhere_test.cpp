@@ -192,7 +192,7 @@ public:
         std::string scratch(4096, '\0');
         while (const auto count = co_await ends_.theirs.read_some(scratch))
             got_.append(scratch, 0, *count);
-        EXPECT_EQ(got_.size(), written_) << "the count of what moved is wrong";
+        EXPECT_EQ(got_.size(), written_) << "the count of moved bytes is wrong";
         EXPECT_EQ(got_, sent_.substr(0, written_));
     }
 

@@ -40,7 +40,7 @@ class locking : public scenario {
         }
     }
     task<> verify() override {
-        EXPECT_FALSE(mutex_.locked()) << "nobody holds it, and yet it is locked";
+        EXPECT_FALSE(mutex_.locked()) << "it is locked although no task holds it";
         EXPECT_TRUE(co_await mutex_.lock());
     }
 
@@ -64,7 +64,7 @@ class acquiring : public scenario {
     task<> subject() override { co_await take_turns(3, true); }
     task<> partner() override { co_await when_all(take_turns(-1, false), take_turns(-1, false)); }
     task<> verify() override {
-        EXPECT_EQ(semaphore_.available(), 2U) << "a permit was lost, or given twice";
+        EXPECT_EQ(semaphore_.available(), 2U) << "a permit was lost or duplicated";
         co_return;
     }
 
@@ -153,7 +153,7 @@ public:
         std::vector<int> all(static_cast<std::size_t>(sent_));
         for (int each = 0; each < sent_; ++each)
             all[static_cast<std::size_t>(each)] = each;
-        EXPECT_EQ(received_, all) << "a value was lost, doubled or reordered";
+        EXPECT_EQ(received_, all) << "a value was lost, duplicated or reordered";
         co_return;
     }
 
@@ -164,7 +164,7 @@ protected:
             const auto sent = co_await channel_.send_from(value);
             if (stoppable) expect_success_or_stop(sent);
             if (!sent) {
-                EXPECT_TRUE(value) << "what was not sent is still the sender's";
+                EXPECT_TRUE(value) << "a value that was not sent belongs to the sender";
                 co_return;
             }
             ++sent_;

@@ -66,7 +66,7 @@ inline bool is_required(backend which) {
 /// Skips the test because its backend is unavailable; fails it if skipping is forbidden.
 inline void leave_out(backend which) {
     ASSERT_FALSE(is_required(which))
-        << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(which) << ", which cannot be had";
+        << "SIMPLENET_REQUIRE_BACKENDS names " << to_string(which) << ", which is unavailable";
     GTEST_SKIP() << to_string(which) << ": not offered by this kernel, sandbox or build";
 }
 
@@ -147,7 +147,7 @@ private:
         try {
             co_await call(body);
         } catch (const std::exception& thrown) {
-            ADD_FAILURE() << "an exception left the test: " << thrown.what();
+            ADD_FAILURE() << "the test threw an exception: " << thrown.what();
         }
     }
 

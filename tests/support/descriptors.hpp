@@ -38,7 +38,7 @@ inline std::size_t open_descriptors() {
 inline void await(int fd, short events) {
     const int happened =
         detail::sys::poll(fd, events, std::chrono::steady_clock::now() + std::chrono::seconds{20});
-    EXPECT_NE(happened, 0) << "what the test waits for did not happen";
+    EXPECT_NE(happened, 0) << "the expected event did not happen";
 }
 
 /// The result of `attempt()`, repeated whenever `fd` has `events` until it does not have to wait.

@@ -274,20 +274,21 @@ private:
         const ::testing::ScopedTrace trace{__FILE__, __LINE__, where};
         EXPECT_FALSE(told.hung) << "it hangs";
         if (told.text) {
-            EXPECT_EQ(told.text->text(), expected_) << "something else came of it";
+            EXPECT_EQ(told.text->text(), expected_) << "the result is different";
             ++unharmed_;
         } else {
-            EXPECT_TRUE(told.error || told.threw_bad_alloc) << "no error tells what went wrong";
+            EXPECT_TRUE(told.error || told.threw_bad_alloc)
+                << "the error does not tell what went wrong";
             EXPECT_TRUE(what.allocation || !told.threw_bad_alloc)
-                << "out of memory without a reason";
+                << "std::bad_alloc without a failed allocation";
             EXPECT_TRUE(what.lasts || told.error != errc::deadline_exceeded)
-                << "it waits for what does not come";
+                << "waits for something that never happens";
         }
-        EXPECT_FALSE(told.served) << "the next request on the loop: " << told.served.message();
-        EXPECT_EQ(told.frames, 0) << "coroutine frames were left over";
+        EXPECT_FALSE(told.served) << "the next request on the same loop: " << told.served.message();
+        EXPECT_EQ(told.frames, 0) << "coroutine frames leaked";
         EXPECT_EQ(told.descriptors, calm_.descriptors) << "descriptors were left open";
         EXPECT_LE(told.allocations, std::max<std::ptrdiff_t>(calm_.allocations, 0))
-            << "memory was left over";
+            << "memory leaked";
         EXPECT_EQ(told.sigpipes, 0) << "a SIGPIPE was delivered, or is left pending or blocked";
     }
 

@@ -28,7 +28,7 @@ public:
         constexpr std::size_t too_many = 50'000'000;
         for (std::size_t ran = 0; has_ready(); ran += turn()) {
             if (ran < too_many) continue;
-            ADD_FAILURE() << "the test never came to rest";
+            ADD_FAILURE() << "the test did not come to rest";
             return;
         }
     }

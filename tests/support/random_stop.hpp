@@ -259,7 +259,7 @@ task<outcome_of<Awaitable>> stopped(Awaitable work, manner how, decisions& rando
         source.request_stop();
         auto outcome = co_await with_stop(source.get_token(), std::move(work));
         if constexpr (std::derived_from<Awaitable, detail::operation>) { // a task may use a shield
-            EXPECT_TRUE(was_stopped(outcome)) << "something was done in a scope that was stopped";
+            EXPECT_TRUE(was_stopped(outcome)) << "an operation did something in a stopped scope";
         }
         co_return outcome;
     }

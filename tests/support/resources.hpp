@@ -22,7 +22,7 @@ struct resources {
 /// Expects that nothing has leaked since `before`.
 inline void expect_nothing_left(const resources& before) {
     const resources after = resources::now();
-    EXPECT_EQ(after.frames, before.frames) << "coroutine frames were left over";
+    EXPECT_EQ(after.frames, before.frames) << "coroutine frames leaked";
     EXPECT_EQ(after.descriptors, before.descriptors) << "descriptors were left open";
 }
 

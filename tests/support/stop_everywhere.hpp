@@ -43,7 +43,7 @@ protected:
     template <class Outcome>
     void expect_success_or_stop(const Outcome& outcome) const {
         if (outcome) return;
-        EXPECT_TRUE(stopped_) << "it failed without a stop: "
+        EXPECT_TRUE(stopped_) << "failed without a stop: "
                               << std::error_code{outcome.error()}.message();
         EXPECT_EQ(std::error_code{outcome.error()}, std::errc::operation_canceled);
     }
@@ -89,7 +89,7 @@ protected:
                 if (HasFailure()) return;
             }
         }
-        EXPECT_GT(stops, suspensions) << "hardly a run was stopped: this tries nothing";
+        EXPECT_GT(stops, suspensions) << "too few runs were stopped to test anything";
     }
 
 private:

@@ -150,7 +150,7 @@ TEST_P(remote_handle_test, it_can_be_awaited_on_another_loop) {
         EXPECT_EQ(co_await other->spawn_remote(answer(42)), 42);
         auto handle = other->spawn_remote(answer(43));
         EXPECT_EQ(co_await handle, 43);
-        EXPECT_EQ(event_loop::current(), &loop()) << "it goes on where it was";
+        EXPECT_EQ(event_loop::current(), &loop()) << "it continues on its own thread";
     });
 }
 

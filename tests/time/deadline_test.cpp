@@ -369,7 +369,7 @@ TEST_P(deadline_test, a_group_made_inside_moves_out_of_reach_of_the_limit) {
     run([&]() -> task<> {
         std::optional<task_group> group;
         auto child = [&]() -> task<> {
-            EXPECT_TRUE(co_await async_sleep(5ms)) << "the limit was over, not passed";
+            EXPECT_TRUE(co_await async_sleep(5ms)) << "the limit had ended without passing";
             ++ended;
         };
         auto inner = [&]() -> task<> {

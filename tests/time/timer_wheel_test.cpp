@@ -270,7 +270,7 @@ TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot
 
     int steps = 0;
     while (const auto next = wheel.next()) {
-        ASSERT_LE(++steps, 20) << "next() leads nowhere";
+        ASSERT_LE(++steps, 20) << "next() does not advance";
         wheel.fire(*next);
     }
 
