@@ -54,7 +54,8 @@ task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
                                    std::uint64_t count) {
     std::size_t done = 0;
     if constexpr (requires { stream_access::send_file_operation(stream, fd, offset, count); }) {
-        if (count == 0) co_return co_await stream_access::write_all_operation(stream, const_buffer{});
+        if (count == 0)
+            co_return co_await stream_access::write_all_operation(stream, const_buffer{});
         const transfer_result sent =
             co_await stream_access::send_file_operation(stream, fd, offset, count);
         if (sent) co_return sent;
