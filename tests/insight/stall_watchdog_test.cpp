@@ -230,7 +230,6 @@ TEST_P(stall_watchdog_test, a_watched_task_may_call_exit) {
     EXPECT_EXIT(task_that_exits(), ::testing::ExitedWithCode(7), "");
 }
 
-#if !defined(__SANITIZE_THREAD__) // it cannot follow a process with threads into fork(2)
 TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
     if (testing::under_thread_sanitizer) {
         GTEST_SKIP() << "it does not follow a process with threads into fork(2)";

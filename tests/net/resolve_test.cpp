@@ -276,7 +276,6 @@ TEST_P(resolve_test, resolver_threads_take_no_signals) {
     }
 }
 
-#if !defined(__SANITIZE_THREAD__) // it cannot follow a process with threads into fork(2)
 TEST_P(resolve_test, a_forked_child_has_its_own_resolver) {
     if (testing::under_thread_sanitizer) {
         GTEST_SKIP() << "it does not follow a process with threads into fork(2)";

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class network_test : public testing::Test {
+class network_test : public ::testing::Test {
 protected:
     static sockaddr_in address(const char* host, std::uint16_t port) {
         sockaddr_in at{};

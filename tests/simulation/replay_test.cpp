@@ -10,7 +10,7 @@
 namespace simplenet::v0::simulation {
 namespace {
 
-class replay_test : public testing::TestWithParam<scenario> {};
+class replay_test : public ::testing::TestWithParam<scenario> {};
 
 TEST_P(replay_test, the_same_seed_gives_the_same_run) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
@@ -34,7 +34,7 @@ TEST_P(replay_test, recording_lines_changes_nothing) {
               simulate(GetParam(), 3, backend::epoll, false).hash);
 }
 
-INSTANTIATE_TEST_SUITE_P(scenarios, replay_test, testing::ValuesIn(scenarios()), scenario_name);
+INSTANTIATE_TEST_SUITE_P(scenarios, replay_test, ::testing::ValuesIn(scenarios()), scenario_name);
 
 } // namespace
 } // namespace simplenet::v0::simulation

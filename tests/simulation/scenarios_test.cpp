@@ -10,7 +10,7 @@
 namespace simplenet::v0::simulation {
 namespace {
 
-class scenarios_test : public testing::TestWithParam<scenario> {};
+class scenarios_test : public ::testing::TestWithParam<scenario> {};
 
 TEST_P(scenarios_test, keeps_its_promises) {
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -20,7 +20,8 @@ TEST_P(scenarios_test, keeps_its_promises) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(scenarios, scenarios_test, testing::ValuesIn(scenarios()), scenario_name);
+INSTANTIATE_TEST_SUITE_P(scenarios, scenarios_test, ::testing::ValuesIn(scenarios()),
+                         scenario_name);
 
 } // namespace
 } // namespace simplenet::v0::simulation

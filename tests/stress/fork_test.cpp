@@ -138,7 +138,6 @@ pid_t by_clone() {
     return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
 }
 
-#if !defined(__SANITIZE_THREAD__) // it cannot follow a process with threads into fork(2)
 /// Uses the parts of the library that exist once in a process and have threads: the resolver and
 /// the watchdog. `kept` remains watched.
 int use_threads_of_the_process(backend on, std::optional<event_loop>& kept) {
