@@ -28,7 +28,8 @@ void become_listener(socket_record& socket) {
     socket.readable = true; // connections may be waiting already
 }
 
-namespace {
+// Not in an anonymous namespace: where a batch includes this file, GCC 12 warns that the frames of
+// such coroutines have members of types with internal linkage (-Wsubobject-linkage).
 
 /// A socket that is being released; it keeps the record.
 class leaving_socket final : public async_socket {
@@ -72,31 +73,29 @@ task<result<released_socket>> release_socket(async_socket socket) {
     co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
 }
 
-} // namespace
-
-} // namespace detail
-
-inline namespace runtime {
-
-namespace {
-
 /// A `Socket` around a descriptor of the matching kind.
 template <class Released, class Socket>
 task<result<Released>> released_as(async_stream stream) {
-    auto left = co_await detail::release_socket(std::move(stream));
+    auto left = co_await release_socket(std::move(stream));
     if (!left) co_return fail(left);
-    Released all{detail::socket_access::make<Socket>(std::move(left->fd)), std::move(left->unread)};
-    detail::socket_access::expect_read_error(all.socket, left->read_error);
+    Released all{socket_access::make<Socket>(std::move(left->fd)), std::move(left->unread)};
+    socket_access::expect_read_error(all.socket, left->read_error);
     co_return std::move(all);
 }
 
 /// The same for sockets that do not receive ahead.
 template <class Socket>
 task<result<Socket>> plain_released(async_socket socket) {
-    auto left = co_await detail::release_socket(std::move(socket));
+    auto left = co_await release_socket(std::move(socket));
     if (!left) co_return fail(left);
-    co_return detail::socket_access::make<Socket>(std::move(left->fd));
+    co_return socket_access::make<Socket>(std::move(left->fd));
 }
+
+} // namespace detail
+
+inline namespace runtime {
+
+namespace {
 
 /// An `Awaited` around a socket of the layer below.
 template <class Awaited, class Socket>
@@ -108,19 +107,19 @@ result<Awaited> awaited(result<Socket>&& made) {
 } // namespace
 
 task<result<tcp_stream::released>> tcp_stream::release() && {
-    return released_as<released, nonblocking::tcp_stream>(std::move(*this));
+    return detail::released_as<released, nonblocking::tcp_stream>(std::move(*this));
 }
 
 task<result<local_stream::released>> local_stream::release() && {
-    return released_as<released, nonblocking::local_stream>(std::move(*this));
+    return detail::released_as<released, nonblocking::local_stream>(std::move(*this));
 }
 
 task<result<nonblocking::udp_socket>> udp_socket::release() && {
-    return plain_released<nonblocking::udp_socket>(std::move(*this));
+    return detail::plain_released<nonblocking::udp_socket>(std::move(*this));
 }
 
 task<result<nonblocking::local_datagram>> local_datagram::release() && {
-    return plain_released<nonblocking::local_datagram>(std::move(*this));
+    return detail::plain_released<nonblocking::local_datagram>(std::move(*this));
 }
 
 result<> tcp_listener::set_linger(std::optional<std::chrono::seconds> limit) noexcept {
