@@ -15,7 +15,7 @@ TEST(contract_test, a_condition_that_holds_has_no_effect) {
 }
 
 TEST(contract_test, a_violation_stops_the_program) {
-    EXPECT_EXIT(checked_half(7), testing::KilledBySignal(SIGABRT), "");
+    EXPECT_EXIT(checked_half(7), ::testing::KilledBySignal(SIGABRT), "");
 }
 
 TEST(contract_test, the_message_names_file_line_reason_and_expression) {

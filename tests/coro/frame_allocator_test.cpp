@@ -42,7 +42,7 @@ constinit thread_local bool out_of_memory = false;
 namespace simplenet::v0::detail {
 namespace {
 
-using testing::UnorderedElementsAreArray;
+using ::testing::UnorderedElementsAreArray;
 
 /// Runs a test in a thread, and so with a cache, of its own, which ends before the test does.
 template <class Body>

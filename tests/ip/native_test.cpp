@@ -223,7 +223,7 @@ TEST(native_test, an_address_longer_than_a_sockaddr_un_is_not_a_local_endpoint) 
 }
 
 TEST(native_test, the_kernel_binds_a_path) {
-    const std::string path = testing::TempDir() + "simplenet-native-test.sock";
+    const std::string path = ::testing::TempDir() + "simplenet-native-test.sock";
     ::unlink(path.c_str());
 
     const native_address name = name_after_bind(AF_UNIX, to_native(parsed(path)));
@@ -247,7 +247,7 @@ TEST(native_test, the_kernel_picks_an_abstract_name_for_an_unnamed_endpoint) {
 }
 
 TEST(native_test, a_path_that_fills_the_kernels_structure_survives) {
-    std::string path = testing::TempDir();
+    std::string path = ::testing::TempDir();
     path.append(sizeof(sockaddr_un::sun_path) - path.size(), 'x');
     ::unlink(path.c_str());
     const local_endpoint full = from_unix_bytes(path).value();
