@@ -293,7 +293,7 @@ TEST_P(local_datagram_test, attached_descriptors_are_dropped) {
     in.reset();
     run([&]() -> task<> { EXPECT_EQ((co_await right.receive(buffer_))->size, 3U); });
     char end = 0;
-    EXPECT_EQ(::read(out.get(), &end, 1), 0) << "somebody still holds the other end";
+    EXPECT_EQ(::read(out.get(), &end, 1), 0) << "another descriptor still holds the other end";
 }
 
 TEST_P(local_datagram_test, a_released_socket_works_elsewhere) {

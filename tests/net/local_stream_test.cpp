@@ -147,7 +147,7 @@ TEST_P(local_stream_test, stops_and_closes_work_as_on_tcp) {
     });
 }
 
-// A short read used to mean that nothing is left; behind attached descriptors it does not.
+// A short read usually means that nothing is left, but not before attached descriptors.
 TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_them) {
     for (int when = 0; when < 3; ++when) {
         auto [ours, theirs] = connect_raw_local();

@@ -1,6 +1,6 @@
 #pragma once
-// counted_allocations: what a program allocates. Replaces the allocation functions, so it is for
-// the only source of a program that stands ALONE.
+// counted_allocations: counts the allocations of a program. Replaces the allocation functions, so
+// only the single source of a program marked ALONE may include it.
 
 #include <atomic>
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace simplenet::v0::testing {
 
-/// Of all threads; tests compare before and after.
+/// The number in all threads; tests compare it before and after.
 inline std::atomic<std::size_t> allocations = 0;
 inline std::atomic<std::size_t> live_bytes = 0;
-inline std::atomic<std::size_t> largest_allocation = 0; // bytes; a test may set it back to 0
+inline std::atomic<std::size_t> largest_allocation = 0; // in bytes; a test may reset it to 0
 
 inline void* counted(std::size_t size) noexcept {
     void* const memory = std::malloc(size != 0 ? size : 1);
@@ -29,8 +29,8 @@ inline void* counted(std::size_t size) noexcept {
 
 } // namespace simplenet::v0::testing
 
-// Not inlined: GCC would see malloc() meet operator delete, and warn. All of them: those that a
-// sanitizer brings do not call each other.
+// Not inlined: GCC would match malloc() with operator delete, and warn. All of them are replaced,
+// because those of a sanitizer do not call each other.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     if (void* const memory = simplenet::testing::counted(size)) return memory;
     throw std::bad_alloc{};

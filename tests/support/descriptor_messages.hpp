@@ -19,7 +19,7 @@
 
 namespace simplenet::v0::testing {
 
-/// Sends `text` with descriptors attached to it, by one plain sendmsg(2).
+/// Sends `text` and descriptors with one plain sendmsg(2).
 inline void send_with(int from, std::string_view text, std::span<const int> fds) {
     iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(253 * sizeof(int))> control{};

@@ -1,5 +1,5 @@
 #pragma once
-// Which sanitizer a test runs under, and how much longer it may take there.
+// The sanitizer under which a test runs, and how much longer it may take there.
 
 #include <simplenet/core/abi.hpp>
 

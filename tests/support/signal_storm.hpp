@@ -18,8 +18,8 @@
 
 namespace simplenet::v0::testing {
 
-// ThreadSanitizer keeps a signal back until the call that it interrupts has returned, so there a
-// storm cannot wait for its handler.
+// ThreadSanitizer delays a signal until the call that it interrupts has returned, so a storm cannot
+// wait for its handler there.
 inline constexpr bool signals_come_at_once = !under_thread_sanitizer;
 
 /// Sends SIGUSR1 to the constructing thread a few hundred times, each after the previous one was
