@@ -1,10 +1,10 @@
-"""Holds the site that the target `doc` made to what its readers expect.
+"""Checks the site that the target `doc` made.
 
-Every link, those of the navigation and of the search included, leads to a page, an anchor or a file of the site, or
-elsewhere on the web. No text has a tag, a command of Doxygen's or a mark of Markdown in it that was meant to be one.
-No page is about a name of `detail` or an awaitable that nobody names, and no declaration shows the namespaces that
-programs do not write. The page of every class, concept, namespace, group and header says what it is. Every function
-says what it does: one outside of classes, and a member with parameters, unless an overload of it does.
+Every link, including those of the navigation and the search, leads to a page, an anchor or a file of the site, or
+elsewhere on the web. No text contains a tag, a Doxygen command or a mark of Markdown that was not translated. No page
+is about a name of `detail` or an awaitable that programs do not name, and no declaration shows namespaces that programs
+do not write. The page of every class, concept, namespace, group and header describes its subject. So does every
+function outside of classes, and every member with parameters, unless an overload of it does.
 """
 
 import collections
@@ -13,7 +13,7 @@ import pathlib
 import re
 import urllib.parse
 
-# Pages of the reference: those of what is declared.
+# Pages of the reference: those about declarations.
 DECLARED = re.compile(r"(?:class|struct|union|concept|namespace|group__)(?!e?s\.html)(?!.*-members\.html)|"
                       r".*_8hpp\.html")
 INTERNAL = re.compile(r"\bv\d+::|\bruntime::")
@@ -31,7 +31,7 @@ SENTENCE = re.compile(r"\w")
 
 
 class Page(html.parser.HTMLParser):
-    """What the checks need of a page: its links and anchors, its texts by what they are, its declarations."""
+    """The parts of a page that the checks need: links and anchors, texts by kind, declarations."""
 
     def __init__(self, text):
         super().__init__()
@@ -83,7 +83,7 @@ class Page(html.parser.HTMLParser):
             (self.code if self.inside("<code>") else self.prose).append((line, data))
             if self.members and self.inside("memdoc"):
                 self.members[-1][3] += data
-            # What Doxygen and scripts/website add is no description.
+            # The additions of Doxygen and scripts/website are not a description.
             added = self.inside("groupheader", "dynheader", "see", "examples") or data.startswith("#include")
             if not self.listing and not added:
                 self.description += data
@@ -115,7 +115,7 @@ def bad_text(page):
 
 def internals(name, page):
     if INTERNAL_FILE.search(name):
-        yield 1, "a page for what users do not name"
+        yield 1, "a page about a name that programs do not use"
     elif DECLARED.match(name):
         for line, text in page.declared:
             match = INTERNAL.search(text)
@@ -124,7 +124,7 @@ def internals(name, page):
 
 
 def needs_sentence(name, declaration):
-    """Whether a reader cannot do without. Not: operators, deduction guides, data, and members without parameters."""
+    """Whether a declaration needs a sentence: not operators, deduction guides, data, or members without parameters."""
     plain = " ".join(declaration.split())
     while re.search(r"<[^<>]*>", plain):
         plain = re.sub(r"<[^<>]*>", "", plain)
@@ -142,7 +142,7 @@ def silent(name, page):
     if not DECLARED.match(name):
         return
     if not SENTENCE.search(page.description):
-        yield 1, "no sentence about what it is"
+        yield 1, "no sentence that describes it"
     overloads = collections.defaultdict(list)
     for line, heading, declaration, documentation in page.members:
         called = re.sub(r"\[\d+/\d+\]|[^\w~ =<>+-]", "", heading).strip()
@@ -157,9 +157,9 @@ def silent(name, page):
 def bad_data(text, pages):
     for address, anchor in set(ADDRESS.findall(text)):
         if address not in pages:
-            yield 1, f"leads to {address}, which is not there"
+            yield 1, f"leads to {address}, which does not exist"
         elif anchor and anchor not in pages[address].anchors:
-            yield 1, f"leads to {address}#{anchor}, which is not there"
+            yield 1, f"leads to {address}#{anchor}, which does not exist"
 
 
 def check(root, site):  # pylint: disable=unused-argument

@@ -1,4 +1,4 @@
-"""Which pages the site has, and in which order.
+"""The pages of the site, and their order.
 
 The tables of docs/README.md are the table of contents; the decisions are those of their own table.
 """
@@ -23,7 +23,7 @@ class Page:
 
     @property
     def label(self):
-        """What Doxygen calls it; its file is LABEL.html."""
+        """Doxygen's name for the page; its file is LABEL.html."""
         if self.path == MAIN:
             return "mainpage"
         words = "_".join(self.path.with_suffix("").parts[-2:])
@@ -31,7 +31,7 @@ class Page:
 
     @property
     def tab(self):
-        """What the navigation calls it: a line of it is short."""
+        """The name in the navigation, whose lines are short."""
         if re.match(r"\d{4}-", self.path.name):
             return self.path.stem.replace("-", " ")
         return self.title.partition(": ")[0]
@@ -82,14 +82,14 @@ class Contents:
         return found
 
     def complaints(self):
-        """The pages of docs/ that are in no table: nobody would find them."""
+        """The pages of docs/ that are in no table, so that no reader would find them."""
         written = (path.relative_to(self.root) for path in (self.root / "docs").rglob("*.md"))
         return [f"{path}: no table of {CONTENTS} or {DECISIONS} links to it"
                 for path in sorted(written) if path not in self.pages and "site" not in path.parts]
 
 
 def resolve(page, link):
-    """What a relative link of a page leads to, from the root of the tree; of a folder its README.md."""
+    """The target of a relative link of a page, from the root of the tree; for a folder its README.md."""
     parts = []
     for part in (page.parent / link).parts:
         if part == ".." and parts:
@@ -100,5 +100,5 @@ def resolve(page, link):
 
 
 def plain(text):
-    """Without the marks of Markdown."""
+    """`text` without the marks of Markdown."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("*", "")

@@ -1,4 +1,4 @@
-"""What Doxygen writes differently from what readers expect, mended in its pages."""
+"""Corrects Doxygen's pages where they differ from what readers expect."""
 
 import html
 import pathlib
@@ -10,26 +10,26 @@ from .markdown import USING
 # The line of USING as Doxygen writes it.
 LINE = re.compile(rf'(?<=<div class="fragment">)<div class="line">(?:<[^>]*>|[^<\n])*?'
                   rf'{re.escape(USING.partition(";")[2].strip())}(?:<[^>]*>)*?</div>\n')
-# A declaration on the page of a class or a group, and how its types are spelled.
+# A declaration on the page of a class or a group, with the spelling of its types.
 DECLARATION = re.compile(r'<td class="(?:memItem|memname|memTempl|paramtype|paramname)[^\n]*')
 SPELLINGS = (("&lt; void &gt;", "&lt;&gt;"), ("&lt; ", "&lt;"), (" &gt;", "&gt;"))
-# What stands left of a name: one that is longer may break.
+# The cell to the left of a name: a long one may break.
 TYPE = re.compile(r'<td class="memItemLeft"([^>]*)>(.*?)</td>')
 LONGEST = 36
-# That a function is inline is nobody's business.
+# Readers need not know that a function is inline.
 INLINE = re.compile(r'<span class="mlabel(?: \w+)?">inline</span>')
-# `file:line` is no address.
+# `file:line` is not an address.
 FILE = re.compile(r'<a href="file:[^"]*">([^<]*)</a>')
 # A class that has only private classes has no list of them.
 CLASSES = re.compile(r'(?: &#124;\n)?<a href="#nested-classes">[^<]*</a>')
-# Pages about the files that the site's pages were made of.
+# Doxygen's pages about the sources of the site's pages.
 ABOUT_FILES = re.compile(r"_8(?:md|dox)\.html$")
-# A place in the site, in the data of its navigation and its search.
+# An address in the site, in the data of its navigation and its search.
 ADDRESS = re.compile(r"""["'](?:\.\./)?([\w-]+\.html)(?:#(\w+))?["']""")
 
 
 def finish(root, into):
-    """Mends the pages of the site, and adds the files of the tree that they link to."""
+    """Corrects the pages of the site, and adds the files of the tree that they link to."""
     site = into / "html"
     homes = {}  # anchor: the pages that have it
     for file in sorted(site.glob("*.html")):
@@ -54,7 +54,7 @@ def mended(page):
 
 
 def spelled(declaration):
-    """As in a program: `task<result<>>`."""
+    """The declaration spelled as in a program: `task<result<>>`."""
     text = declaration[0]
     for written, meant in SPELLINGS:
         text = text.replace(written, meant)
@@ -67,7 +67,7 @@ def measured(cell):
 
 
 def redirected(line, site, homes):
-    """A line of the navigation or the search: without what is gone, and to the page that has the anchor."""
+    """A line of the navigation or the search, with removed targets dropped and each anchor on its page."""
     for page, anchor in ADDRESS.findall(line):
         if not (site / page).exists():
             return ""

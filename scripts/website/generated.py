@@ -1,4 +1,4 @@
-"""What is written for the site alone."""
+"""Pages that exist only on the site."""
 
 import collections
 import html
@@ -6,7 +6,7 @@ import re
 
 from .markdown import CODE, FENCE, example_file
 
-# "See also" of a class: at most so many pages.
+# The most pages in the "see also" of a class.
 MOST_SEEN = 3
 
 
@@ -31,7 +31,7 @@ def page_of_examples(found):
 
 
 def names_in(text, names):
-    """The names of the reference in a page, as often as they stand there."""
+    """The names of the reference in a page, each as often as it occurs."""
     words = [match["code"] for match in re.finditer(CODE, FENCE.sub("", text))]
     for fence in FENCE.finditer(text):
         if fence["language"] == "cpp":
@@ -40,7 +40,7 @@ def names_in(text, names):
 
 
 def see_also(contents, names):
-    """On the page of a class, the pages for users that are about it: that name it often beside what else they name."""
+    """For the page of a class: the user pages that mention it often, compared with their other names."""
     scores = collections.defaultdict(dict)
     for page in contents.chapters[0].pages:
         found = names_in((contents.root / page.path).read_text(), names)
@@ -58,7 +58,7 @@ def see_also(contents, names):
 
 
 def layout(template, contents, found, groups):
-    """The navigation: `template` with a tab for each page where it says @CHAPTER@."""
+    """The navigation: `template` with @CHAPTER@ replaced by a tab for each page."""
     def tabs(entries):
         return "\n".join(f'      <tab type="user" url="{url}" title="{html.escape(title, quote=False)}"/>'
                          for url, title in entries)
@@ -75,7 +75,7 @@ def layout(template, contents, found, groups):
 
 
 def header(text):
-    """Doxygen's own header of a page, with what the theme wants."""
+    """Doxygen's own header of a page, with the additions that the theme needs."""
     scripts = "".join(f'<script type="text/javascript" src="$relpath^doxygen-awesome-{name}.js"></script>\n'
                       for name in ("darkmode-toggle", "fragment-copy-button", "paragraph-link", "interactive-toc"))
     start = "".join(f"{name}.init();" for name in ("DoxygenAwesomeDarkModeToggle", "DoxygenAwesomeFragmentCopyButton",

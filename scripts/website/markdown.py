@@ -1,4 +1,4 @@
-"""A page as Doxygen reads it. Doxygen's Markdown differs from GitHub's: headings have no anchors of their own, a link
+"""Translates a page for Doxygen, whose Markdown differs from GitHub's: headings have no anchors of their own, a link
 to one leads nowhere, and in code `\\n` and `@pre` are commands. Lines keep their numbers.
 """
 
@@ -17,14 +17,14 @@ STRONG = r"\*\*(?P<strong>(?! )(?:(?!\*\*|\n\n).)+)\*\*"
 EMPHASIS = r"(?<![\w*/])\*(?P<emphasis>(?![\s*])(?:(?!\n\n)[^*])+)\*(?![\w*])"
 LINK = r"(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<url>[^()\s]*)\)"
 INLINE = re.compile(f"{CODE}|{STRONG}|{EMPHASIS}|{LINK}", re.DOTALL)
-# A page of so many sections has a table of contents.
+# A page with that many sections has a table of contents.
 SECTIONS = 4
-# Makes Doxygen link the names in a block of code. finish() takes it away again.
+# Makes Doxygen link the names in a block of code. finish() removes it.
 USING = "using namespace simplenet; // for links"
 
 
 class Translation:
-    """Of one page. `files` collects what it links to and the site has not."""
+    """The translation of one page. `files` collects linked files that are not part of the site."""
 
     def __init__(self, contents, names, page, files):
         self.contents = contents
@@ -39,7 +39,7 @@ class Translation:
         for fence in FENCE.finditer(text):
             before, code = self.prose(text[end:fence.start()]), block(fence)
             if code != fence[0]:
-                before = re.sub(r"\n\n\n\Z", "\n\n", before)  # for the line that was added
+                before = re.sub(r"\n\n\n\Z", "\n\n", before)  # makes up for the added line
             parts += [before, code]
             end = fence.end()
         whole = "".join([*parts, self.prose(text[end:])])
@@ -59,7 +59,7 @@ class Translation:
             return f"# {text} {{#{self.page.label}}}\n"
         label = self.page.anchor(docs.anchor(match["text"]))
         if self.page.label == "mainpage":
-            # No section: Doxygen would put it into the navigation, before everything else.
+            # Not a section, which Doxygen would put into the navigation, before everything else.
             return f'<h1><a class="anchor" id="{label}"></a>{text}</h1>\n'
         return f"{match['level']} {text} {{#{label}}}\n"
 
@@ -82,7 +82,7 @@ class Translation:
         return verbatim(match["code"])
 
     def target(self, url):
-        """Where a link of this page leads in the site."""
+        """The target in the site of a link of this page."""
         if re.match(r"\w+:", url):
             return url
         file, _, heading = url.partition("#")
@@ -98,20 +98,20 @@ class Translation:
 
 def verbatim(code):
     """A piece of code in which nothing is a command, an entity or a name to be linked."""
-    # As an entity: Doxygen takes no escapes between quotes.
+    # As an entity: Doxygen ignores escapes between quotes.
     text = html.escape(code.replace("\\|", "|"), quote=False).replace('"', "&quot;")
     text = re.sub(r"([\\@#%|*_$]|::|--)", r"\\\1", text)
-    # Or `ctx.run()` of another library would be our run().
+    # Otherwise `ctx.run()` of another library would link to our run().
     return "<code>" + re.sub(r"(?<![\w.:\\])(?=[A-Za-z][\w.:\\]*\()", "%", text) + "</code>"
 
 
 def block(fence):
-    """A block of code. The names in C++ become links where Doxygen knows in which namespace they are."""
+    """A block of code. The names in C++ become links where Doxygen knows their namespace."""
     if fence["language"] != "cpp" or "using namespace simplenet;" in fence["code"]:
         return fence[0]
     return f"{fence['fence']}cpp\n{USING}\n{fence['code']}{fence['fence']}"
 
 
 def example_file(name):
-    """The page of an example, as Doxygen calls it."""
+    """Doxygen's name for the page of an example."""
     return name.replace(".", "_8") + "-example.html"

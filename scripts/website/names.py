@@ -1,4 +1,4 @@
-"""Which names the reference documents: from the tag file of a first run of Doxygen over the headers."""
+"""The names that the reference documents, from the tag file of a first run of Doxygen over the headers."""
 
 import re
 import xml.etree.ElementTree
@@ -26,13 +26,13 @@ class Names:
         return cls(kinds)
 
     def meant_by(self, code):
-        """The qualified name of what `code` in a page is about, or None: of `task<>`, `run()`, `event_loop::stop`."""
+        """The qualified name that `code` in a page means, such as `task<>`, `run()`, `event_loop::stop`; or None."""
         match = SPELLED.fullmatch(code)
         name = match and ROOT + match["name"]
         return name if name in self.kinds else None
 
     def class_of(self, code):
-        """The class or concept that `code` is, or is a member of; or None."""
+        """The class or concept that `code` names, or whose member it names; or None."""
         name = self.meant_by(code)
         while name and self.kinds.get(name) not in ("class", "struct", "concept"):
             name = name.rpartition("::")[0]

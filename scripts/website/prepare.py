@@ -1,4 +1,4 @@
-"""What Doxygen reads beside the headers."""
+"""Writes the files that Doxygen reads beside the headers."""
 
 import shutil
 import sys
@@ -25,7 +25,7 @@ def prepare(root, into, names, doxygen):
     write(pages / "examples_list.md", generated.page_of_examples(examples))
     write(pages / "examples.dox", "".join(f"/** @example {each.name} */\n" for each in examples))
     write(pages / "see_also.dox", generated.see_also(contents, known))
-    # A copy, or the folder that it comes from would be among the headers.
+    # A copy; otherwise its folder would be among the headers.
     shutil.copyfile(root / "docs" / "site" / "layers.dox", pages / "layers.dox")
     # Since 1.9.8 Doxygen calls its groups topics.
     groups = "topics" if tuple(map(int, doxygen.split(".")[:3])) >= (1, 9, 8) else "modules"

@@ -36,13 +36,13 @@ using nanoseconds = std::chrono::nanoseconds;
 
 // --- the snapshot --------------------------------------------------------------------------------
 
-/// Filled by the stalled thread itself, in a signal handler: what it reads are its own variables,
-/// and nobody else may. One at a time: only the watching thread asks.
+/// Filled by the stalled thread itself, in a signal handler: it reads its own variables, which no
+/// other thread may read. One at a time: only the watching thread requests snapshots.
 struct snapshot {
-    // nothing  a handler that runs now came too late, or is for somebody else
+    // nothing  a handler that runs now came too late, or is for another thread
     // wanted   the next handler on the thread of `queue` takes it
-    // taking   it does
-    // taken    the rest is valid
+    // taking   the handler is filling it
+    // taken    the other members are valid
     enum class state : std::uint8_t { nothing, wanted, taking, taken };
 
     std::atomic<state> phase = state::nothing;
@@ -55,22 +55,22 @@ struct snapshot {
 };
 constinit snapshot asked{};
 
-/// Posted once for each snapshot that was taken.
-// Of what one thread can wait for, the one that a signal handler may give: signal-safety(7).
+/// Posted once for each snapshot taken.
+// The only synchronisation object that a signal handler may post: signal-safety(7).
 class semaphore {
 public:
     semaphore() noexcept { reset(); }
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
 
-    /// @pre Nobody waits.
+    /// @pre There are no waiters.
     void reset() noexcept { ::sem_init(&counter_, 0, 0); }
     void post() noexcept { ::sem_post(&counter_); }
     void wait() noexcept {
         while (::sem_wait(&counter_) != 0 && errno == EINTR) {
         }
     }
-    /// False: the time was over first.
+    /// False: the time was up first.
     [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) noexcept {
         const auto until = (clock::now() + limit).time_since_epoch();
         const auto seconds = std::chrono::floor<std::chrono::seconds>(until);
@@ -105,7 +105,7 @@ void take_snapshot() noexcept {
     asked.task = 0;
     asked.name[0] = '\0';
     asked.site = {};
-    // The scope of the coroutine that runs, and the chain it belongs to, live as long as it runs.
+    // The scope of the running coroutine, and its chain, exist as long as the coroutine runs.
     if (const chain* const running = owner_of(*queue->here)) {
         asked.task = running->number;
         if (running->name) std::strncpy(asked.name.data(), running->name.get(), 63);
@@ -145,9 +145,9 @@ std::string words_of(void* address) {
 
 // --- the signal ----------------------------------------------------------------------------------
 
-/// What the signal handler knows of a signal: it takes no lock.
+/// The handler's view of a signal; it takes no lock.
 struct signal_in_use {
-    // What the program did about it before we came.
+    // The program's own action, before ours was installed.
     std::atomic<void (*)(int)> handler = SIG_DFL;
     std::atomic<void (*)(int, siginfo_t*, void*)> handler_with_info = nullptr; // comes first
     std::atomic<int> under_way = 0; // sent by us, and not handled yet
@@ -155,7 +155,7 @@ struct signal_in_use {
 constinit std::array<signal_in_use, _NSIG> in_use{};
 static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
 
-/// Calls the handler that the program had.
+/// Calls the program's own handler.
 void pass_on(int signal, siginfo_t* info, void* context) {
     const signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
     if (auto* const with_info = here.handler_with_info.load(std::memory_order_relaxed)) {
@@ -166,7 +166,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
-    // A handler that came after us may call us, and we call it if we came again.
+    // A handler installed after ours may call ours, and ours calls it if installed again.
     static constinit thread_local bool passing_on = false;
     const int kept = errno;
     take_snapshot();
@@ -182,7 +182,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     errno = kept;
 }
 
-/// Sends `signal` to a thread, with a mark by which on_signal() knows it.
+/// Sends `signal` to a thread, with a mark by which on_signal() recognises it.
 bool send(pid_t thread, int signal) noexcept {
     std::atomic<int>& under_way = in_use[static_cast<std::size_t>(signal)].under_way;
     siginfo_t info{};
@@ -192,7 +192,7 @@ bool send(pid_t thread, int signal) noexcept {
     info.si_uid = ::getuid();
     info.si_value.sival_ptr = &asked;
     under_way.fetch_add(1);
-    // pthread_sigqueue(3) is not everywhere.
+    // Not all C libraries have pthread_sigqueue(3).
     if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), thread, signal, &info) == 0) return true;
     under_way.fetch_sub(1);
     return false;
@@ -209,20 +209,20 @@ void snapshot_handlers::install(int signal) noexcept {
     entry& at = entries_[static_cast<std::size_t>(signal)];
     if (at.installed) return;
     std::array<void*, 1> one{};
-    // Loads what it needs now, and not in the handler.
+    // Loads libraries at this point, so that the handler need not.
     static_cast<void>(stack_of_this_thread(one));
 
     struct sigaction before{};
     if (::sigaction(signal, nullptr, &before) != 0) return;
     at.installed = true;
-    if (is_ours(before)) return; // whoever replaced it has put it back
+    if (is_ours(before)) return; // a handler that replaced ours has restored it
     const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
     signal_in_use& here = in_use[static_cast<std::size_t>(signal)];
     here.handler_with_info = with_info ? before.sa_sigaction : nullptr;
     here.handler = with_info ? SIG_DFL : before.sa_handler;
     at.before = before;
 
-    // A handler runs as it expects to: on its stack, with its mask.
+    // The handler runs as the program's handler expects: on its stack, with its mask.
     struct sigaction ours = before;
     if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
         ours.sa_flags = SA_RESTART;
@@ -236,16 +236,17 @@ void snapshot_handlers::install(int signal) noexcept {
 void snapshot_handlers::remove(int signal) noexcept {
     if (!is_usable(signal)) return;
     entry& at = entries_[static_cast<std::size_t>(signal)];
-    // A signal of ours that is on its way must not kill: if a thread blocks it, the handler stays.
+    // One of our signals on its way must not kill: if a thread blocks it, the handler stays
+    // installed.
     if (!at.installed || in_use[static_cast<std::size_t>(signal)].under_way != 0) return;
     struct sigaction now{};
     ::sigaction(signal, nullptr, &now);
-    // Who came after us keeps the place.
+    // A handler installed after ours stays.
     if (is_ours(now)) ::sigaction(signal, &at.before, nullptr);
     at.installed = false;
 }
 
-// --- the question --------------------------------------------------------------------------------
+// --- the request ---------------------------------------------------------------------------------
 
 void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
     asked.queue.store(&queue, std::memory_order_relaxed);
@@ -253,15 +254,15 @@ void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
     if (!send(thread, signal) || !answered.wait_for(std::chrono::milliseconds{200})) {
         auto expected = snapshot::state::wanted;
         if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
-        answered.wait(); // it is at it
+        answered.wait(); // the handler is at work
     }
-    // Acquires what the handler released.
+    // Acquires the writes that the handler released.
     SIMPLENET_EXPECTS(asked.phase.load(std::memory_order_acquire) == snapshot::state::taken,
                       "the stalled thread answered without taking a snapshot");
     into.task = asked.task;
     into.name = asked.name.data();
     into.site = asked.site;
-    // Without the handler and what the kernel put below it.
+    // Skips the frames of the handler and of the kernel's trampoline.
     for (int i = std::min(3, asked.frame_count); i < asked.frame_count; ++i)
         into.stack.push_back(words_of(asked.frames[static_cast<std::size_t>(i)]));
     asked.phase.store(snapshot::state::nothing);

@@ -1,6 +1,6 @@
 #pragma once
-// thread_snapshot: what a thread that runs a loop is doing, as it says itself in the handler of a
-// signal. Layer insight, private: for the watchdog.
+// thread_snapshot: the state of a thread that runs a loop, reported by the thread itself in a
+// signal handler. Layer insight, private: for the watchdog.
 
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/insight/stall_report.hpp>
@@ -12,14 +12,14 @@
 
 namespace simplenet::v0::detail {
 
-/// The handlers of the signals by which threads are asked. The owner guards it.
+/// The handlers of the signals that request snapshots. The owner guards it.
 ///
-/// A handler that the program had is called for signals that are not ours, and has its place again
-/// when no loop needs the signal any more.
+/// The program's own handler is called for signals that we did not send, and is restored when no
+/// loop needs the signal any more.
 class snapshot_handlers {
 public:
     void install(int signal) noexcept;
-    /// No loop needs it any more.
+    /// Called when no loop needs it any more.
     void remove(int signal) noexcept;
     [[nodiscard]] bool handles(int signal) const noexcept {
         return is_usable(signal) && entries_[static_cast<std::size_t>(signal)].installed;
@@ -37,11 +37,12 @@ private:
     std::array<entry, most_signals> entries_{};
 };
 
-/// Asks `thread`, which runs `queue`, what it does, by a signal that is handled. It may not answer:
-/// the signal may be blocked. One at a time.
+/// Requests a snapshot from `thread`, which runs `queue`, by a signal with a handler. There may be
+/// no answer: the signal may be blocked. One at a time.
 void ask(pid_t thread, run_queue& queue, int signal, stall_report& into);
 
-/// In a forked child, before it asks: the thread of its parent may have been asking.
+/// Called in a forked child before its first request: its parent's thread may have been requesting
+/// one.
 void forget_what_was_asked() noexcept;
 
 } // namespace simplenet::v0::detail

@@ -90,7 +90,7 @@ ssize_t without_sigpipe(std::size_t size, Call call) noexcept {
     sigemptyset(&before);
     ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
     const bool blocked = sigismember(&before, SIGPIPE) == 1;
-    // A pending SIGPIPE is somebody else's, and ours would not add a second one.
+    // A SIGPIPE that is already pending is not ours, and ours would not add a second one.
     const bool somebodys = blocked && ::sigpending(&pending) == 0 && //
                            sigismember(&pending, SIGPIPE) == 1;
     const ssize_t count = uninterrupted(call);

@@ -107,7 +107,7 @@ class Declarations(SiteTest):
 
     def test_a_page_of_an_internal_class(self):
         self.put_class("classsimplenet_1_1detail_1_1operation.html", "")
-        self.assert_complains("what users do not name")
+        self.assert_complains("a name that programs do not use")
 
     def test_the_namespace_of_an_abi(self):
         self.put_class("classsimplenet_1_1buffer.html", "", "simplenet::v0::buffer Class Reference")
@@ -119,12 +119,12 @@ class Declarations(SiteTest):
 
     def test_a_class_without_a_sentence(self):
         self.put("classsimplenet_1_1buffer.html", page("", "simplenet::buffer Class Reference"))
-        self.assert_complains("no sentence about what it is")
+        self.assert_complains("no sentence that describes it")
 
     def test_what_is_added_is_no_sentence(self):
         added = '<dl class="section see"><dt>See also</dt><dd>Streams</dd></dl>'
         self.put("classsimplenet_1_1buffer.html", page(f"<p><code>#include &lt;a.hpp&gt;</code></p>{added}"))
-        self.assert_complains("no sentence about what it is")
+        self.assert_complains("no sentence that describes it")
 
     def test_a_function_without_one(self):
         self.put_class("classsimplenet_1_1buffer.html", function())
