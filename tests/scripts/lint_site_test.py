@@ -121,7 +121,7 @@ class Declarations(SiteTest):
         self.put("classsimplenet_1_1buffer.html", page("", "simplenet::buffer Class Reference"))
         self.assert_complains("no sentence that describes it")
 
-    def test_what_is_added_is_no_sentence(self):
+    def test_additions_are_not_a_description(self):
         added = '<dl class="section see"><dt>See also</dt><dd>Streams</dd></dl>'
         self.put("classsimplenet_1_1buffer.html", page(f"<p><code>#include &lt;a.hpp&gt;</code></p>{added}"))
         self.assert_complains("no sentence that describes it")
