@@ -263,9 +263,9 @@ public:
 
     /// Waits until no child is left.
     ///
-    /// @return The first error of a child; otherwise the reason of a stop that reached this await
-    ///         or the group's scope while children were alive; otherwise success. Rethrows the
-    ///         first exception of a child.
+    /// @return An awaitable of `result<>`: the first error of a child; otherwise the reason of a
+    ///         stop that reached this await or the group's scope while children were alive;
+    ///         otherwise success. Rethrows the first exception of a child.
     /// @pre One join at a time.
     /// @par Cancellation
     /// A stop is passed to the children, which are then joined.

@@ -95,6 +95,8 @@ inline namespace runtime {
 namespace this_task {
 
 /// Whether operations of this coroutine would be refused. Never suspends.
+///
+/// @return An awaitable of `bool`.
 [[nodiscard]] inline detail::stop_requested_query stop_requested() noexcept {
     return {};
 }
@@ -114,6 +116,8 @@ void set_name(std::string_view name);
 ///
 /// An entry has line 0 if a foreign awaitable did not report its location. Compilers differ in
 /// columns and function names; GCC's name of a coroutine is mangled.
+///
+/// @return An awaitable of `std::vector<std::source_location>`.
 /// @par Cost
 /// Proportional to the depth, plus the vector. Awaits that wait record what it reads, in a few
 /// instructions; awaits that do not wait record nothing.

@@ -41,7 +41,7 @@ public:
 
     /// Waits until the descriptor is given back: after close(), or when the loop closes it.
     ///
-    /// @return Awaited, a `result<>`.
+    /// @return An awaitable of `result<>`.
     ///
     /// @par Cancellation
     /// A stop ends only the wait.

@@ -35,7 +35,7 @@ public:
     ///
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
-    /// @return Awaited, a `result<std::size_t>`: the number of bytes read, at least 1.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the peer will send no more.
@@ -64,7 +64,7 @@ public:
     /// io_uring nothing is copied.
     ///
     /// @pre No other read is in flight on this stream.
-    /// @return Awaited, a `result<received>`: a lease on at least one byte.
+    /// @return An awaitable of `result<received>`: a lease on at least one byte.
     ///
     /// @par Errors
     /// As of read_some(), and `std::errc::not_enough_memory`: neither the pool nor the heap had a
@@ -82,8 +82,8 @@ public:
     ///
     /// @pre No other write is in flight on this stream.
     /// @param from  Borrowed until the await returns.
-    /// @return Awaited, a `result<std::size_t>`: the number of bytes that the kernel took. The peer
-    ///         may not have them yet.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes that the kernel took. The
+    ///         peer may not have them yet.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is

@@ -86,6 +86,7 @@ inline namespace runtime {
 /// @pre `descriptor` stays open until the await returns: stop the wait before you close. If it is
 ///      closed all the same, the wait may go on until it is stopped; a new wait for a descriptor
 ///      that was given the same number is not disturbed by the old one.
+/// @return An awaitable of `result<>`.
 /// @param descriptor  Borrowed. Also one that is watched elsewhere, by another epoll for instance.
 ///                    A regular file or directory is always ready, as poll(2) has it.
 ///

@@ -36,7 +36,7 @@ public:
     /// Connections that failed while they were queued are passed over.
     ///
     /// @pre No other accept is in flight on this listener.
-    /// @return Awaited, a `result` of a stream.
+    /// @return An awaitable of `result<Stream>`.
     ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline

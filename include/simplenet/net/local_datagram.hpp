@@ -92,7 +92,7 @@ public:
     ///
     /// @pre `into` is not empty, and no other receive is in flight.
     /// @param into  Borrowed until the await returns.
-    /// @return Awaited, a `result<local_message>`.
+    /// @return An awaitable of `result<local_message>`.
     ///
     /// @par Errors
     /// - `std::errc::connection_reset`: the peer closed with datagrams of ours unread.
@@ -109,7 +109,8 @@ public:
     ///
     /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
     /// @param into  Borrowed until the await returns, as are the buffers.
-    /// @return Awaited, a `result<std::size_t>`: how many places were filled, from the first on.
+    /// @return An awaitable of `result<std::size_t>`: how many places were filled, from the first
+    ///         on.
     ///
     /// @par Errors
     /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
@@ -125,7 +126,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return Awaited, a `result<std::size_t>`: `from.size()`.
+    /// @return An awaitable of `result<std::size_t>`: `from.size()`.
     ///
     /// @par Errors
     /// - `std::errc::connection_refused`, `std::errc::no_such_file_or_directory`: nobody is there.
@@ -153,7 +154,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns, as is what it points to.
-    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of
+    /// @return An awaitable of `transfer_result`: `from.size()`, or the error with the number of
     ///         datagrams that went before it. The datagram at that index failed, and the rest was
     ///         not tried.
     ///

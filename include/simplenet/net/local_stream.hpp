@@ -68,7 +68,7 @@ public:
     /// @pre `bytes` is not empty, and no other write is in flight on this stream.
     /// @param bytes        Borrowed until the await returns, as is the array of descriptors.
     /// @param descriptors  They may be closed when the await has returned.
-    /// @return Awaited, a `transfer_result`: `bytes.size()`.
+    /// @return An awaitable of `transfer_result`: `bytes.size()`.
     ///
     /// @par Errors
     /// As of async_write_all(). The descriptors have gone if `transferred` is not 0, and not
@@ -101,7 +101,7 @@ public:
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
     /// @param most  A peer that sends more at once is refused.
-    /// @return Awaited, a `std::expected<received_descriptors, transfer_error>`: the number of
+    /// @return An awaitable of `std::expected<received_descriptors, transfer_error>`: the number of
     ///         bytes, at least 1, and the descriptors, which may be none. Destroying it closes the
     ///         descriptors that nobody took out.
     ///

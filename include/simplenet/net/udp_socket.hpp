@@ -102,7 +102,7 @@ public:
     ///
     /// @pre `into` is not empty, and no other receive is in flight.
     /// @param into  Borrowed until the await returns.
-    /// @return Awaited, a `result<udp_datagram>`.
+    /// @return An awaitable of `result<udp_datagram>`.
     ///
     /// @par Errors
     /// - `std::errc::connection_refused`: on a connected socket: nobody received what was sent
@@ -120,7 +120,8 @@ public:
     ///
     /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
     /// @param into  Borrowed until the await returns, as are the buffers.
-    /// @return Awaited, a `result<std::size_t>`: how many places were filled, from the first on.
+    /// @return An awaitable of `result<std::size_t>`: how many places were filled, from the first
+    ///         on.
     ///
     /// @par Errors
     /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
@@ -137,7 +138,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return Awaited, a `result<std::size_t>`: `from.size()`.
+    /// @return An awaitable of `result<std::size_t>`: `from.size()`.
     ///
     /// @par Errors
     /// - `std::errc::message_size`: more than UDP or the route can carry at once.
@@ -169,7 +170,7 @@ public:
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns, as is what it points to.
-    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of
+    /// @return An awaitable of `transfer_result`: `from.size()`, or the error with the number of
     ///         datagrams that went before it. The datagram at that index failed, and the rest was
     ///         not tried.
     ///
@@ -192,8 +193,8 @@ public:
     ///
     /// @pre `segment_size` is not 0, and no other send is in flight.
     /// @param from  Borrowed until the await returns.
-    /// @return Awaited, a `transfer_result`: `from.size()`, or the error with the number of bytes
-    ///         that went before it. Of an empty `from` 0, and nothing is sent.
+    /// @return An awaitable of `transfer_result`: `from.size()`, or the error with the number of
+    ///         bytes that went before it. Of an empty `from` 0, and nothing is sent.
     ///
     /// @par Errors
     /// As of send_to(). `std::errc::message_size`: a segment is too long for a datagram.

@@ -268,6 +268,7 @@ public:
     /// Reads at least one byte and at most `into.size()`, as the stream does.
     ///
     /// @pre `into` is not empty, and no other read is in flight.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
     [[nodiscard]] detail::any_transfer read_some(mutable_buffer into) noexcept {
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
         return {model_.get(), into};
@@ -275,6 +276,7 @@ public:
     /// Writes at least one byte of `from`, as the stream does; 0 of an empty one.
     ///
     /// @pre No other write is in flight.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes that the stream took.
     [[nodiscard]] detail::any_transfer write_some(const_buffer from) noexcept {
         return {model_.get(), from};
     }

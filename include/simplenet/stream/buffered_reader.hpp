@@ -178,6 +178,7 @@ public:
     /// Reads a line, and returns it without its end, which is `\n` or `\r\n`.
     ///
     /// @param limit  Bytes that a line may have, without its end.
+    /// @return An awaitable of `result<std::string_view>`: a view of the buffer.
     ///
     /// @par Errors
     /// - `errc::limit_exceeded`: the line is longer. It stays, so a call with a higher limit may
@@ -199,6 +200,7 @@ public:
     /// @pre `delimiter` is not empty.
     /// @param delimiter  Copied; one of more than 15 characters to the heap.
     /// @param limit      Bytes through the delimiter, at most.
+    /// @return An awaitable of `result<std::string_view>`: a view of the buffer.
     ///
     /// @par Errors
     /// As of read_line(); `errc::limit_exceeded` also if the delimiter is there, behind the limit.
@@ -214,6 +216,8 @@ public:
     /// The buffer grows as bytes come and not before, so `count` may be what a peer claims; still,
     /// check it against a limit, since all of it is going to be held.
     ///
+    /// @return An awaitable of `result<std::span<const std::byte>>`: a view of the buffer.
+    ///
     /// @par Errors
     /// - `errc::end_of_stream`: before that many; peek() shows those that came.
     /// - Others as of the stream's read_some().
@@ -228,6 +232,8 @@ public:
     /// the reader is an async_reader.
     ///
     /// @pre `into` is not empty.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
+    ///
     /// @par Cost
     /// Bytes are copied from the buffer, or read past it when it is empty.
     [[nodiscard]] detail::search_operation<stream_type, detail::pass_store, detail::count_sought>
@@ -237,6 +243,8 @@ public:
 
     /// Reads at least one byte more into the buffer, and returns what peek() then shows: for
     /// parsers of their own.
+    ///
+    /// @return An awaitable of `result<std::span<const std::byte>>`: a view of the buffer.
     ///
     /// @par Errors
     /// As of the stream's read_some().

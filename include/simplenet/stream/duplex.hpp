@@ -145,6 +145,7 @@ public:
     /// Reads at least one byte and at most `into.size()`.
     ///
     /// @pre `into` is not empty, and no other read is in flight at this end.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the other end shut down or closed, and all it wrote is read.
@@ -160,6 +161,7 @@ public:
     /// Writes at least one byte of `from`, and as many as there is room for; 0 of an empty one.
     ///
     /// @pre No other write is in flight at this end.
+    /// @return An awaitable of `result<std::size_t>`: the number of bytes written.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`: the other end is closed, or this one shut down writing.

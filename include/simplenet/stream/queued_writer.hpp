@@ -311,6 +311,8 @@ public:
 
     /// Waits until fewer than `low` bytes are queued.
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// As of enqueue(), apart from queue_full; operation_canceled when the writer was destroyed.
     /// @par Cancellation
@@ -320,6 +322,8 @@ public:
     /// Waits until the stream has taken everything that was enqueued before this call. For a socket
     /// that means the kernel: the peer may never see it.
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// What the write failed with; operation_canceled when the writer was destroyed.
     /// @par Cancellation
@@ -328,6 +332,8 @@ public:
 
     /// Takes no more bytes, waits until all are sent, then tells the peer that nothing more will
     /// come. Reading from stream() goes on.
+    ///
+    /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
     /// What a write, or the end of the stream itself, failed with.

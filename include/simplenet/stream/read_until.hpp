@@ -230,7 +230,7 @@ inline namespace runtime {
 ///      await as `into` does.
 /// @param delimiter  Copied.
 /// @param limit      Bytes through the delimiter, at most. `into` is never filled beyond it.
-/// @return The length through the delimiter.
+/// @return An awaitable of `result<std::size_t>`: the length through the delimiter.
 ///
 /// @par Errors
 /// - `errc::limit_exceeded`: it is not in the first `limit` bytes. Nothing is lost.

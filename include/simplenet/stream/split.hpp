@@ -71,6 +71,7 @@ inline namespace runtime {
 /// Tells the peer that nothing more will come, on any stream that can; reading goes on.
 ///
 /// @pre No write is in flight on `stream`, which outlives the await.
+/// @return An awaitable of `result<>`.
 ///
 /// @par Errors
 /// As of the stream's shutdown_write(): on a socket `std::errc::not_connected` if the connection is

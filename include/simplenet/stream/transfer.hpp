@@ -137,7 +137,7 @@ inline namespace runtime {
 ///
 /// @pre No other read is in flight on `stream`, which outlives the await.
 /// @param into  Borrowed until the await returns; an empty one succeeds with 0.
-/// @return `into.size()`.
+/// @return An awaitable of `transfer_result`: `into.size()`.
 ///
 /// @par Errors
 /// As of the stream's read_some(); `transferred` says how many bytes are in `into` all the same.
@@ -159,7 +159,7 @@ template <async_reader Stream>
 ///
 /// @pre No other write is in flight on `stream`, which outlives the await.
 /// @param from  Borrowed until the await returns; an empty one succeeds with 0.
-/// @return `from.size()`.
+/// @return An awaitable of `transfer_result`: `from.size()`.
 ///
 /// @par Errors
 /// As of the stream's write_some(); `transferred` says how many bytes the stream took before.

@@ -97,6 +97,7 @@ public:
     /// In every case, including exceptions of the predicate, the mutex is locked when this returns.
     ///
     /// @pre `held` owns its lock, and nobody uses it during the wait.
+    /// @return An awaitable of `result<>`.
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came, and
     ///   the predicate did not hold when the mutex was locked again.

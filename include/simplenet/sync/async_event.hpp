@@ -27,6 +27,8 @@ public:
 
     /// Waits until it is set; returns at once if it is.
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first.

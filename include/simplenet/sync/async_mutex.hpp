@@ -39,7 +39,8 @@ public:
 
     /// Waits until the lock is free, and takes it.
     ///
-    /// @return A guard, whose destructor unlocks.
+    /// @return An awaitable of `result<guard>`. The destructor of the guard unlocks.
+    ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first; it is not locked for the caller.

@@ -33,6 +33,8 @@ public:
 
     /// Takes a permit; waits for one if there is none. The caller keeps it until release().
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
     ///   first; no permit was taken.
@@ -41,6 +43,8 @@ public:
     [[nodiscard]] acquire_operation acquire() noexcept;
 
     /// The same for a permit that returns itself, even after exceptions and stops.
+    ///
+    /// @return An awaitable of `result<permit>`.
     [[nodiscard]] acquire_permit_operation acquire_permit() noexcept;
 
     /// Takes a permit if there is one.

@@ -52,6 +52,8 @@ public:
     ///
     /// If it fails, `value` is destroyed with the operation; send_from() leaves it with the caller.
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// - `std::errc::broken_pipe`: the channel is closed.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
@@ -70,6 +72,8 @@ public:
     }
 
     /// Takes the first value; waits until there is one.
+    ///
+    /// @return An awaitable of `result<T>`.
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the channel is closed, and empty.

@@ -55,6 +55,7 @@ public:
     /// Waits for the value, once.
     ///
     /// @pre One wait at a time; a value is received once.
+    /// @return An awaitable of `result<T>`.
     /// @par Errors
     /// - `errc::end_of_stream`: the sender was dropped without a value.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came

@@ -221,6 +221,8 @@ public:
 
     /// Puts `value` into the channel; waits until there is room. On any loop.
     ///
+    /// @return An awaitable of `result<>`.
+    ///
     /// @par Errors
     /// - `std::errc::broken_pipe`: the channel is closed.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came
@@ -237,6 +239,8 @@ public:
         return send_operation<T&>{*this, value};
     }
     /// Takes the first value; waits until there is one. On any loop.
+    ///
+    /// @return An awaitable of `result<T>`.
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the channel is closed, and empty.

@@ -89,6 +89,8 @@ inline namespace runtime {
 /// A delay that is not positive lets the loop turn once. A delay beyond the clock's range never
 /// ends by itself.
 ///
+/// @return An awaitable of `result<>`.
+///
 /// @par Errors
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
 /// @par Cancellation
@@ -103,6 +105,8 @@ async_sleep(std::chrono::duration<Rep, Period> delay) noexcept {
 }
 
 /// Waits until `deadline` of the monotonic clock; if it has passed, the loop turns once.
+///
+/// @return An awaitable of `result<>`.
 ///
 /// @par Errors
 /// Those of async_sleep().
@@ -131,6 +135,8 @@ public:
         : interval{detail::saturated(period), nullptr} {}
 
     /// Waits for the next tick. If a stop comes first, the tick is not used up.
+    ///
+    /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
     /// Those of async_sleep().
