@@ -38,6 +38,19 @@ static_assert(
     std::same_as<decltype(async_write_all(std::declval<write_half<tcp_stream>&>(), const_buffer{})),
                  detail::write_all_operation>);
 
+// What makes them one operation is not for programs to call.
+template <class Stream>
+concept shows_what_algorithms_call =
+    requires(Stream& stream, mutable_buffer into) { stream.read_ready(into); } ||
+    requires(Stream& stream, mutable_buffer into) { stream.read_exact_operation(into); } ||
+    requires(Stream& stream, const_buffer from) { stream.write_all_operation(from); } ||
+    requires(Stream& stream) { stream.await_bytes_operation(); };
+static_assert(!shows_what_algorithms_call<tcp_stream>);
+static_assert(!shows_what_algorithms_call<local_stream>);
+static_assert(!shows_what_algorithms_call<duplex_stream>);
+static_assert(!shows_what_algorithms_call<read_half<tcp_stream>>);
+static_assert(!shows_what_algorithms_call<write_half<tcp_stream>>);
+
 /// A stream that writes something before it can end, like TLS.
 class polite_stream {
 public:
