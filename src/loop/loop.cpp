@@ -134,10 +134,10 @@ void loop::run_more() noexcept {
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
-        if (sleeps_plainly_) [[likely]] {
+        if (waits_ == waiting::asleep) [[likely]] {
             events = sleep(wait);
         } else {
-            events = time_ == nullptr ? wait_busily(wait) : sleep_in_virtual_time(limit);
+            events = waits_ == waiting::busily ? wait_busily(wait) : sleep_in_virtual_time(limit);
         }
         if (events == 0) [[unlikely]] {
             const std::size_t fired = fire_after_wait();
@@ -211,11 +211,12 @@ std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
     // A slot of the wheel's last level begins further away: what is in it was never meant to come.
     constexpr nanoseconds never{std::int64_t{1} << 61};
     const auto next = timers.next();
-    if (time_->moved_by_poll_) {
+    if (time_->moved_by_ == virtual_time::mover::poll) {
         const auto left = next ? std::max<nanoseconds>(*next - now(), no_wait) : forever;
         return driver_->poll(std::min(limit, left));
     }
-    if (!time_->automatic_ || !next || *next - now() > never) return driver_->poll(limit);
+    if (time_->moved_by_ == virtual_time::mover::owner || !next || *next - now() > never)
+        return driver_->poll(limit);
 
     if (waits_for_io()) {
         const auto start = clock::now();

@@ -80,6 +80,11 @@ private:
     [[nodiscard]] nanoseconds until_soonest(nanoseconds limit,
                                             clock::time_point present) const noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
+    // asleep           in the poll
+    // busily           for a while it looks again and again, see loop_options::busy_poll
+    // in_virtual_time  time moves to the next timer, or with what happens
+    enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
+
     std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t fire_after_wait() noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
@@ -122,8 +127,9 @@ private:
     static constexpr std::size_t busy_turns_polled = 64;
 
     std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
-    // Neither busy_poll nor virtual time.
-    const bool sleeps_plainly_ = time_ == nullptr && options_.busy_poll <= nanoseconds::zero();
+    const waiting waits_ = time_ != nullptr                           ? waiting::in_virtual_time
+                           : options_.busy_poll > nanoseconds::zero() ? waiting::busily
+                                                                      : waiting::asleep;
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
 };

@@ -16,7 +16,7 @@ class simulated_clock final : public detail::virtual_time {
 public:
     simulated_clock() noexcept {
         now_ = clock::time_point{first_hour};
-        moved_by_poll_ = true;
+        moved_by_ = mover::poll;
     }
 
     /// The time since the start.

@@ -60,7 +60,9 @@ public:
 
     /// Whether the clock jumps by itself when nothing is ready. If not, only advance() moves it,
     /// and run() waits for I/O and other threads meanwhile.
-    void set_automatic(bool automatic) noexcept { automatic_ = automatic; }
+    void set_automatic(bool automatic) noexcept {
+        moved_by_ = automatic ? mover::loop : mover::owner;
+    }
 
 private:
     time_point start_ = now_;

@@ -2,9 +2,10 @@
 // virtual_time: a loop's clock if it is not the monotonic one. Layer time, private; programs use
 // testing::manual_clock.
 
-#include <chrono>
-
 #include <simplenet/core/abi.hpp>
+
+#include <chrono>
+#include <cstdint>
 
 namespace simplenet::v0::detail {
 // Internal: not exported, because it is first declared here.
@@ -31,9 +32,13 @@ protected:
     virtual_time() noexcept = default;
     ~virtual_time() = default;
 
+    // owner  only its owner moves it
+    // loop   the loop moves it to the next timer
+    // poll   events that the loop waits for move it, but never too far
+    enum class mover : std::uint8_t { owner, loop, poll };
+
     clock::time_point now_ = clock::now();
-    bool automatic_ = true;      // the loop moves it to the next timer
-    bool moved_by_poll_ = false; // events that the loop waits for move it, but never too far
+    mover moved_by_ = mover::loop;
 
 private:
     friend loop;
