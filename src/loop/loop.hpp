@@ -66,6 +66,8 @@ public:
     [[nodiscard]] run_queue& spawning_queue() noexcept;
 
 private:
+    static constexpr nanoseconds no_wait{0};
+
     std::size_t make_turn(nanoseconds limit, bool& out_of_work);
     std::size_t turn(nanoseconds limit);
     [[gnu::noinline]] void run_more() noexcept;
@@ -80,26 +82,36 @@ private:
     [[nodiscard]] nanoseconds until_soonest(nanoseconds limit,
                                             clock::time_point present) const noexcept;
     [[nodiscard]] bool was_away(clock::time_point present) const noexcept;
-    // asleep           in the poll
-    // busily           for a while it looks again and again, see loop_options::busy_poll
-    // in_virtual_time  time moves to the next timer, or with what happens
-    enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
-
-    std::size_t sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t fire_after_wait() noexcept;
-    [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
-    [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     clock::time_point note_clock(clock::time_point now) noexcept {
         clock_ns = now.time_since_epoch().count();
         return now;
     }
-    std::size_t wait_in_virtual_time(nanoseconds limit);
     std::size_t take_posted() noexcept;
     [[nodiscard]] bool has_work() const noexcept;
     [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void claim_thread() noexcept;
     [[noreturn]] static void complain_of_fork() noexcept;
+
+    // --- waiting: of a turn in which nothing is ready ---
+
+    // asleep           in the poll
+    // busily           for a while it looks again and again, see loop_options::busy_poll
+    // in_virtual_time  time moves to the next timer, or with what happens
+    enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
+
+    std::size_t sleep(nanoseconds limit) noexcept {
+        // stop() publishes its wish before it looks whether we are parked: ask after parking.
+        if (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)) [[unlikely]]
+            limit = no_wait;
+        const std::size_t events = driver_->poll(limit);
+        inbox_.unpark();
+        return events;
+    }
+    [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
+    std::size_t wait_in_virtual_time(nanoseconds limit);
 
     /// The loop turns, or should.
     class active {
@@ -127,9 +139,9 @@ private:
     static constexpr std::size_t busy_turns_polled = 64;
 
     std::size_t busy_turns_ = 0; // since the loop slept, up to busy_turns_polled
-    const waiting waits_ = time_ != nullptr                           ? waiting::in_virtual_time
-                           : options_.busy_poll > nanoseconds::zero() ? waiting::busily
-                                                                      : waiting::asleep;
+    const waiting waits_ = time_ != nullptr               ? waiting::in_virtual_time
+                           : options_.busy_poll > no_wait ? waiting::busily
+                                                          : waiting::asleep;
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
     std::uint64_t completions_ = 0;
 };
