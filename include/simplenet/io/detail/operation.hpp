@@ -49,9 +49,9 @@ enum class request : std::uint8_t {
 
 /// Base of every I/O awaitable.
 ///
-/// Invariant: while waiting or queued it is the reader or writer of its record, and the `current`
-/// of its scope; while `kernel_references` is not 0 the kernel knows its address or its buffer. In
-/// both cases neither it nor the buffer may move or die.
+/// Invariant: while waiting, sleeping or queued it is the reader or writer of its record, and the
+/// `current` of its scope; while `kernel_references` is not 0 the kernel knows its address or its
+/// buffer. In both cases neither it nor the buffer may move or die.
 class operation : public suspension {
 public:
     using is_leaf = void; // see with_timeout()
@@ -64,9 +64,10 @@ public:
     /// What the caller awaits, for people.
     [[nodiscard]] virtual const char* name() const noexcept;
 
-    /// Of the kinds perform_read and perform_write: one try without waiting. True: it is over, and
-    /// has its outcome. False: nothing is there, and `readable` or `writable` of the record is
-    /// cleared; or its phase is `sleeping`, and a timer of its own will wake it.
+    /// One try of the kinds perform_read and perform_write, which does not wait. True: it is over,
+    /// and has its outcome. False: it cleared `readable` or `writable` of the record, since nothing
+    /// is there; or it has done its share of the turn; or its phase is `sleeping`, and a timer of
+    /// its own will wake it.
     virtual bool perform() noexcept;
 
     // idle      constructed, or over: nobody else knows it
