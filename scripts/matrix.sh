@@ -224,8 +224,11 @@ build_cell() {
     aarch64)
         foreign=aarch64 of=:arm64 system+=.arm64 compiler=aarch64-linux-gnu-g++
         packages+=(g++-aarch64-linux-gnu qemu-user "libstdc++6$of")
-        # The tests of the examples measure processor time, which is the emulator's.
-        options+=(--toolchain cmake/aarch64-linux-gnu.cmake -DSIMPLENET_BUILD_EXAMPLES=OFF)
+        # The tests of the examples measure processor time, which is the emulator's. The cross compiler
+        # refuses its own precompiled header when it comes from ccache (__LDBL_DENORM_MIN__ differs), and
+        # reads the headers again.
+        options+=(--toolchain cmake/aarch64-linux-gnu.cmake -DSIMPLENET_BUILD_EXAMPLES=OFF
+            -DCMAKE_PCH_WARN_INVALID=OFF)
         left_out=$beyond_qemu
         ;;
     clang++-19) packages+=(clang-19 g++) ;; # g++: for libstdc++
@@ -273,7 +276,7 @@ build_cell() {
         ctest --test-dir build/matrix --parallel $((2 * jobs)) --output-on-failure --no-tests=error \
             ${left_out:+--exclude-regex "$left_out"}' \
         build "$compiler" "$jobs" "$left_out" "${options[@]}" || status=1
-    say_why_skipped "$where/$system/simplenet/build/matrix"
+    say_why_skipped "$where/$system/simplenet/build/matrix" || status=1
     return $status
 }
 
