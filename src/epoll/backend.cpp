@@ -100,7 +100,7 @@ public:
         socket_record& record = *op.record;
         // An event that came before the operation is remembered in the ready bits, and the first
         // registration reports what is there already.
-        if (record.registered) return;
+        if (record.epoll.slot != 0) return;
         // No watch left (epoll_create(2), max_user_watches), or no memory for one.
         if (const int added = add(record); added < 0) return queue_.complete(op, -added);
     }
@@ -120,12 +120,13 @@ public:
     void cancel(readiness_operation& op) noexcept override { waits_.cancel(op); }
 
     void retire(socket_record& record) noexcept override {
-        if (!record.registered) return;
-        record.registered = record.receiving = false;
-        registration& slot = slots_[record.watch];
+        if (record.epoll.slot == 0) return;
+        record.receiving = false;
+        const std::uint32_t number = std::exchange(record.epoll.slot, 0);
+        registration& slot = slots_[number];
         slot.record = nullptr;
         ++slot.generation;
-        free_slots_.push_back(record.watch);
+        free_slots_.push_back(number);
         // close(2) takes the registration along; a descriptor that stays open has to leave.
         if (record.is_kept()) {
             static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
@@ -216,8 +217,8 @@ private:
             return added;
         }
         at.record = &record;
-        record.watch = slot;
-        record.registered = record.receiving = true;
+        record.epoll.slot = slot;
+        record.receiving = true;
         return 0;
     }
 

@@ -75,21 +75,6 @@ closed_operation::~closed_operation() {
     if (record_->home != nullptr) record_->home->free_if_unused(*record_);
 }
 
-void socket_record::reset(int descriptor) noexcept {
-    home = open_on = nullptr;
-    fd = descriptor;
-    kind = record_kind::stream;
-    state = record_state::open;
-    receiving = readable = reads_to_the_end = registered = aborts = false;
-    writable = held = true;
-    reads = reading::by_driver;
-    armed = disarming = polls_in_error = watches_edges = edges_canceled = false;
-    end = 0;
-    segments = {};
-    idle.reset();
-    accepting.reset();
-}
-
 void idle_state::expired() noexcept {
     if (!record.waits()) return; // armed again by the next operation that waits
     io_queue& home = *record.home;

@@ -107,8 +107,8 @@ socket_record& io_queue::new_record(int descriptor) {
     auto* const home = static_cast<io_queue*>(run_queue::current());
     if (home == nullptr || home->spare_.empty()) return *new socket_record{descriptor};
     socket_record& reused = home->spare_.pop_front(); // the last one: it is warm
-    reused.reset(descriptor);
-    return reused;
+    std::destroy_at(&reused);
+    return *std::construct_at(&reused, descriptor);
 }
 
 void io_queue::bind(socket_record& record) noexcept {
@@ -125,7 +125,8 @@ namespace {
 bool loses_bytes(const socket_record& record) noexcept {
     if (record.ahead_buffers != 0) return true;
     std::byte next{};
-    return record.armed && sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    return record.uring.inflow.armed() &&
+           sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 #pragma once
 // socket_record: what a loop knows about one socket. Layer io, private.
 
+#include "io/backend_states.hpp"
+
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/detail/ring.hpp>
 #include <simplenet/io/detail/closed_operation.hpp>
@@ -107,17 +109,11 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     // is no next edge, or io_uring would not; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
-    std::uint32_t watch = 0; // epoll: its slot while registered
-    bool registered = false; // with epoll
-    bool held = true;        // a handle exists
-    bool aborts = false;     // close() resets: set_linger(0), or bytes were dropped
+    bool held = true;    // a handle exists
+    bool aborts = false; // close() resets: set_linger(0), or bytes were dropped
+    epoll_state epoll;
+    uring_state uring;
 
-    // io_uring.
-    bool armed = false;          // a multishot receive or accept is in the kernel
-    bool disarming = false;      // and a cancel of it
-    bool polls_in_error = false; // a poll has found an error, and not what it was for
-    bool watches_edges = false;  // a multishot poll is in the kernel
-    bool edges_canceled = false; // and a cancel of it
     int end = 0; // what comes after the received-ahead data: 0 nothing yet, or an error
     std::uint16_t kernel_references = 0; // entries that name this record or its operations
     std::uint16_t ahead_buffers = 0;
@@ -139,9 +135,6 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
     [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
-
-    /// As if constructed again, for a record that is closed and held by nobody.
-    void reset(int descriptor) noexcept;
 
     /// Out of every list of its loop.
     void unlink_all() noexcept {

@@ -13,8 +13,8 @@ namespace simplenet::v0::detail {
 result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
     // Not past what was received ahead, nor while the kernel receives by itself.
-    const bool apart = of.open_on == &queue && of.reader == nullptr && !of.armed &&
-                       of.ahead_buffers == 0 && of.end == 0 && of.kernel_references == 0;
+    const bool apart = of.open_on == &queue && of.reader == nullptr && of.ahead_buffers == 0 &&
+                       of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
     // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.

@@ -18,7 +18,8 @@ namespace simplenet::v0::detail {
 void uring_backend::submit_accept(operation& op) noexcept {
     socket_record& record = *op.record;
     accept_state& accepting = *record.accepting;
-    if (record.armed || accepting.pausing || !record.is_open() || queue_.dying) return;
+    if (record.uring.inflow.armed() || accepting.pausing || !record.is_open() || queue_.dying)
+        return;
     const int limit = sys::descriptor_limit();
     accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);
     if (accepting.newest >= accepting.scarce) return submit_poll(op, POLLIN);
@@ -26,7 +27,8 @@ void uring_backend::submit_accept(operation& op) noexcept {
     io_uring_prep_multishot_accept(&entry, record.fd, nullptr, nullptr,
                                    SOCK_CLOEXEC | SOCK_NONBLOCK);
     entry.user_data = tagged(&record, subject::accept);
-    record.armed = record.receiving = true;
+    record.uring.inflow.arm();
+    record.receiving = true;
     hold(record);
 }
 
@@ -50,7 +52,10 @@ void uring_backend::accept_ahead(socket_record& record, int connection) noexcept
 void uring_backend::accept_completed(socket_record& record, uring::completion seen) noexcept {
     accept_state& accepting = *record.accepting;
     const bool more = (seen.flags & IORING_CQE_F_MORE) != 0;
-    if (!more) record.armed = record.receiving = record.disarming = false;
+    if (!more) {
+        record.uring.inflow.end();
+        record.receiving = false;
+    }
     if (seen.res >= 0) {
         accepting.pause = {};
         if (!record.is_open() || queue_.dying) {
@@ -75,11 +80,11 @@ bool uring_backend::accept_one(accept_base& op) noexcept {
     if (!accepting.ahead.empty()) {
         op.accepted.reset(accepting.ahead.front());
         accepting.ahead.drop_front();
-        record.readable = !accepting.ahead.empty() || !record.armed;
+        record.readable = !accepting.ahead.empty() || !record.uring.inflow.armed();
         return true;
     }
     if (record.end != 0) return at_end(op);
-    if (!record.armed) return attempt_accept(op);
+    if (!record.uring.inflow.armed()) return attempt_accept(op);
     record.readable = false;
     return false;
 }

@@ -59,6 +59,7 @@ bool uring_backend::attempt_read(operation& op) noexcept {
 void uring_backend::retire(socket_record& record) noexcept {
     drop_ahead(record);
     disarm(record);
+    cancel(record, record.uring.edges, subject::edges);
 }
 
 void uring_backend::enable() noexcept {
@@ -142,7 +143,7 @@ void uring_backend::dispatch_any(subject about, void* pointer, uring::completion
     case subject::accept:
         return accept_completed(*static_cast<socket_record*>(pointer), seen);
     case subject::record_cancel:
-        return disarm_completed(*static_cast<socket_record*>(pointer), seen.res);
+        return record_cancel_completed(*static_cast<socket_record*>(pointer), seen.res);
     case subject::edges:
         return edge_completed(*static_cast<socket_record*>(pointer), seen);
     case subject::wait:

@@ -173,10 +173,14 @@ private:
     /// wait until the last of the connection is forgotten, for a minute (tcp_fin_timeout, tcp(7)).
     static void tell_of_loss(socket_record& record) noexcept;
 
-    /// Stops what the kernel does for `record` by itself.
+    /// Stops what the kernel receives or accepts for `record` by itself.
     void disarm(socket_record& record) noexcept;
-    void submit_record_cancel(socket_record& record, subject about) noexcept;
-    void disarm_completed(socket_record& record, int outcome) noexcept;
+    void cancel(socket_record& record, multishot& entry, subject about) noexcept;
+    void cancel_again(socket_record& record, multishot& entry, subject about) noexcept;
+    void record_cancel_completed(socket_record& record, int outcome) noexcept;
+    static subject inflow_of(const socket_record& record) noexcept {
+        return record.kind == record_kind::listener ? subject::accept : subject::receive;
+    }
 
     void receive_completed(socket_record& record, uring::completion seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;

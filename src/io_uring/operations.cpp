@@ -117,7 +117,8 @@ void uring_backend::submit_receive(operation& op) noexcept {
         // been reported already: look for them first.
         std::byte next{};
         const int fd = op.record->fd;
-        if (op.record->watches_edges && sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
+        if (op.record->uring.edges.armed() &&
+            sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
             return queue_.attempt_later(op);
         }
         return submit_poll(op, POLLIN);
@@ -136,8 +137,9 @@ void uring_backend::submit_receive(operation& op) noexcept {
 
 void uring_backend::submit_poll(operation& op, unsigned events) noexcept {
     socket_record& record = *op.record;
-    if (record.watches_edges) return; // the next one is for us
-    if (record.polls_in_error && record.is_open() && !queue_.dying) return watch_edges(record);
+    if (record.uring.edges.armed()) return; // the next one is for us
+    if (record.uring.polls_in_error && record.is_open() && !queue_.dying)
+        return watch_edges(record);
     io_uring_sqe& entry = entry_for(op);
     io_uring_prep_poll_add(&entry, op.record->fd, events);
     entry.user_data = tagged(&op, subject::operation);
@@ -147,14 +149,14 @@ void uring_backend::watch_edges(socket_record& record) noexcept {
     io_uring_sqe& entry = next_entry();
     io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT);
     entry.user_data = tagged(&record, subject::edges);
-    record.watches_edges = true;
+    record.uring.edges.arm();
     hold(record);
 }
 
 void uring_backend::edge_completed(socket_record& record, uring::completion seen) noexcept {
     constexpr int error = POLLERR | POLLHUP;
     const bool over = (seen.flags & IORING_CQE_F_MORE) == 0;
-    if (over) record.watches_edges = record.edges_canceled = false;
+    if (over) record.uring.edges.end();
     // When it is over, who waits has to ask for another one.
     if (over || (seen.res & (POLLIN | error)) != 0) {
         record.readable = true;
@@ -211,7 +213,7 @@ void uring_backend::released(operation& op) noexcept {
 void uring_backend::finish(operation& op) noexcept {
     if (polls(op) && op.outcome > 0) {
         const int wanted = is_read(op.kind) ? POLLIN : POLLOUT;
-        if ((op.outcome & wanted) == 0) op.record->polls_in_error = true;
+        if ((op.outcome & wanted) == 0) op.record->uring.polls_in_error = true;
     }
     if (op.kind == request::perform_read || op.kind == request::perform_write) {
         return poll_finished(op);

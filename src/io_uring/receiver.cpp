@@ -35,11 +35,12 @@ void uring_backend::want_receive(socket_record& record) noexcept {
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
                        (kind == request::read_some || kind == request::read_exact);
-    const bool directly = large || (!record.armed && record.kind != record_kind::local_stream &&
-                                    !kernel_has_buffers());
+    const bool directly =
+        large || (!record.uring.inflow.armed() && record.kind != record_kind::local_stream &&
+                  !kernel_has_buffers());
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
         stop_reading_directly(record);
-    if (record.armed) {
+    if (record.uring.inflow.armed()) {
         if (directly) disarm(record); // the end of which leads here again
         return;
     }
@@ -58,7 +59,7 @@ void uring_backend::read_directly(socket_record& record, reading how) noexcept {
     const bool begins = !record.reads_directly();
     record.reads = how;
     record.reads_to_the_end = true;
-    if (!record.watches_edges) return watch_edges(record); // says what is there already
+    if (!record.uring.edges.armed()) return watch_edges(record); // says what is there already
     // From before, and what it said meanwhile was not for this: an attempt has to tell.
     if (!begins) return;
     record.readable = true;
@@ -67,10 +68,8 @@ void uring_backend::read_directly(socket_record& record, reading how) noexcept {
 
 void uring_backend::stop_reading_directly(socket_record& record) noexcept {
     record.reads = reading::by_driver;
-    record.receiving = record.armed;
-    if (!record.watches_edges || record.edges_canceled || record.polls_in_error) return;
-    record.edges_canceled = true;
-    submit_record_cancel(record, subject::edges);
+    record.receiving = record.uring.inflow.armed();
+    if (!record.uring.polls_in_error) cancel(record, record.uring.edges, subject::edges);
 }
 
 bool uring_backend::attempt_directly(operation& op) noexcept {
@@ -97,42 +96,45 @@ void uring_backend::arm_receive(socket_record& record) noexcept {
     entry.flags |= IOSQE_BUFFER_SELECT;
     entry.buf_group = receive_group;
     entry.user_data = tagged(&record, subject::receive);
-    record.armed = record.receiving = true;
+    record.uring.inflow.arm();
+    record.receiving = true;
     hold(record);
 }
 
 void uring_backend::disarm(socket_record& record) noexcept {
-    if (record.armed && !record.disarming) {
-        record.disarming = true;
-        submit_record_cancel(record, record.kind == record_kind::listener ? subject::accept
-                                                                          : subject::receive);
-    }
-    if (record.watches_edges && (!record.is_open() || queue_.dying) && !record.edges_canceled) {
-        record.edges_canceled = true;
-        submit_record_cancel(record, subject::edges);
-    }
+    cancel(record, record.uring.inflow, inflow_of(record));
 }
 
-void uring_backend::submit_record_cancel(socket_record& record, subject about) noexcept {
-    io_uring_sqe& entry = next_entry();
-    io_uring_prep_cancel64(&entry, tagged(&record, about), 0);
-    entry.user_data = tagged(&record, subject::record_cancel);
+void uring_backend::cancel(socket_record& record, multishot& entry, subject about) noexcept {
+    if (!entry.armed() || entry.canceling()) return;
+    entry.cancel();
+    io_uring_sqe& cancel = next_entry();
+    io_uring_prep_cancel64(&cancel, tagged(&record, about), 0);
+    cancel.user_data = tagged(&record, subject::record_cancel);
     hold(record);
 }
 
 /// As cancel_completed().
-void uring_backend::disarm_completed(socket_record& record, int outcome) noexcept {
-    if (outcome < 0 && (record.disarming || record.edges_canceled)) {
-        record.disarming = record.edges_canceled = false;
-        disarm(record);
+void uring_backend::record_cancel_completed(socket_record& record, int outcome) noexcept {
+    if (outcome < 0) {
+        cancel_again(record, record.uring.inflow, inflow_of(record));
+        cancel_again(record, record.uring.edges, subject::edges);
     }
     released(record);
 }
 
+void uring_backend::cancel_again(socket_record& record, multishot& entry, subject about) noexcept {
+    if (!entry.canceling()) return;
+    entry.cancel_failed();
+    cancel(record, entry, about);
+}
+
 void uring_backend::unusual_receive_completed(socket_record& record,
                                               uring::completion seen) noexcept {
-    if ((seen.flags & IORING_CQE_F_MORE) == 0)
-        record.armed = record.receiving = record.disarming = false;
+    if ((seen.flags & IORING_CQE_F_MORE) == 0) {
+        record.uring.inflow.end();
+        record.receiving = false;
+    }
     if ((seen.flags & IORING_CQE_F_BUFFER) != 0) {
         --posted_;
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
@@ -153,7 +155,7 @@ void uring_backend::unusual_receive_completed(socket_record& record,
     if (record.is_open()) {
         if (record.readable) {
             notify(record);
-        } else if (!record.armed && is_waiting(record.reader)) {
+        } else if (!record.uring.inflow.armed() && is_waiting(record.reader)) {
             if (seen.res == -ENOBUFS) grow();
             want_receive(record);
         }
@@ -196,7 +198,7 @@ bool uring_backend::attempt_receive(operation& op) noexcept {
 /// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
 /// end of the loop, which has dropped what was received ahead.
 bool uring_backend::attempt_last(operation& op) noexcept {
-    if (op.record->armed || queue_.dying) return false;
+    if (op.record->uring.inflow.armed() || queue_.dying) return false;
     return attempt_direct(op);
 }
 
