@@ -123,7 +123,7 @@ namespace {
 /// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
 /// then, for which it would send a reset (RFC 1122, 4.2.2.13).
 bool loses_bytes(const socket_record& record) noexcept {
-    if (record.ahead_buffers != 0) return true;
+    if (!record.ahead.empty()) return true;
     std::byte next{};
     return record.uring.inflow.armed() &&
            sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;

@@ -2,6 +2,7 @@
 // socket_record: what a loop knows about one socket. Layer io, private.
 
 #include "io/backend_states.hpp"
+#include "io/buffer_line.hpp"
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/detail/ring.hpp>
@@ -116,10 +117,7 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
 
     int end = 0; // what comes after the received-ahead data: 0 nothing yet, or an error
     std::uint16_t kernel_references = 0; // entries that name this record or its operations
-    std::uint16_t ahead_buffers = 0;
-    std::uint32_t ahead_first = 0; // buffer numbers, linked through the pool
-    std::uint32_t ahead_last = 0;
-    std::size_t ahead_bytes = 0;
+    buffer_line ahead;                   // received before anybody asked
 
     segment_limit segments; // of send_segmented()
     std::unique_ptr<accept_state> accepting;

@@ -13,7 +13,7 @@ namespace simplenet::v0::detail {
 result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
     // Not past what was received ahead, nor while the kernel receives by itself.
-    const bool apart = of.open_on == &queue && of.reader == nullptr && of.ahead_buffers == 0 &&
+    const bool apart = of.open_on == &queue && of.reader == nullptr && of.ahead.empty() &&
                        of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
@@ -30,7 +30,7 @@ result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) 
 // The end is for the next read to report; an error is told once, to this.
 bool await_bytes_operation::perform() noexcept {
     socket_record& of = *record;
-    if (of.ahead_buffers != 0 || of.end != 0) return true;
+    if (!of.ahead.empty() || of.end != 0) return true;
     std::byte first{};
     const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
     if (count == -EAGAIN) {

@@ -191,11 +191,11 @@ private:
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
         const auto length = static_cast<std::uint32_t>(seen.res);
         received_ += length;
-        if (record.ahead_buffers == 0 && is_waiting(record.reader) &&
+        if (record.ahead.empty() && is_waiting(record.reader) &&
             hand_over(*record.reader, buffer, length)) {
             return;
         }
-        push_ahead(record, buffer, length);
+        record.ahead.push(*pool_, buffer, length);
         record.readable = true;
         notify(record);
         if (is_far_ahead(record)) [[unlikely]]
@@ -232,7 +232,7 @@ private:
         return true;
     }
     [[nodiscard]] bool is_far_ahead(const socket_record& record) const noexcept {
-        return record.ahead_bytes >= read_ahead_ || record.ahead_buffers >= most_ahead_buffers;
+        return record.ahead.bytes() >= read_ahead_ || record.ahead.buffers() >= most_ahead_buffers;
     }
 
     [[gnu::noinline]] void unusual_receive_completed(socket_record& record,
@@ -254,26 +254,6 @@ private:
     bool attempt_receive(operation& op) noexcept;
     bool attempt_last(operation& op) noexcept;
 
-    void push_ahead(socket_record& record, std::uint32_t buffer, std::uint32_t length) noexcept {
-        receive_pool::slot& slot = pool_->at(buffer);
-        slot = {.next = receive_pool::none, .offset = 0, .length = length};
-        if (record.ahead_buffers == 0) {
-            record.ahead_first = buffer;
-        } else {
-            pool_->at(record.ahead_last).next = buffer;
-        }
-        record.ahead_last = buffer;
-        ++record.ahead_buffers;
-        record.ahead_bytes += length;
-    }
-    std::uint32_t pop_ahead(socket_record& record) noexcept {
-        const std::uint32_t buffer = record.ahead_first;
-        const receive_pool::slot& slot = pool_->at(buffer);
-        record.ahead_first = slot.next;
-        record.ahead_bytes -= slot.length - slot.offset;
-        --record.ahead_buffers;
-        return buffer;
-    }
     void drop_ahead(socket_record& record) noexcept;
     void give_back_ahead(socket_record& record) noexcept;
 
@@ -283,18 +263,13 @@ private:
     /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
     bool take_one_buffer(operation& op) noexcept {
         socket_record& record = *op.record;
-        if (record.ahead_buffers != 1) return false;
-        const std::uint32_t buffer = record.ahead_first;
-        const receive_pool::slot& slot = pool_->at(buffer);
-        const std::size_t count = slot.length - slot.offset;
-        if (count > op.size) return false;
-        std::memcpy(op.data, pool_->memory(buffer) + slot.offset, count);
-        op.moved = count;
-        record.ahead_buffers = 0;
-        record.ahead_bytes = 0;
+        if (record.ahead.buffers() != 1 || record.ahead.bytes() > op.size) return false;
+        const auto [data, size, emptied] = record.ahead.take(*pool_);
+        std::memcpy(op.data, data, size);
+        op.moved = size;
         record.readable = record.end != 0;
-        give_back(buffer);
-        if (count >= large_piece) [[unlikely]]
+        give_back(emptied);
+        if (size >= large_piece) [[unlikely]]
             note_large(record);
         return true;
     }
@@ -303,13 +278,12 @@ private:
 
     bool take_buffer(receive_operation& op) noexcept {
         socket_record& record = *op.record;
-        if (record.ahead_buffers == 0) return at_end(op);
-        const std::uint32_t buffer = pop_ahead(record);
-        const receive_pool::slot& slot = pool_->at(buffer);
-        op.buffer = buffer;
-        op.data = pool_->memory(buffer) + slot.offset;
-        op.moved = slot.length - slot.offset;
-        record.readable = record.ahead_buffers != 0 || record.end != 0;
+        if (record.ahead.empty()) return at_end(op);
+        const auto [data, size, emptied] = record.ahead.take(*pool_);
+        op.buffer = emptied;
+        op.data = data;
+        op.moved = size;
+        record.readable = !record.ahead.empty() || record.end != 0;
         return true;
     }
 

@@ -15,18 +15,16 @@ namespace simplenet::v0::detail {
 
 void uring_backend::take_ahead(socket_record& record, std::vector<std::byte>& unread) {
     try {
-        unread.reserve(unread.size() + record.ahead_bytes);
+        unread.reserve(unread.size() + record.ahead.bytes());
     } catch (...) {
         give_back_ahead(record); // or the next socket that has this record would read it
         tell_of_loss(record);
         throw;
     }
-    while (record.ahead_buffers != 0) {
-        const std::uint32_t buffer = record.ahead_first;
-        const receive_pool::slot& slot = pool_->at(buffer);
-        const std::byte* const memory = pool_->memory(buffer);
-        unread.insert(unread.end(), memory + slot.offset, memory + slot.length);
-        give_back(pop_ahead(record));
+    while (!record.ahead.empty()) {
+        const auto [data, size, emptied] = record.ahead.take(*pool_);
+        unread.insert(unread.end(), data, data + size);
+        give_back(emptied);
     }
 }
 
@@ -44,7 +42,7 @@ void uring_backend::want_receive(socket_record& record) noexcept {
         if (directly) disarm(record); // the end of which leads here again
         return;
     }
-    if (record.end != 0 || record.ahead_buffers != 0) return notify(record);
+    if (record.end != 0 || !record.ahead.empty()) return notify(record);
     if (!directly) return arm_receive(record);
     read_directly(record, large ? reading::directly : reading::without_buffers);
 }
@@ -139,7 +137,7 @@ void uring_backend::unusual_receive_completed(socket_record& record,
         --posted_;
         const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
         if (seen.res > 0 && (record.is_open() || record.is_kept())) {
-            push_ahead(record, buffer, static_cast<std::uint32_t>(seen.res));
+            record.ahead.push(*pool_, buffer, static_cast<std::uint32_t>(seen.res));
         } else {
             give_back(buffer);
             if (seen.res > 0) tell_of_loss(record);
@@ -151,7 +149,7 @@ void uring_backend::unusual_receive_completed(socket_record& record,
                seen.res != -EAGAIN && seen.res != -EINTR) {
         record.end = -seen.res;
     }
-    record.readable = record.ahead_buffers != 0 || record.end != 0;
+    record.readable = !record.ahead.empty() || record.end != 0;
     if (record.is_open()) {
         if (record.readable) {
             notify(record);
@@ -204,7 +202,7 @@ bool uring_backend::attempt_last(operation& op) noexcept {
 
 void uring_backend::drop_ahead(socket_record& record) noexcept {
     if (record.kind == record_kind::listener) return drop_connections(record);
-    if (record.is_kept() || record.ahead_buffers == 0) return; // release() takes it along
+    if (record.is_kept() || record.ahead.empty()) return; // release() takes it along
     give_back_ahead(record);
     tell_of_loss(record);
 }
@@ -219,8 +217,8 @@ void uring_backend::tell_of_loss(socket_record& record) noexcept {
 }
 
 void uring_backend::give_back_ahead(socket_record& record) noexcept {
-    while (record.ahead_buffers != 0)
-        give_back(pop_ahead(record));
+    while (!record.ahead.empty())
+        give_back(record.ahead.take(*pool_).emptied);
 }
 
 bool uring_backend::at_end(operation& op) noexcept {
@@ -243,23 +241,15 @@ bool uring_backend::at_end(operation& op) noexcept {
 
 bool uring_backend::take_bytes(operation& op) noexcept {
     socket_record& record = *op.record;
-    while (record.ahead_buffers != 0 && op.moved < op.size) {
-        const std::uint32_t buffer = record.ahead_first;
-        receive_pool::slot& slot = pool_->at(buffer);
-        const std::size_t count =
-            std::min<std::size_t>(op.size - op.moved, slot.length - slot.offset);
-        std::memcpy(op.data + op.moved, pool_->memory(buffer) + slot.offset, count);
-        op.moved += count;
-        if (count >= large_piece) note_large(record);
-        if (slot.offset + count == slot.length) {
-            give_back(pop_ahead(record));
-        } else {
-            slot.offset += static_cast<std::uint32_t>(count);
-            record.ahead_bytes -= count;
-        }
+    while (!record.ahead.empty() && op.moved < op.size) {
+        const auto [data, size, emptied] = record.ahead.take(*pool_, op.size - op.moved);
+        std::memcpy(op.data + op.moved, data, size);
+        op.moved += size;
+        if (size >= large_piece) note_large(record);
+        if (emptied != receive_pool::none) give_back(emptied);
     }
     if (op.moved == op.size || (op.moved != 0 && op.kind == request::read_some)) {
-        record.readable = record.ahead_buffers != 0 || record.end != 0;
+        record.readable = !record.ahead.empty() || record.end != 0;
         return true;
     }
     return at_end(op);
