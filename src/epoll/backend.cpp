@@ -60,7 +60,7 @@ public:
 
     bool attempt_read(operation& op) noexcept override {
         if (op.record->end != 0) [[unlikely]]
-            return tell_end(op);
+            return tell_brought_error(op);
         switch (op.kind) {
         case request::read_some:
             return receive_some(op);
@@ -289,8 +289,8 @@ private:
                 return dispatch_any(event, end);
             socket_record& record = *slot.record;
             record.readable = record.writable = true;
-            notify_reader(record);
-            notify_writer(record);
+            queue_.notify(record.reader);
+            queue_.notify(record.writer);
         }
     }
     [[gnu::noinline]] void dispatch_any(const epoll_event* event, const epoll_event* end) noexcept {
@@ -307,11 +307,11 @@ private:
     void note(socket_record& record, unsigned what) noexcept {
         if ((what & EPOLLIN) != 0) {
             record.readable = true;
-            notify_reader(record);
+            queue_.notify(record.reader);
         }
         if ((what & EPOLLOUT) != 0) {
             record.writable = true;
-            notify_writer(record);
+            queue_.notify(record.writer);
         }
     }
     void note_unusual(socket_record& record, unsigned what) noexcept {
@@ -320,28 +320,15 @@ private:
         record.reads_to_the_end = true;
         if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
             record.readable = true;
-            notify_reader(record);
+            queue_.notify(record.reader);
         }
         if ((what & (EPOLLHUP | EPOLLERR)) != 0) {
             record.writable = true;
-            notify_writer(record);
+            queue_.notify(record.writer);
         }
     }
-    void notify_reader(socket_record& record) noexcept {
-        operation* const reader = record.reader;
-        if (reader != nullptr && reader->phase == operation::state::waiting) {
-            queue_.attempt_later(*reader);
-        }
-    }
-    void notify_writer(socket_record& record) noexcept {
-        operation* const writer = record.writer;
-        if (writer != nullptr && writer->phase == operation::state::waiting) {
-            queue_.attempt_later(*writer);
-        }
-    }
-
     /// The error that a socket brought along from another loop.
-    static bool tell_end(operation& op) noexcept {
+    static bool tell_brought_error(operation& op) noexcept {
         socket_record& record = *op.record;
         if (op.kind == request::read_exact && op.size == 0) return true;
         op.error = std::exchange(record.end, 0);

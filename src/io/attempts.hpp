@@ -36,6 +36,16 @@ inline constexpr int most_tries = 16;
     return std::exchange(record.end, end_of_stream_error);
 }
 
+/// The error behind everything that was received or accepted ahead. It is told once, as recv(2) and
+/// accept(2) do; the end of the stream each time.
+inline bool tell_end(operation& op) noexcept {
+    socket_record& record = *op.record;
+    op.error = record.end;
+    record.readable = record.end == end_of_stream_error;
+    if (!record.readable) record.end = 0;
+    return true;
+}
+
 /// Of a negative outcome of a send: whether it ends the operation.
 [[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
 

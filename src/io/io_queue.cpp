@@ -265,9 +265,7 @@ void io_queue::resume_accepting(socket_record& listener) noexcept {
     accepting.cancel();
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     listener.readable = true;
-    if (listener.reader != nullptr && listener.reader->phase == operation::state::waiting) {
-        attempt_later(*listener.reader);
-    }
+    notify(listener.reader);
 }
 
 // --- the end -------------------------------------------------------------------------------------

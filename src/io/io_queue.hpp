@@ -72,6 +72,10 @@ public:
         op.phase = operation::state::queued;
         push(op);
     }
+    /// The same, if `op` waits for something to happen. Null: nobody does.
+    void notify(operation* op) noexcept {
+        if (op != nullptr && op->phase == operation::state::waiting) attempt_later(*op);
+    }
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(readiness_operation& op, int error) noexcept;
     /// `op` was stopped, and the backend has let go of it.

@@ -1,19 +1,30 @@
-// Receiving ahead: a multishot receive for each stream, over the buffers of the pool. Layer
-// io_uring.
+#include "io_uring/receiver.hpp"
 
 #include "io/attempts.hpp"
-#include "io_uring/backend.hpp"
 
 #include <simplenet/socket/detail/option_calls.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <utility>
+#include <climits>
+
+#include <poll.h>
 
 namespace simplenet::v0::detail {
 
-void uring_backend::take_ahead(socket_record& record, std::vector<std::byte>& unread) {
+result<> receiver::open(const loop_options& options) {
+    auto pool = receive_pool::create(options.receive_pool, this);
+    if (!pool) return fail(pool);
+    pool_ = *pool;
+    const int outcome = buffers_.open(kernel_.ring(), pool_->count(), receive_group);
+    if (outcome != 0) return fail(sys::error_from(outcome));
+    read_ahead_ = std::max<std::size_t>(options.read_ahead, 1);
+    post_buffers(first_buffers);
+    return {};
+}
+
+void receiver::take_ahead(socket_record& record, std::vector<std::byte>& unread) {
     try {
         unread.reserve(unread.size() + record.ahead.bytes());
     } catch (...) {
@@ -28,7 +39,7 @@ void uring_backend::take_ahead(socket_record& record, std::vector<std::byte>& un
     }
 }
 
-void uring_backend::want_receive(socket_record& record) noexcept {
+void receiver::want(socket_record& record) noexcept {
     if (!record.is_open() || queue_.dying) return;
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
@@ -39,11 +50,11 @@ void uring_backend::want_receive(socket_record& record) noexcept {
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
         stop_reading_directly(record);
     if (record.uring.inflow.armed()) {
-        if (directly) disarm(record); // the end of which leads here again
+        if (directly) stop(record); // the end of which leads here again
         return;
     }
-    if (record.end != 0 || !record.ahead.empty()) return notify(record);
-    if (!directly) return arm_receive(record);
+    if (record.end != 0 || !record.ahead.empty()) return queue_.notify(record.reader);
+    if (!directly) return arm(record);
     read_directly(record, large ? reading::directly : reading::without_buffers);
 }
 
@@ -53,24 +64,24 @@ void uring_backend::want_receive(socket_record& record) noexcept {
 // of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
 // it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
 // be told from plain bytes. So reads go on until there is nothing.
-void uring_backend::read_directly(socket_record& record, reading how) noexcept {
+void receiver::read_directly(socket_record& record, reading how) noexcept {
     const bool begins = !record.reads_directly();
     record.reads = how;
     record.reads_to_the_end = true;
-    if (!record.uring.edges.armed()) return watch_edges(record); // says what is there already
+    if (!record.uring.edges.armed()) return polls_.watch(record); // says what is there already
     // From before, and what it said meanwhile was not for this: an attempt has to tell.
     if (!begins) return;
     record.readable = true;
-    notify(record);
+    queue_.notify(record.reader);
 }
 
-void uring_backend::stop_reading_directly(socket_record& record) noexcept {
+void receiver::stop_reading_directly(socket_record& record) noexcept {
     record.reads = reading::by_driver;
     record.receiving = record.uring.inflow.armed();
-    if (!record.uring.polls_in_error) cancel(record, record.uring.edges, subject::edges);
+    if (!record.uring.polls_in_error) polls_.unwatch(record);
 }
 
-bool uring_backend::attempt_directly(operation& op) noexcept {
+bool receiver::attempt_directly(operation& op) noexcept {
     switch (op.kind) {
     case request::read_some:
         return receive_some(op);
@@ -87,48 +98,18 @@ bool uring_backend::attempt_directly(operation& op) noexcept {
     return false;
 }
 
-void uring_backend::arm_receive(socket_record& record) noexcept {
-    if (record.kind == record_kind::local_stream) return submit_receive(*record.reader);
-    io_uring_sqe& entry = next_entry();
+void receiver::arm(socket_record& record) noexcept {
+    if (record.kind == record_kind::local_stream) return submit(*record.reader);
+    io_uring_sqe& entry = kernel_.make(record);
     io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
     entry.flags |= IOSQE_BUFFER_SELECT;
     entry.buf_group = receive_group;
     entry.user_data = tagged(&record, subject::receive);
     record.uring.inflow.arm();
     record.receiving = true;
-    hold(record);
 }
 
-void uring_backend::disarm(socket_record& record) noexcept {
-    cancel(record, record.uring.inflow, inflow_of(record));
-}
-
-void uring_backend::cancel(socket_record& record, multishot& entry, subject about) noexcept {
-    if (!entry.armed() || entry.canceling()) return;
-    entry.cancel();
-    io_uring_sqe& cancel = next_entry();
-    io_uring_prep_cancel64(&cancel, tagged(&record, about), 0);
-    cancel.user_data = tagged(&record, subject::record_cancel);
-    hold(record);
-}
-
-/// As cancel_completed().
-void uring_backend::record_cancel_completed(socket_record& record, int outcome) noexcept {
-    if (outcome < 0) {
-        cancel_again(record, record.uring.inflow, inflow_of(record));
-        cancel_again(record, record.uring.edges, subject::edges);
-    }
-    released(record);
-}
-
-void uring_backend::cancel_again(socket_record& record, multishot& entry, subject about) noexcept {
-    if (!entry.canceling()) return;
-    entry.cancel_failed();
-    cancel(record, entry, about);
-}
-
-void uring_backend::unusual_receive_completed(socket_record& record,
-                                              uring::completion seen) noexcept {
+void receiver::unusual_completed(socket_record& record, uring::completion seen) noexcept {
     if ((seen.flags & IORING_CQE_F_MORE) == 0) {
         record.uring.inflow.end();
         record.receiving = false;
@@ -152,17 +133,84 @@ void uring_backend::unusual_receive_completed(socket_record& record,
     record.readable = !record.ahead.empty() || record.end != 0;
     if (record.is_open()) {
         if (record.readable) {
-            notify(record);
-        } else if (!record.uring.inflow.armed() && is_waiting(record.reader)) {
+            queue_.notify(record.reader);
+        } else if (!record.uring.inflow.armed() && record.reader != nullptr &&
+                   record.reader->phase == operation::state::waiting) {
             if (seen.res == -ENOBUFS) grow();
-            want_receive(record);
+            want(record);
         }
-        if (is_far_ahead(record)) disarm(record);
+        if (is_far_ahead(record)) stop(record);
     }
-    if ((seen.flags & IORING_CQE_F_MORE) == 0) released(record);
+    if ((seen.flags & IORING_CQE_F_MORE) == 0) kernel_.release(record);
 }
 
-bool uring_backend::attempt_direct(operation& op) noexcept {
+void receiver::submit(operation& op) noexcept {
+    if (op.kind == request::receive && !kernel_has_buffers()) {
+        // A multishot poll reports changes only. Bytes that an earlier read left in the socket have
+        // been reported already: look for them first.
+        std::byte next{};
+        const int fd = op.record->fd;
+        if (op.record->uring.edges.armed() &&
+            sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
+            return queue_.attempt_later(op);
+        }
+        return polls_.submit(op, POLLIN);
+    }
+    io_uring_sqe& entry = kernel_.make(op);
+    if (op.kind == request::receive) {
+        io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);
+        entry.flags |= IOSQE_BUFFER_SELECT;
+        entry.buf_group = receive_group;
+    } else {
+        io_uring_prep_recv(&entry, op.record->fd, op.data + op.moved,
+                           std::min<std::size_t>(op.size - op.moved, INT_MAX), 0);
+    }
+    entry.user_data = tagged(&op, subject::operation);
+}
+
+void receiver::completed(operation& op, uring::completion seen) noexcept {
+    if (op.record->kind == record_kind::local_stream) {
+        op.record->readable = (seen.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
+    }
+    if ((seen.flags & IORING_CQE_F_BUFFER) == 0) return;
+    --posted_;
+    const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+    if (seen.res > 0) {
+        static_cast<receive_operation&>(op).buffer = buffer;
+        op.data = pool_->memory(buffer);
+    } else {
+        give_back(buffer);
+    }
+}
+
+void receiver::finish(operation& op) noexcept {
+    const int outcome = op.outcome;
+    const bool open = op.record->is_open();
+    const bool wanted = op.stopped == stop_reason::none && open;
+    const bool lacks_buffer = outcome == -ENOBUFS && op.kind == request::receive;
+    if (outcome == -EAGAIN || outcome == -EINTR || lacks_buffer || outcome == -ECANCELED) {
+        // The last attempt counts: there may have been bytes before the cancel was worked on.
+        if (op.stopped == stop_reason::deadline) return queue_.attempt_later(op);
+        if (!wanted || outcome == -ECANCELED) return queue_.complete(op, ECANCELED);
+        if (lacks_buffer) grow();
+        return submit(op);
+    }
+    if (outcome < 0) return queue_.complete(op, -outcome);
+    if (outcome == 0) return queue_.complete(op, open ? end_of_stream_error : ECANCELED);
+    if (op.kind == request::receive) {
+        if (op.data == nullptr) return polls_.finish(op);
+        op.moved = static_cast<std::size_t>(outcome);
+        return queue_.complete(op, 0);
+    }
+    op.moved += static_cast<std::size_t>(outcome);
+    if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
+    queue_.touch(*op.record);
+    // There is more to read: before a limit ends it, what there is now.
+    if (!wanted && op.stopped != stop_reason::deadline) return queue_.complete(op, ECANCELED);
+    queue_.attempt_later(op);
+}
+
+bool receiver::attempt_direct(operation& op) noexcept {
     socket_record& record = *op.record;
     if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
@@ -186,7 +234,7 @@ bool uring_backend::attempt_direct(operation& op) noexcept {
 
 /// A receive(): if the kernel has buffers, it says what is there when it is asked. Before a
 /// deadline ends the receive there is no time for that.
-bool uring_backend::attempt_receive(operation& op) noexcept {
+bool receiver::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
     if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
     return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
@@ -195,19 +243,20 @@ bool uring_backend::attempt_receive(operation& op) noexcept {
 /// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
 /// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
 /// end of the loop, which has dropped what was received ahead.
-bool uring_backend::attempt_last(operation& op) noexcept {
+bool receiver::attempt_last(operation& op) noexcept {
     if (op.record->uring.inflow.armed() || queue_.dying) return false;
     return attempt_direct(op);
 }
 
-void uring_backend::drop_ahead(socket_record& record) noexcept {
-    if (record.kind == record_kind::listener) return drop_connections(record);
-    if (record.is_kept() || record.ahead.empty()) return; // release() takes it along
-    give_back_ahead(record);
-    tell_of_loss(record);
+void receiver::retire(socket_record& record) noexcept {
+    if (!record.is_kept() && !record.ahead.empty()) {
+        give_back_ahead(record);
+        tell_of_loss(record);
+    }
+    stop(record);
 }
 
-void uring_backend::tell_of_loss(socket_record& record) noexcept {
+void receiver::tell_of_loss(socket_record& record) noexcept {
     if (record.is_open()) { // a loop that ends: close(2) resets, whoever calls it
         record.aborts = true;
         static_cast<void>(options::set_linger(record.fd, std::chrono::seconds{0}));
@@ -216,30 +265,22 @@ void uring_backend::tell_of_loss(socket_record& record) noexcept {
     }
 }
 
-void uring_backend::give_back_ahead(socket_record& record) noexcept {
+void receiver::give_back_ahead(socket_record& record) noexcept {
     while (!record.ahead.empty())
         give_back(record.ahead.take(*pool_).emptied);
 }
 
-bool uring_backend::at_end(operation& op) noexcept {
+bool receiver::at_end(operation& op) noexcept {
     socket_record& record = *op.record;
     // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
     // they are still in the socket.
-    const bool in_the_socket = record.readable && record.kind != record_kind::listener;
+    const bool in_the_socket = record.readable;
+    if (record.end != 0) return tell_end(op);
     record.readable = false;
-    if (record.end == 0) {
-        return (in_the_socket || op.stopped == stop_reason::deadline) && attempt_last(op);
-    }
-    op.error = record.end;
-    if (record.end == end_of_stream_error) {
-        record.readable = true; // and stays the end
-    } else {
-        record.end = 0; // an error is reported once, as recv(2) and accept(2) do
-    }
-    return true;
+    return (in_the_socket || op.stopped == stop_reason::deadline) && attempt_last(op);
 }
 
-bool uring_backend::take_bytes(operation& op) noexcept {
+bool receiver::take_bytes(operation& op) noexcept {
     socket_record& record = *op.record;
     while (!record.ahead.empty() && op.moved < op.size) {
         const auto [data, size, emptied] = record.ahead.take(*pool_, op.size - op.moved);
@@ -255,7 +296,7 @@ bool uring_backend::take_bytes(operation& op) noexcept {
     return at_end(op);
 }
 
-void uring_backend::post_buffers(std::uint32_t count) noexcept {
+void receiver::post_buffers(std::uint32_t count) noexcept {
     for (; count != 0; --count) {
         const std::uint32_t buffer = pool_->claim();
         if (buffer == receive_pool::none) return;

@@ -70,12 +70,13 @@ public:
     /// its own will wake it.
     virtual bool perform() noexcept;
 
-    // idle      constructed, or over: nobody else knows it
-    // waiting   the backend completes it when something happens
-    // sleeping  a timer of its own wakes it: events do not, and the kernel has nothing of it
-    // queued    on the ready list, to be attempted when its turn comes
-    // finished  on the ready list with its outcome
-    enum class state : std::uint8_t { idle, waiting, sleeping, queued, finished };
+    // idle       constructed, or over: nobody else knows it
+    // waiting    the backend attempts it when something happens
+    // in_kernel  the kernel works on it, and completes it
+    // sleeping   a timer of its own wakes it: events do not, and the kernel has nothing of it
+    // queued     on the ready list, to be attempted when its turn comes
+    // finished   on the ready list with its outcome
+    enum class state : std::uint8_t { idle, waiting, in_kernel, sleeping, queued, finished };
 
     // Read by the backends. Members without an initialiser are set where they begin to mean
     // something: an operation is made for every read and write, and most of them end at once.

@@ -1,0 +1,217 @@
+#pragma once
+// receiver: receives for the streams of a loop. Layer io_uring, private.
+//
+// Here is what a round trip runs through, to be inlined.
+
+#include "io/receive_pool.hpp"
+#include "io_uring/entries.hpp"
+#include "io_uring/poller.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/io/detail/stream_operations.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace simplenet::v0::detail {
+
+/// Nearly always by a multishot receive for each stream, into buffers of the pool that the kernel
+/// has: what nobody has asked for yet waits in the record's `ahead`.
+class receiver final : private receive_pool::listener {
+public:
+    receiver(io_queue& owner, entries& kernel, poller& polls) noexcept
+        : queue_{owner}
+        , kernel_{kernel}
+        , polls_{polls} {}
+    receiver(const receiver&) = delete;
+    receiver& operator=(const receiver&) = delete;
+    ~receiver() {
+        if (pool_ != nullptr) pool_->abandon();
+    }
+
+    [[nodiscard]] result<> open(const loop_options& options);
+    [[nodiscard]] receive_pool& pool() noexcept { return *pool_; }
+    [[nodiscard]] uring::buffer_ring& buffers() noexcept { return buffers_; }
+
+    /// As backend_driver::attempt_read().
+    bool attempt(operation& op) noexcept {
+        const socket_record& record = *op.record;
+        if (record.kind == record_kind::local_stream) return attempt_direct(op);
+        if (record.reads_directly()) [[unlikely]]
+            return attempt_directly(op);
+        if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
+            return true;
+        }
+        return op.kind == request::receive ? take_buffer(static_cast<receive_operation&>(op))
+                                           : take_bytes(op);
+    }
+    /// The reader of `record` waits: sees to it that the kernel receives for it.
+    void want(socket_record& record) noexcept;
+    /// Of the multishot receive.
+    void completed(socket_record& record, uring::completion seen) noexcept {
+        constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
+        if ((seen.flags & usual) != usual || seen.res <= 0 || !record.is_open()) [[unlikely]] {
+            return unusual_completed(record, seen);
+        }
+        --posted_;
+        const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
+        const auto length = static_cast<std::uint32_t>(seen.res);
+        received_ += length;
+        operation* const reader = record.reader;
+        if (record.ahead.empty() && reader != nullptr &&
+            reader->phase == operation::state::waiting && hand_over(*reader, buffer, length)) {
+            return;
+        }
+        record.ahead.push(*pool_, buffer, length);
+        record.readable = true;
+        queue_.notify(reader);
+        if (is_far_ahead(record)) [[unlikely]]
+            stop(record);
+    }
+    /// Of an entry of `op` itself.
+    void completed(operation& op, uring::completion seen) noexcept;
+    /// No entry names `op` any more.
+    void finish(operation& op) noexcept;
+
+    /// Receives no more, and drops what was received ahead unless it is for release().
+    void retire(socket_record& record) noexcept;
+    /// As backend_driver::take_ahead().
+    void take_ahead(socket_record& record, std::vector<std::byte>& unread);
+
+    void begin_poll() noexcept { received_ = 0; }
+    /// Whether more may be received in this poll. Those who were received for go first, before the
+    /// kernel needs more buffers than there are, and while what they were sent is in the
+    /// processor's caches.
+    [[nodiscard]] bool has_room_for(std::size_t pieces) const noexcept {
+        return posted_ >= pieces && received_ < much_received;
+    }
+
+private:
+    static constexpr std::uint32_t first_buffers = 64;
+    static constexpr std::uint32_t more_buffers = 64;
+    static constexpr std::size_t much_received = std::size_t{256} * 1024; // bytes
+    static constexpr std::uint32_t large_piece = 8192; // bytes; see read_directly()
+    static constexpr std::uint16_t receive_group = 0;
+    static constexpr std::uint16_t most_ahead_buffers = 64; // small messages fill few bytes of each
+
+    // --- the multishot receive ---
+
+    void arm(socket_record& record) noexcept;
+    void stop(socket_record& record) noexcept {
+        kernel_.cancel(record, record.uring.inflow, subject::receive);
+    }
+    [[gnu::noinline]] void unusual_completed(socket_record& record,
+                                             uring::completion seen) noexcept;
+    /// The first bytes of a stream whose reader waits need not be queued for it. False: they are
+    /// not all that it takes, or more than it does.
+    bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
+        if (reader.kind == request::read_some && length <= reader.size) {
+            std::memcpy(reader.data, pool_->memory(buffer), length);
+            give_back(buffer);
+            if (length >= large_piece) [[unlikely]]
+                note_large(*reader.record);
+        } else if (reader.kind == request::receive) {
+            static_cast<receive_operation&>(reader).buffer = buffer;
+            reader.data = pool_->memory(buffer);
+        } else {
+            return false;
+        }
+        reader.moved = length;
+        queue_.read_ended(reader);
+        return true;
+    }
+    [[nodiscard]] bool is_far_ahead(const socket_record& record) const noexcept {
+        return record.ahead.bytes() >= read_ahead_ || record.ahead.buffers() >= most_ahead_buffers;
+    }
+    void give_back_ahead(socket_record& record) noexcept;
+    /// What was received is dropped: the peer is sent a reset, as by close(2) of a socket with
+    /// bytes unread, of which the kernel knows none. A peer that waits for room would otherwise
+    /// wait until the last of the connection is forgotten, for a minute (tcp_fin_timeout, tcp(7)).
+    static void tell_of_loss(socket_record& record) noexcept;
+
+    // --- attempts at what was received ahead ---
+
+    /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
+    bool take_one_buffer(operation& op) noexcept {
+        socket_record& record = *op.record;
+        if (record.ahead.buffers() != 1 || record.ahead.bytes() > op.size) return false;
+        const auto [data, size, emptied] = record.ahead.take(*pool_);
+        std::memcpy(op.data, data, size);
+        op.moved = size;
+        record.readable = record.end != 0;
+        give_back(emptied);
+        if (size >= large_piece) [[unlikely]]
+            note_large(record);
+        return true;
+    }
+    bool take_bytes(operation& op) noexcept;
+    bool take_buffer(receive_operation& op) noexcept {
+        socket_record& record = *op.record;
+        if (record.ahead.empty()) return at_end(op);
+        const auto [data, size, emptied] = record.ahead.take(*pool_);
+        op.buffer = emptied;
+        op.data = data;
+        op.moved = size;
+        record.readable = !record.ahead.empty() || record.end != 0;
+        return true;
+    }
+    /// Nothing is ahead: the error behind it, or nothing yet.
+    bool at_end(operation& op) noexcept;
+
+    // --- without it ---
+
+    /// A large piece was copied: the next ones are better received where they belong, which the
+    /// next read that waits for one sees to. Nothing is asked of the kernel yet: a receive() may
+    /// come first.
+    static void note_large(socket_record& record) noexcept {
+        record.reads = reading::large;
+        record.receiving = false; // so that it is submitted
+    }
+    /// What want() does for a read_some() or async_read_exact() of large pieces, and for every read
+    /// while the pool is used up.
+    void read_directly(socket_record& record, reading how) noexcept;
+    void stop_reading_directly(socket_record& record) noexcept;
+    bool attempt_directly(operation& op) noexcept;
+    /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
+    /// buffer that the kernel takes when there is something. A receive() that the kernel has no
+    /// buffer for waits until there is something, and takes memory then.
+    void submit(operation& op) noexcept;
+    /// Of a record for which the kernel receives nothing: what is there now.
+    bool attempt_direct(operation& op) noexcept;
+    bool attempt_receive(operation& op) noexcept;
+    bool attempt_last(operation& op) noexcept;
+
+    // --- buffers ---
+
+    /// The buffer is empty: the kernel may have it.
+    void give_back(std::uint32_t buffer) noexcept {
+        buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
+        ++posted_;
+    }
+    void buffer_returned() noexcept override { give_back(pool_->claim()); }
+    /// Gives the kernel up to `count` free buffers.
+    void post_buffers(std::uint32_t count) noexcept;
+    /// False: the pool is used up.
+    bool kernel_has_buffers() noexcept {
+        if (posted_ == 0) post_buffers(more_buffers);
+        return posted_ != 0;
+    }
+    /// The kernel had no buffer for a receive. Many receives may be refused at once: post one
+    /// buffer for each of them, and some to spare.
+    void grow() noexcept {
+        if (kernel_has_buffers()) post_buffers(1);
+    }
+
+    io_queue& queue_;
+    entries& kernel_;
+    poller& polls_;
+    uring::buffer_ring buffers_;
+    receive_pool* pool_ = nullptr;
+    std::size_t read_ahead_ = 0; // bytes
+    std::size_t posted_ = 0;     // buffers that the kernel has
+    std::size_t received_ = 0;   // bytes in this poll
+};
+
+} // namespace simplenet::v0::detail
