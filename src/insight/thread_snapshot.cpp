@@ -53,7 +53,7 @@ struct snapshot {
     std::array<char, 64> name{};
     std::source_location site;
 };
-constinit snapshot asked{};
+constinit snapshot requested_snapshot{};
 
 /// Posted once for each snapshot taken.
 // The only synchronisation object that a signal handler may post: signal-safety(7).
@@ -86,7 +86,7 @@ public:
 private:
     sem_t counter_{};
 };
-semaphore answered;
+semaphore snapshot_taken;
 
 int stack_of_this_thread([[maybe_unused]] std::span<void*> frames) noexcept {
 #if SIMPLENET_HAS_BACKTRACE
@@ -98,21 +98,23 @@ int stack_of_this_thread([[maybe_unused]] std::span<void*> frames) noexcept {
 
 void take_snapshot() noexcept {
     run_queue* const queue = run_queue::current();
-    if (queue == nullptr || queue != asked.queue.load(std::memory_order_relaxed)) return;
+    if (queue == nullptr || queue != requested_snapshot.queue.load(std::memory_order_relaxed))
+        return;
     auto expected = snapshot::state::wanted;
-    if (!asked.phase.compare_exchange_strong(expected, snapshot::state::taking)) return;
-    asked.frame_count = stack_of_this_thread(asked.frames);
-    asked.task = 0;
-    asked.name[0] = '\0';
-    asked.site = {};
+    if (!requested_snapshot.phase.compare_exchange_strong(expected, snapshot::state::taking))
+        return;
+    requested_snapshot.frame_count = stack_of_this_thread(requested_snapshot.frames);
+    requested_snapshot.task = 0;
+    requested_snapshot.name[0] = '\0';
+    requested_snapshot.site = {};
     // The scope of the running coroutine, and its chain, exist as long as the coroutine runs.
     if (const chain* const running = owner_of(*queue->here)) {
-        asked.task = running->number;
-        if (running->name) std::strncpy(asked.name.data(), running->name.get(), 63);
-        if (const promise_base* first = running->first()) asked.site = first->where_;
+        requested_snapshot.task = running->number;
+        if (running->name) std::strncpy(requested_snapshot.name.data(), running->name.get(), 63);
+        if (const promise_base* first = running->first()) requested_snapshot.site = first->where_;
     }
-    asked.phase.store(snapshot::state::taken, std::memory_order_release);
-    answered.post();
+    requested_snapshot.phase.store(snapshot::state::taken, std::memory_order_release);
+    snapshot_taken.post();
 }
 
 std::string words_of(void* address) {
@@ -170,7 +172,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     static constinit thread_local bool passing_on = false;
     const int kept = errno;
     take_snapshot();
-    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asked) {
+    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &requested_snapshot) {
         in_use[static_cast<std::size_t>(signal)].under_way.fetch_sub(1);
     } else if (!passing_on) {
         passing_on = true;
@@ -190,7 +192,7 @@ bool send(pid_t thread, int signal) noexcept {
     info.si_code = SI_QUEUE;
     info.si_pid = ::getpid();
     info.si_uid = ::getuid();
-    info.si_value.sival_ptr = &asked;
+    info.si_value.sival_ptr = &requested_snapshot;
     under_way.fetch_add(1);
     // Not all C libraries have pthread_sigqueue(3).
     if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), thread, signal, &info) == 0) return true;
@@ -249,28 +251,31 @@ void snapshot_handlers::remove(int signal) noexcept {
 // --- the request ---------------------------------------------------------------------------------
 
 void ask(pid_t thread, run_queue& queue, int signal, stall_report& into) {
-    asked.queue.store(&queue, std::memory_order_relaxed);
-    asked.phase.store(snapshot::state::wanted);
-    if (!send(thread, signal) || !answered.wait_for(std::chrono::milliseconds{200})) {
+    requested_snapshot.queue.store(&queue, std::memory_order_relaxed);
+    requested_snapshot.phase.store(snapshot::state::wanted);
+    if (!send(thread, signal) || !snapshot_taken.wait_for(std::chrono::milliseconds{200})) {
         auto expected = snapshot::state::wanted;
-        if (asked.phase.compare_exchange_strong(expected, snapshot::state::nothing)) return;
-        answered.wait(); // the handler is at work
+        if (requested_snapshot.phase.compare_exchange_strong(expected, snapshot::state::nothing))
+            return;
+        snapshot_taken.wait(); // the handler is at work
     }
     // Acquires the writes that the handler released.
-    SIMPLENET_EXPECTS(asked.phase.load(std::memory_order_acquire) == snapshot::state::taken,
+    SIMPLENET_EXPECTS(requested_snapshot.phase.load(std::memory_order_acquire) ==
+                          snapshot::state::taken,
                       "the stalled thread answered without taking a snapshot");
-    into.task = asked.task;
-    into.name = asked.name.data();
-    into.site = asked.site;
+    into.task = requested_snapshot.task;
+    into.name = requested_snapshot.name.data();
+    into.site = requested_snapshot.site;
     // Skips the frames of the handler and of the kernel's trampoline.
-    for (int i = std::min(3, asked.frame_count); i < asked.frame_count; ++i)
-        into.stack.push_back(words_of(asked.frames[static_cast<std::size_t>(i)]));
-    asked.phase.store(snapshot::state::nothing);
+    for (int i = std::min(3, requested_snapshot.frame_count); i < requested_snapshot.frame_count;
+         ++i)
+        into.stack.push_back(words_of(requested_snapshot.frames[static_cast<std::size_t>(i)]));
+    requested_snapshot.phase.store(snapshot::state::nothing);
 }
 
 void forget_what_was_asked() noexcept {
-    asked.phase = snapshot::state::nothing;
-    answered.reset();
+    requested_snapshot.phase = snapshot::state::nothing;
+    snapshot_taken.reset();
 }
 
 } // namespace simplenet::v0::detail

@@ -16,7 +16,6 @@ namespace {
 
 using uring::buffer_ring;
 using uring::completion;
-using uring::ring;
 
 /// One multishot receive over a buffer ring, and one plain receive that has to wait.
 int try_uring() noexcept {
@@ -24,7 +23,7 @@ int try_uring() noexcept {
     constexpr std::uint64_t plain = 2;
     alignas(64) std::byte memory[2][64];
     buffer_ring buffers;
-    ring probe;
+    uring::ring probe;
     if (const int outcome = probe.open(8, 16, 0); outcome != 0) return outcome;
     if (const int outcome = buffers.open(probe, 2, 0); outcome != 0) return outcome;
     buffers.add(memory[0], sizeof memory[0], 0);
