@@ -164,7 +164,7 @@ protected:
         SIMPLENET_EXPECTS(from.size() == buffer_count, "a write of more than 4294967295 buffers");
     }
     write_operation(write_operation&& other) noexcept
-        : operation{std::move(other)}
+        : operation{static_cast<operation&&>(other)} // not std::move(): the rest is still there
         , buffer_count{other.buffer_count}
         , buffers{other.buffers}
         , skip{0} {}
