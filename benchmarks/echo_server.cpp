@@ -1,5 +1,5 @@
-// An echo server with a task for each connection, used for the echo figures of the lab log. Prints
-// its port; ends when its last client has left.
+// An echo server with a task for each connection, measured by scripts/perf_check.sh. Prints its
+// port; ends when its last client has left.
 //
 //   --backend epoll|io_uring   --read-mode read_some|receive   --buffer BYTES   --limit SECONDS
 //   --busy-poll MICROSECONDS   --stay (serve for ever)    --port N

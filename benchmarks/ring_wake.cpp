@@ -1,5 +1,6 @@
 // Two threads, each asleep in its io_uring, wake each other alternately: with an eventfd that the
-// ring polls, as the library does, or with IORING_OP_MSG_RING. For the lab log.
+// ring polls, as the library does, or with IORING_OP_MSG_RING. Experiment E3 of
+// docs/development/performance-findings.md.
 //
 //   ring_wake --how eventfd|message --round-trips N
 //

@@ -1,5 +1,5 @@
 // Tries alternatives that io_uring offers, without the library: an echo server whose parts are
-// options, for the experiments of docs/development/performance-lab-log.md. In addition to the
+// options, for the experiments of docs/development/performance-findings.md. In addition to the
 // options of all servers (server_options.hpp):
 //
 //   --receive multishot|copy|oneshot   a ring of buffers; the same with a copy; into own memory

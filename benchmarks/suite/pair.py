@@ -1,4 +1,4 @@
-"""Compares servers with the suite's command line and any options: for the lab log.
+"""Compares servers with the suite's command line and any options.
 
 PYTHONPATH=benchmarks python3 -m suite.pair 'NAME=PROGRAM OPTIONS' 'NAME=PROGRAM OPTIONS' ...
   [--load 'OPTIONS of load_client'] [--build DIR]
