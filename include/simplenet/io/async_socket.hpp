@@ -13,12 +13,12 @@ namespace simplenet::v0 {
 
 inline namespace runtime {
 
-/// A socket whose operations are awaited: what all sockets of the runtime are.
+/// Base of all sockets of the runtime: a socket whose operations are awaited.
 ///
 /// A handle to a record. The record belongs to the loop of the first awaited operation, and is
-/// freed when the handle is gone and the kernel is done with it. Moving is always allowed, with
-/// operations in flight too: they know the record, not the handle. Destroying the handle is
-/// close(). When a loop ends it closes its sockets: operations on them then fail with
+/// freed when the handle is gone and the kernel is done with it. Moving is always allowed, even
+/// with operations in flight: they refer to the record, not to the handle. Destroying the handle is
+/// close(). A loop that ends closes its sockets: operations on them then fail with
 /// `std::errc::bad_file_descriptor`. Loop thread only.
 class async_socket {
 public:
@@ -35,11 +35,11 @@ public:
 
     /// Gives the socket back to the kernel. Idempotent; never waits.
     ///
-    /// The peer is told at once. Operations in flight end with operation_canceled on a later turn;
-    /// then the descriptor's number is free. What was received ahead is dropped.
+    /// The peer is told at once. Operations in flight end with operation_canceled in a later turn;
+    /// then the descriptor's number is free. Bytes that were received ahead are dropped.
     void close() noexcept;
 
-    /// Waits until the descriptor is given back: after close(), or when the loop closes it.
+    /// Waits until the descriptor has been given back, after close() or at the end of the loop.
     ///
     /// @return An awaitable of `result<>`.
     ///
@@ -49,16 +49,16 @@ public:
         return detail::closed_operation{record_};
     }
 
-    /// The descriptor, for socket options and for asking; -1 once closed or moved from. Reading,
-    /// writing or waiting on it takes from what the loop does.
+    /// The descriptor, to set and query socket options; -1 once closed or moved from. Do not read,
+    /// write or wait on it: the loop does.
     [[nodiscard]] int native_handle() const noexcept;
-    /// Whether it was neither closed nor moved from.
+    /// Whether the socket was neither closed nor moved from.
     [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
 
 protected:
-    /// Takes a nonblocking socket; throws std::bad_alloc, having closed it.
+    /// Takes a nonblocking socket; if this throws std::bad_alloc, the socket is closed.
     explicit async_socket(unique_fd socket);
-    /// Takes over what another handle gave away.
+    /// Takes over the record that another handle gave away.
     explicit async_socket(detail::socket_record& given) noexcept
         : record_{&given} {}
     [[nodiscard]] detail::socket_record& give_away() noexcept {

@@ -23,7 +23,7 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A stream whose operations are awaited: what tcp_stream and local_stream are.
+/// Base of tcp_stream and local_stream: a stream whose operations are awaited.
 ///
 /// At most one read and one write may be in flight: a second of either kind stops the program. Loop
 /// thread only.
@@ -31,7 +31,7 @@ class async_stream : public async_socket {
 public:
     /// Reads at least one byte and at most `into.size()`.
     ///
-    /// Completes as soon as some bytes are there; to fill `into`, use async_read_exact().
+    /// Completes as soon as some bytes have arrived; to fill `into`, use async_read_exact().
     ///
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
@@ -42,17 +42,18 @@ public:
     /// - `std::errc::connection_reset`: the peer aborted; close the stream.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
     ///   came first; nothing was read.
-    /// - `std::errc::bad_file_descriptor`: closed before, by close() or by the end of its loop.
-    /// - Anything else recv(2) reports.
+    /// - `std::errc::bad_file_descriptor`: the stream was closed, by close() or at the end of its
+    ///   loop.
+    /// - Any other error of recv(2).
     ///
     /// @par Cancellation
     /// Bytes that arrived before the stop took effect are returned as a success. After a stop the
-    /// stream is intact, no byte is lost, and it may be read again.
+    /// stream is intact, no byte is lost, and the stream may be read again.
     ///
     /// @par Cost
-    /// Mostly one system call. On io_uring none of its own while pieces are small: the kernel
-    /// receives into a buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB or more
-    /// are read into `into` directly.
+    /// Usually one system call. On io_uring none while pieces are small: the kernel receives into a
+    /// buffer of the loop's pool, and the bytes are copied. Pieces of 8 KiB or more are read into
+    /// `into` directly.
     ///
     /// @par Example
     /// @snippet errors.cpp read all
@@ -67,18 +68,18 @@ public:
     /// @return An awaitable of `result<received>`: a lease on at least one byte.
     ///
     /// @par Errors
-    /// As of read_some(), and `std::errc::not_enough_memory`: neither the pool nor the heap had a
-    /// buffer; what came is still there.
+    /// Those of read_some(), and `std::errc::not_enough_memory`: neither the pool nor the heap had
+    /// a buffer; the bytes can still be read.
     /// @par Cancellation
-    /// As of read_some().
+    /// As for read_some().
     /// @par Example
     /// @snippet echo_server.cpp serve
     [[nodiscard]] detail::receive_operation receive() noexcept {
         return detail::receive_operation{record()};
     }
 
-    /// Writes at least one byte of `from`, and as many as the kernel takes at once; nothing if
-    /// `from` is empty. To write all, use async_write_all().
+    /// Writes at least one byte of `from`, and as many as the kernel takes at once. Writes nothing
+    /// if `from` is empty. To write all bytes, use async_write_all().
     ///
     /// @pre No other write is in flight on this stream.
     /// @param from  Borrowed until the await returns.
@@ -88,10 +89,10 @@ public:
     /// @par Errors
     /// - `std::errc::broken_pipe`, `std::errc::connection_reset`: the peer is gone. SIGPIPE is
     ///   never raised.
-    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: as of read_some(); nothing
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: as for read_some(); nothing
     ///   was written.
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    /// - Anything else send(2) reports.
+    /// - `std::errc::bad_file_descriptor`: the stream was closed.
+    /// - Any other error of send(2).
     ///
     /// @par Cancellation
     /// Bytes that the kernel took before the stop took effect are a success. After a stop the
@@ -104,29 +105,29 @@ public:
     }
     /// The same for several buffers, one after the other.
     ///
-    /// @param from  Borrowed until the await returns, the array of buffers too.
+    /// @param from  Borrowed until the await returns, including the array of buffers.
     [[nodiscard]] detail::write_some_operation
     write_some(std::span<const const_buffer> from) noexcept {
         return {record(), from};
     }
 
-    /// Tells the peer that nothing more will come; reading goes on. Never waits, so `co_await` is
-    /// allowed and not needed.
+    /// Tells the peer that nothing more will be sent; reading continues. Never waits, so `co_await`
+    /// is allowed but not needed.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: the connection is gone.
-    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::bad_file_descriptor`: the stream was closed.
     [[nodiscard]] detail::ready_result shutdown_write() noexcept;
 
-    /// Lets reads and writes fail with `errc::deadline_exceeded` when they have waited for `limit`
-    /// and nothing moved in either direction meanwhile. Zero or less: no limit.
+    /// Lets a read or write fail with `errc::deadline_exceeded` when it has waited for `limit` and
+    /// no byte has moved in either direction meanwhile. Zero or less: no limit.
     ///
-    /// Part of a long read or write is movement too. So is what the peer acknowledges while a write
-    /// waits: a slow reader is not idle. A TCP peer that reads less than the few segments that its
-    /// kernel waits for before it acknowledges counts as one that does not read.
+    /// A part of a long read or write counts as movement. So do bytes that the peer acknowledges
+    /// while a write waits: a slow reader is not idle. But the peer's kernel acknowledges only
+    /// after its program has read a few segments: a TCP peer that reads less counts as idle.
     ///
     /// @par Errors
-    /// Throws std::bad_alloc, at the first call for a stream; then it has no limit.
+    /// Throws std::bad_alloc, only at the first call for a stream; then the stream has no limit.
     /// @par Cost
     /// A store and a list insertion per turn and stream, whatever the number of operations; an
     /// ioctl(2) if a write waits.
@@ -139,7 +140,7 @@ protected:
     /// Takes a connected socket, and the error that its first read is to report; throws
     /// std::bad_alloc.
     explicit async_stream(stream_socket&& socket);
-    /// Takes over what another handle gave away.
+    /// Takes over the record that another handle gave away.
     explicit async_stream(detail::socket_record& socket) noexcept
         : async_socket{socket} {}
 

@@ -1,6 +1,6 @@
 #pragma once
-// async_wait_readable and async_wait_writable: waiting for descriptors that belong to somebody
-// else, such as those of inotify, pidfd, signalfd or libpq. Layer io.
+// async_wait_readable and async_wait_writable: waiting for descriptors that other code owns, such
+// as those of inotify, pidfd, signalfd or libpq. Layer io.
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
@@ -56,7 +56,7 @@ public:
 
     // idle      constructed
     // waiting   the backend completes it
-    // looking   on the ready list after its deadline: looks once more when its turn comes
+    // looking   on the ready list after its deadline: polls once more when its turn comes
     // finished  on the ready list with its outcome, or over
     enum class state : std::uint8_t { idle, waiting, looking, finished };
 
@@ -65,7 +65,7 @@ public:
     direction waits_to;
     state phase = state::idle;
     stop_reason stopped = stop_reason::none;
-    std::uint8_t kernel_references = 0; // entries that name this: its own, and a cancel
+    std::uint8_t kernel_references = 0; // entries that refer to this: its own, and a cancel
     int outcome = 0;                    // io_uring: the events, or a negated errno
     int error = 0;                      // an errno
 
@@ -77,40 +77,40 @@ private:
 
 inline namespace runtime {
 
-/// Waits until reading from `descriptor` would not wait: there is something, the end, or an error.
+/// Waits until a read from `descriptor` would not block: there is data, the end, or an error.
 ///
-/// For descriptors that this library has no type for. Level-triggered: what is ready ends every
-/// wait until it is read. The descriptor is only watched: put it into nonblocking mode, as somebody
-/// else may read first. Any number of coroutines may wait for the same one, in both directions.
+/// For descriptors that this library has no type for. Level-triggered: while data is unread, each
+/// wait ends at once. The descriptor is only watched. Put it into nonblocking mode, because other
+/// code may read the data first. Any number of coroutines may wait for the same descriptor, in both
+/// directions.
 ///
-/// @pre `descriptor` stays open until the await returns: stop the wait before you close. If it is
-///      closed all the same, the wait may go on until it is stopped; a new wait for a descriptor
-///      that was given the same number is not disturbed by the old one.
+/// @pre `descriptor` stays open until the await returns: stop the wait before you close it. If it
+///      is closed anyway, the wait may continue until it is stopped; it does not disturb a new wait
+///      for a descriptor that got the same number.
 /// @return An awaitable of `result<>`.
-/// @param descriptor  Borrowed. Also one that is watched elsewhere, by another epoll for instance.
-///                    A regular file or directory is always ready, as poll(2) has it.
+/// @param descriptor  Borrowed. It may be watched elsewhere, for example by another epoll. A
+///                    regular file or directory is always ready, as in poll(2).
 ///
 /// @par Errors
-/// - `std::errc::bad_file_descriptor`: not open; or closed while it was waited for, where that was
-///   noticed.
+/// - `std::errc::bad_file_descriptor`: not open, or closed during the wait (not always noticed).
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
 /// - `std::errc::too_many_files_open`, `std::errc::not_enough_memory`,
 ///   `std::errc::no_space_on_device`: the kernel has no room for one more watch (epoll_ctl(2)).
 /// @par Cancellation
-/// Nothing is taken from the descriptor, so nothing is lost. What is ready beats a deadline.
+/// Nothing is taken from the descriptor, so nothing is lost. Readiness beats a deadline.
 /// @par Cost
-/// Always by way of the loop. epoll: one epoll_ctl(2) a wait; a descriptor stays registered, at
-/// rest, until its owner closes it. io_uring: one entry a wait, submitted with the poll of the
-/// turn; the kernel holds the file until the wait is over. No allocation, but for the first wait
-/// for a descriptor with so high a number.
+/// Always suspends until the loop's next poll. epoll: one epoll_ctl(2) per wait; a descriptor stays
+/// registered, disarmed, until its owner closes it. io_uring: one entry per wait, submitted with
+/// the poll of the turn; the kernel holds the file until the wait is over. Allocates only for the
+/// first wait for a descriptor with so high a number.
 /// @par Example
 /// @snippet watch_files.cpp wait
 [[nodiscard]] inline detail::readiness_operation async_wait_readable(int descriptor) noexcept {
     return {descriptor, detail::direction::read};
 }
 
-/// Waits until writing to `descriptor` would not wait: there is room, or an error to be told. As
-/// async_wait_readable() in everything else.
+/// Waits until a write to `descriptor` would not block: there is room, or an error to report.
+/// Otherwise like async_wait_readable().
 [[nodiscard]] inline detail::readiness_operation async_wait_writable(int descriptor) noexcept {
     return {descriptor, detail::direction::write};
 }

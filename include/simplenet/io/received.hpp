@@ -20,7 +20,7 @@ class receive_pool;
 namespace simplenet::v0 {
 namespace detail {
 
-/// Gives a buffer back. Safe after the loop's death.
+/// Gives a buffer back. Safe after the loop is gone.
 void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept;
 
 } // namespace detail
@@ -30,9 +30,9 @@ inline namespace runtime {
 /// A lease on received bytes; at least one, unless moved from.
 ///
 /// The memory belongs to the pool of the loop and returns to it when this is destroyed. Hold a
-/// lease for as long as you use it, and copy what you keep: when leases and what was received ahead
-/// use the pool up (loop_options::receive_pool), further ones take memory from the heap. It may
-/// outlive stream and loop. Loop thread only.
+/// lease only while you use it, and copy what you keep: when leases and data received ahead have
+/// used up the pool (loop_options::receive_pool), further leases take memory from the heap. A lease
+/// may outlive stream and loop. Loop thread only.
 class received {
 public:
     /// Holds nothing.

@@ -1,5 +1,5 @@
 #pragma once
-// accept_operation: what accept() of the listeners awaits. Layer io, private.
+// accept_operation: the awaitable of the listeners' accept(). Layer io, private.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -12,10 +12,10 @@
 
 namespace simplenet::v0::detail {
 
-/// What the backends know of it.
+/// The part that the backends know.
 class accept_base : public awaitable_operation<starts::reads> {
 public:
-    unique_fd accepted; // its outcome; closed with this if nobody takes it
+    unique_fd accepted; // its outcome; closed with this if it is not taken
 
 protected:
     explicit accept_base(socket_record* of) noexcept

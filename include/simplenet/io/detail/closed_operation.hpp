@@ -1,5 +1,5 @@
 #pragma once
-// closed_operation: what awaits the end of a close. Layer io, private.
+// closed_operation: awaits the end of a close. Layer io, private.
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>

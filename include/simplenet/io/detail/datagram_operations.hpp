@@ -1,6 +1,6 @@
 #pragma once
-// The awaitables of the datagram sockets: each waits until one system call can be made, and makes
-// it. Layer io, private.
+// The awaitables of the datagram sockets: each waits until its system call would not block, and
+// makes it. Layer io, private.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
@@ -37,9 +37,9 @@ class send_retry;
                                           const std::optional<endpoint>& to,
                                           const udp_send_options& options) noexcept;
 
-/// Tries again later, where nothing tells of room in the queue of a receiver: an AF_UNIX socket
-/// that is not connected to it is writable all the same (unix(7), poll(2)), and each attempt that
-/// fails is an event of its own.
+/// Retries later when no event announces room in the queue of a receiver: an AF_UNIX socket that is
+/// not connected to the receiver is always writable (unix(7), poll(2)), and each failed attempt
+/// raises another event.
 class send_retry final : public timer_node {
 public:
     send_retry() noexcept = default;
@@ -51,7 +51,7 @@ public:
 private:
     void expired() noexcept override;
 
-    operation* sender_ = nullptr; // of which this is a part; since arm()
+    operation* sender_ = nullptr; // contains this; set by arm()
     std::chrono::milliseconds pause_{0};
 };
 
@@ -91,13 +91,13 @@ private:
     std::span<Slot> into_;
 };
 
-/// Base of what sends by perform_send(), on top of `Form`.
+/// Base of operations that send with perform_send(), on top of `Form`.
 template <class Form>
 class sending_operation : public Form {
 protected:
     explicit sending_operation(socket_record* of) noexcept
         : Form{of, request::perform_write} {}
-    // The bytes are only read, so taking their const away is safe.
+    // The bytes are only read, so casting const away is safe.
     sending_operation(socket_record* of, const_buffer from) noexcept
         : Form{of, request::perform_write, const_cast<std::byte*>(from.data()), from.size()} {}
     sending_operation(sending_operation&& other) noexcept = default;

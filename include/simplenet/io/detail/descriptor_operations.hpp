@@ -1,6 +1,6 @@
 #pragma once
-// send_descriptors_operation, receive_descriptors_operation: what streams of the Unix domain await
-// beside bytes. Layer io, private.
+// send_descriptors_operation, receive_descriptors_operation: the awaitables that pass descriptors
+// over Unix domain streams. Layer io, private.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
@@ -76,8 +76,8 @@ private:
     bool perform() noexcept override;
 
     std::size_t most_;
-    std::vector<unique_fd> came_; // those that nobody takes are closed with this
-    std::error_code refused_;     // why there are none, though bytes came
+    std::vector<unique_fd> came_; // closed with this if not taken
+    std::error_code refused_;     // why there are none although bytes arrived
 };
 
 } // namespace simplenet::v0::detail

@@ -1,6 +1,6 @@
 #pragma once
 // operation: one I/O in progress, as data that both backends interpret. Layer io, private.
-// Lives in the awaitable, so in the coroutine frame: no allocation, no map, no second owner.
+// It lies in the awaitable, so in the coroutine frame: no allocation, no map, no second owner.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -31,7 +31,7 @@ enum class request : std::uint8_t {
     read_exact,    // all of it
     receive,       // a buffer of the pool with at least 1 byte
     accept,        // a descriptor
-    perform_read,  // its perform() takes it: backends only wait until the socket is readable
+    perform_read,  // its perform() makes the call: backends only wait until the socket is readable
     write_some,    // at least 1 byte of the buffers
     write_all,     // all of them
     connect,       // the end of connecting
@@ -42,7 +42,7 @@ enum class request : std::uint8_t {
     return kind <= request::perform_read;
 }
 
-/// A write of bytes, of which that of one buffer is a send(2).
+/// A write of bytes; if there is one buffer, it is a send(2).
 [[nodiscard]] constexpr bool is_send(request kind) noexcept {
     return kind == request::write_some || kind == request::write_all;
 }
@@ -51,7 +51,7 @@ enum class request : std::uint8_t {
 ///
 /// Invariant: while waiting, sleeping or queued it is the reader or writer of its record, and the
 /// `current` of its scope; while `kernel_references` is not 0 the kernel knows its address or its
-/// buffer. In both cases neither it nor the buffer may move or die.
+/// buffer. In both cases neither the operation nor the buffer may be moved or destroyed.
 class operation : public suspension {
 public:
     using is_leaf = void; // see with_timeout()
@@ -61,38 +61,38 @@ public:
     void run() noexcept override;
     void on_stop(stop_reason reason) noexcept final;
     void describe(std::string& text) final;
-    /// What the caller awaits, for people.
+    /// The name of the awaited function, for people.
     [[nodiscard]] virtual const char* name() const noexcept;
 
-    /// One try of the kinds perform_read and perform_write, which does not wait. True: it is over,
-    /// and has its outcome. False: it cleared `readable` or `writable` of the record, since nothing
-    /// is there; or it has done its share of the turn; or its phase is `sleeping`, and a timer of
-    /// its own will wake it.
+    /// One attempt of the kinds perform_read and perform_write, without waiting. True: the
+    /// operation is over and has its outcome. False: it would block, and `readable` or `writable`
+    /// of the record is cleared; or it has done its share of the turn; or its phase is `sleeping`,
+    /// and its own timer will wake it.
     virtual bool perform() noexcept;
 
-    // idle       constructed, or over: nobody else knows it
-    // waiting    the backend attempts it when something happens
+    // idle       constructed, or over: nothing else refers to it
+    // waiting    the backend attempts it at the next event
     // in_kernel  the kernel works on it, and completes it
-    // sleeping   a timer of its own wakes it: events do not, and the kernel has nothing of it
+    // sleeping   its own timer wakes it: events do not, and the kernel does not know it
     // queued     on the ready list, to be attempted when its turn comes
     // finished   on the ready list with its outcome
     enum class state : std::uint8_t { idle, waiting, in_kernel, sleeping, queued, finished };
 
-    // Read by the backends. Members without an initialiser are set where they begin to mean
-    // something: an operation is made for every read and write, and most of them end at once.
+    // Read by the backends. Members without an initialiser are set only when they are needed: every
+    // read and write constructs an operation, and most of them end at once.
     socket_record* record; // borrowed: a socket's record outlives its operations
 
-    // The four are one store.
+    // These four are initialised by one store.
     request kind;
     state phase = state::idle;
     stop_reason stopped = stop_reason::none; // a stop that waits for the kernel's verdict
-    std::uint8_t kernel_references = 0;      // entries that name this: its own, and a cancel
+    std::uint8_t kernel_references = 0;      // entries that refer to this: its own, and a cancel
 
     int error;                 // 0, an errno, or a negated errc; set by start
     std::size_t moved;         // so far: bytes, or datagrams of a batch; set by start
     std::byte* data = nullptr; // of the one buffer
-    std::size_t size = 0;      // of it, or of a file's part: bytes
-    int outcome;               // io_uring: what its own entry came back with
+    std::size_t size = 0;      // of the buffer, or of the part of a file: bytes
+    int outcome;               // io_uring: the result of its own entry
 
     [[nodiscard]] std::error_code code() const noexcept;
 
@@ -112,15 +112,15 @@ protected:
         , data{other.data}
         , size{other.size} {}
     ~operation() {
-        // Debug only: five instructions an operation, for a bug that could only be ours.
+        // Debug only: five instructions per operation, for a bug that could only be ours.
         SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
                                 "a coroutine was destroyed while the kernel worked for it");
     }
 
-    // False: nothing is there as far as the loop knows, or its coroutine had its share of the turn.
+    // False if nothing is known to be ready, or the coroutine has used its inline turns.
     bool read_ready() noexcept;
 
-    // False: it is over already, and the coroutine goes on at once.
+    // False: it is over already, and the coroutine continues at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_read(std::coroutine_handle<> caller, scope& within) noexcept;
     [[gnu::noinline]] bool start_any_write(std::coroutine_handle<> caller, scope& within) noexcept;
@@ -129,7 +129,7 @@ protected:
     void finish_read(socket_record& of) noexcept;
     void attempted(socket_record& of, bool over, std::size_t before) noexcept;
     bool wait_for_room(socket_record& of) noexcept;
-    // Of the starts: see misused().
+    // For the start functions: see misused().
     [[gnu::cold, gnu::noinline]] bool moved_from(std::coroutine_handle<> caller,
                                                  scope& within) noexcept;
 
@@ -144,17 +144,17 @@ private:
     [[nodiscard]] bool can_go_on(const socket_record& of) const noexcept;
 };
 
-/// A write of bytes: those of one buffer, or of several.
+/// A write of the bytes of one or several buffers.
 class write_operation : public operation {
 public:
     // Set if there are several; else `buffers` is null.
-    std::uint32_t buffer_count; // that have not moved
+    std::uint32_t buffer_count; // not completely written yet
     const const_buffer* buffers = nullptr;
-    std::size_t skip; // bytes of the first one that have moved
+    std::size_t skip; // bytes of the first one that are written
 
 protected:
     write_operation(socket_record* of, request what, const_buffer from) noexcept
-        // They are only read, so taking their const away is safe.
+        // The bytes are only read, so casting const away is safe.
         : operation{of, what, const_cast<std::byte*>(from.data()), from.size()} {}
     write_operation(socket_record* of, request what, std::span<const const_buffer> from) noexcept
         : operation{of, what}
@@ -176,10 +176,10 @@ private:
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
 };
 
-/// How an operation starts: `sends` is a write of bytes, which a send(2) may be all of.
+/// How an operation starts: `sends` is a write of bytes, which one send(2) may complete.
 enum class starts : std::uint8_t { reads, writes, sends };
 
-/// What an operation of that kind has.
+/// The base class of an operation that starts so.
 template <starts how>
 using operation_that = std::conditional_t<how == starts::sends, write_operation, operation>;
 
@@ -188,15 +188,15 @@ template <starts how>
 class awaitable_operation : public operation_that<how>,
                             public awaited_from_outside<awaitable_operation<how>> {
 public:
-    // The first attempt is made in await_suspend: only there is the caller's scope known, and a
-    // stopped coroutine must not go on reading from a busy peer.
+    // The first attempt is made in await_suspend: the caller's scope is known only there, and a
+    // stopped coroutine must not continue to read from a busy peer.
     static bool await_ready() noexcept { return false; }
     using awaited_from_outside<awaitable_operation>::await_suspend;
     template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) noexcept {
         const bool waits = start(caller, innermost_scope(caller));
-        if (waits) note_site(caller, at); // most of them do not
+        if (waits) note_site(caller, at); // most operations do not wait
         return waits;
     }
     /// The same for a caller whose type is not known.
@@ -247,7 +247,7 @@ public:
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
     }
 
-    /// Instead of awaiting it: what is there already, or operation_would_block.
+    /// Instead of awaiting it: returns bytes that are there already, or operation_would_block.
     result<std::size_t> if_ready() noexcept {
         if (!read_ready()) return fail(std::errc::operation_would_block);
         return await_resume();
@@ -281,7 +281,7 @@ public:
         return waits;
     }
     bool start(std::coroutine_handle<> caller, scope& within) noexcept {
-        // Of nothing: that has to be refused where it stands as well, and must not wait.
+        // A read of 0 bytes must not wait, but still reports misuse and a stop.
         return this->size == 0 ? start_any_read(caller, within) : start_read(caller, within);
     }
 };

@@ -1,5 +1,5 @@
 #pragma once
-// send_file_operation: what async_send_file() awaits on a stream of the library. Layer io, private.
+// send_file_operation: awaited by async_send_file() on a stream of the library. Layer io, private.
 
 #include <simplenet/io/detail/operation.hpp>
 
@@ -12,7 +12,7 @@ namespace simplenet::v0::detail {
 /// Sends a part of a file, as far as sendfile(2) can do it.
 class [[nodiscard]] send_file_operation final : public whole_operation<starts::writes> {
 public:
-    /// @pre `count` is not 0: it would wait for room.
+    /// @pre `count` is not 0: a transfer of nothing would wait for room.
     send_file_operation(socket_record* of, int from, std::uint64_t at, std::uint64_t count) noexcept
         : whole_operation{of, request::perform_write, nullptr, count}
         , file_{from}

@@ -1,5 +1,5 @@
 #pragma once
-// await_bytes_operation, send_pipe_operation: what async_copy() awaits between two streams of the
+// await_bytes_operation, send_pipe_operation: awaited by async_copy() between two streams of the
 // library. Layer io, private.
 
 #include <simplenet/io/detail/operation.hpp>
@@ -20,7 +20,7 @@ private:
     bool perform() noexcept override;
 };
 
-/// Writes what lies in a pipe.
+/// Writes the contents of a pipe.
 class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {
 public:
     /// @pre `count` is not 0.

@@ -1,6 +1,6 @@
 #pragma once
-// stream_access: what algorithms over streams do with them and their users do not. Layer io,
-// private.
+// stream_access: the access to streams that the library's algorithms have and users do not. Layer
+// io, private.
 
 #include <simplenet/core/buffer.hpp>
 
@@ -17,11 +17,11 @@ struct socket_record;
 
 namespace simplenet::v0::detail {
 
-/// A friend of the streams of the library. A stream that can do something better than by
-/// read_some() and write_some() has a private member of the same name; without it the function here
-/// does not take part in overload resolution, and the algorithm does without.
+/// A friend of the library's streams. A stream that has a better way than read_some() and
+/// write_some() has a private member of the same name. Without that member the function here does
+/// not take part in overload resolution, and the algorithm uses read_some() and write_some().
 struct stream_access {
-    /// A `Stream` that takes over what another handle gave away.
+    /// A `Stream` that takes over the record another handle gave away.
     template <class Stream>
     [[nodiscard]] static Stream make(socket_record& given) noexcept {
         return Stream{given};
@@ -51,29 +51,28 @@ struct stream_access {
 
     // For async_copy().
 
-    /// What is there already, or operation_would_block.
+    /// Bytes that are there already, or operation_would_block.
     template <class Stream>
     [[nodiscard]] static auto read_ready(Stream& stream, mutable_buffer into)
         requires requires { stream.read_ready(into); }
     {
         return stream.read_ready(into);
     }
-    /// The same, moved into the pipe `into`, which is empty. Says nothing about the end of the
-    /// stream.
+    /// The same, moved into the empty pipe `into`. Does not report the end of the stream.
     template <class Stream>
     [[nodiscard]] static auto splice_ready(Stream& stream, int into, std::size_t most)
         requires requires { stream.splice_ready(into, most); }
     {
         return stream.splice_ready(into, most);
     }
-    /// Waits until something is there, and takes nothing.
+    /// Waits for bytes or the end of the stream, and takes neither.
     template <class Stream>
     [[nodiscard]] static auto await_bytes_operation(Stream& stream)
         requires requires { stream.await_bytes_operation(); }
     {
         return stream.await_bytes_operation();
     }
-    /// Writes `count` bytes that lie in the pipe `from`.
+    /// Writes `count` bytes from the pipe `from`.
     template <class Stream>
     [[nodiscard]] static auto send_pipe_operation(Stream& stream, int from, std::size_t count)
         requires requires { stream.send_pipe_operation(from, count); }

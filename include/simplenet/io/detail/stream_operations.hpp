@@ -1,5 +1,5 @@
 #pragma once
-// The awaitables of streams that are not operations of other kinds too. Layer io, private.
+// The awaitables of streams that have no file of their own. Layer io, private.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
@@ -13,9 +13,8 @@
 
 namespace simplenet::v0::detail {
 
-/// A buffer that a finished receive of this loop holds becomes a lease on the pool that is
-/// returned.
-// Not by way of the operation's record: that may be another socket's when the coroutine resumes.
+/// Turns a buffer held by a finished receive of this loop into a lease on the returned pool.
+// Not through the operation's record: when the coroutine resumes, another socket may own it.
 [[nodiscard]] receive_pool& lend(run_queue& queue) noexcept;
 
 /// Awaitable of receive(); the contract is documented there.
@@ -30,7 +29,7 @@ public:
         moved = 0;
     }
     ~receive_operation() {
-        // Ended, and its frame destroyed before it could take what came.
+        // The frame was destroyed before the coroutine could take the received bytes.
         if (phase == state::finished && error == 0 && moved != 0)
             static_cast<void>(received{lend(*within_->queue), buffer, data, moved});
     }
@@ -43,10 +42,10 @@ public:
 
     void run() noexcept override;
 
-    std::uint32_t buffer; // its number in the pool, of which `moved` bytes at `data` are ours
+    std::uint32_t buffer; // its number in the pool; `moved` bytes at `data` are received
 };
 
-/// A result that is there at once, and may be awaited like everything else.
+/// A result that is available at once, and may be awaited like everything else.
 class ready_result : public result<> {
 public:
     using result<>::result;
@@ -59,8 +58,8 @@ public:
     [[nodiscard]] result<> await_resume() const noexcept { return *this; }
 };
 
-/// Moves what the socket has into an empty pipe, without waiting; else operation_would_block. Says
-/// nothing about the end of the stream.
+/// Moves the bytes in the socket's queue into an empty pipe, without waiting; if there are none,
+/// operation_would_block. Does not report the end of the stream.
 [[nodiscard]] result<std::size_t> splice_ready(socket_record& of, int into,
                                                std::size_t most) noexcept;
 
