@@ -12,7 +12,7 @@ namespace simplenet::v0::blocking {
 
 /// Reading and writing of whole buffers, waiting as often as that takes.
 ///
-/// `Self` is the class that derives from this.
+/// `Self` is the derived class.
 template <class Self>
 class whole_transfers {
 public:

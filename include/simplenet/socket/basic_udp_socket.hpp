@@ -1,5 +1,5 @@
 #pragma once
-// basic_udp_socket: what blocking::udp_socket and nonblocking::udp_socket are. Layer socket.
+// basic_udp_socket: base of blocking::udp_socket and nonblocking::udp_socket. Layer socket.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -21,10 +21,10 @@
 
 namespace simplenet::v0 {
 
-/// A UDP socket that owns its descriptor. Destroying it is `close()`. A datagram goes whole or not
-/// at all, and may be empty. Nothing tells whether it arrived.
+/// A UDP socket that owns its descriptor. Destroying it is `close()`. A datagram is sent whole or
+/// not at all, and may be empty. The sender does not learn whether it arrived.
 ///
-/// `Self` is the class that derives from this.
+/// `Self` is the derived class.
 ///
 /// @par Thread safety
 /// Any number of threads may send and receive at the same time.
@@ -34,38 +34,38 @@ class basic_udp_socket : public socket_handle,
                          public ip_socket_names<Self>,
                          public udp_settings<Self> {
 public:
-    /// A socket that receives what is sent to `at`; with port 0 to a free one, which
-    /// `local_endpoint()` tells.
+    /// A socket that receives the datagrams sent to `at`. Port 0 chooses a free port; see
+    /// `local_endpoint()`.
     ///
     /// @par Errors
-    /// - `std::errc::address_in_use`: taken.
+    /// - `std::errc::address_in_use`: another socket is bound there.
     /// - `std::errc::address_not_available`: not an address of this machine.
     /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
-    /// - Anything else socket(2), setsockopt(2) and bind(2) report.
+    /// - Any other error of socket(2), setsockopt(2) and bind(2).
     [[nodiscard]] static result<Self> bind(const endpoint& at,
                                            const udp_options& options = {}) noexcept;
 
-    /// A socket that sends to `peer` and receives from there only; the kernel picks its port.
-    /// Nothing is sent yet, so that nobody is there shows later.
+    /// A socket that sends to `peer` and receives only from it; the kernel picks its port. Nothing
+    /// is sent yet, so an absent peer shows only later.
     ///
     /// @par Errors
-    /// - `std::errc::network_unreachable`: no way there.
+    /// - `std::errc::network_unreachable`: no route.
     /// - `std::errc::permission_denied`: a broadcast address: use `bind()`, `set_broadcast()` and
     ///   `connect_to()`.
-    /// - Anything else socket(2), setsockopt(2) and connect(2) report.
+    /// - Any other error of socket(2), setsockopt(2) and connect(2).
     [[nodiscard]] static result<Self> connect(const endpoint& peer) noexcept;
 
-    /// An IPv4 socket without an address: it gets one when it sends or is connected.
+    /// An IPv4 socket without an address: it gets one with its first send or when it is connected.
     [[nodiscard]] static result<Self> open_v4() noexcept;
-    /// The same for IPv6. It also speaks to IPv4 peers by their v4-mapped addresses.
+    /// The same for IPv6. The socket also reaches IPv4 peers through their v4-mapped addresses.
     [[nodiscard]] static result<Self> open_v6() noexcept;
 
-    /// Takes over a descriptor made elsewhere. Makes it CLOEXEC and sets or clears O_NONBLOCK,
-    /// which it shares with its duplicates. On failure it is closed.
+    /// Takes over a descriptor created elsewhere. Makes it CLOEXEC and sets or clears O_NONBLOCK,
+    /// which its duplicates share. On failure it is closed.
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: a socket, but not of UDP.
-    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    /// - `std::errc::invalid_argument`: not a UDP socket.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not a socket, or not open.
     [[nodiscard]] static result<Self> adopt(unique_fd fd) noexcept;
 
     /// Sends one datagram to `to`.
@@ -73,15 +73,15 @@ public:
     /// @return `from.size()`.
     ///
     /// @par Errors
-    /// - `std::errc::operation_would_block`: the send buffer is full, and the socket nonblocking.
+    /// - `std::errc::operation_would_block`: the send buffer is full, and the socket is
+    ///   nonblocking.
     /// - `std::errc::message_size`: more than UDP or the route can carry at once.
     /// - `std::errc::permission_denied`: a broadcast address, without `set_broadcast()`.
-    /// - `std::errc::network_unreachable`: no route; for an IPv4 `to`, also that the socket is of
-    ///   IPv6 only.
+    /// - `std::errc::network_unreachable`: no route; for an IPv4 `to`, also an IPv6-only socket.
     /// - `std::errc::address_family_not_supported`: an IPv6 `to` on an IPv4 socket.
     /// - `std::errc::connection_refused`: on a connected socket, as for `send()`.
     /// - `std::errc::invalid_argument`: `options.from` is not an address of this machine.
-    /// - Anything else sendmsg(2) reports.
+    /// - Any other error of sendmsg(2).
     [[nodiscard]] result<std::size_t> send_to(const_buffer from, const endpoint& to,
                                               const udp_send_options& options = {}) noexcept;
 
@@ -92,62 +92,64 @@ public:
     /// @par Errors
     /// As for `send_to()`, and
     /// - `std::errc::destination_address_required`: not connected.
-    /// - `std::errc::connection_refused`: nobody received an *earlier* datagram. This one was not
-    ///   sent; the socket works on. Sockets that are not connected are never told
-    ///   (`set_receive_errors()` changes that).
+    /// - `std::errc::connection_refused`: an *earlier* datagram found no receiver. This one was not
+    ///   sent; the socket stays usable. Unconnected sockets get this error only after
+    ///   `set_receive_errors(true)`.
     [[nodiscard]] result<std::size_t> send(const_buffer from,
                                            const udp_send_options& options = {}) noexcept;
 
     /// Sends every datagram of `from`, in order.
     ///
-    /// @return `from.size()`, or the error with the number of datagrams that went before it: the
-    ///         one at that index is the one that failed, and the rest was not tried.
+    /// @return `from.size()`, or the error with the number of datagrams sent before it. The
+    ///         datagram at that index failed, and the rest was not tried.
     ///
     /// @par Errors
-    /// As for `send_to()`. Which error an ICMP message caused on a connected socket in the middle
-    /// of a batch the kernel does not say (sendmmsg(2), BUGS): the rest is sent, and what the
-    /// network answers to that is reported by the next operation.
+    /// As for `send_to()`. If a connected socket gets an ICMP error in the middle of a batch, the
+    /// kernel does not report it (sendmmsg(2), BUGS): the rest is sent, and the network's answer to
+    /// that is reported by the next operation.
     ///
     /// @par Cost
-    /// One system call for 64 datagrams. Neighbours of one size to one destination cost a fraction:
-    /// the kernel gets them as one buffer, which it splits, as by `send_segmented()`.
+    /// One system call for 64 datagrams. Consecutive datagrams of equal size to one destination
+    /// cost a fraction: they are passed to the kernel as one buffer, which it splits, as in
+    /// `send_segmented()`.
     [[nodiscard]] transfer_result send_batch(std::span<const outgoing_datagram> from) noexcept;
 
     /// Receives one datagram; if the socket is connected, only from its peer.
     ///
-    /// @pre `into` is not empty: the datagram would be lost. To ask whether one is there, poll.
+    /// @pre `into` is not empty: the datagram would be lost. To check for a datagram, poll.
     ///
     /// @par Errors
-    /// - `std::errc::operation_would_block`: none is there, and the socket is nonblocking.
-    /// - `std::errc::connection_refused`: on a connected socket: nobody received what was sent
-    ///   before. The socket works on.
-    /// - Anything else recvmsg(2) reports.
+    /// - `std::errc::operation_would_block`: no datagram has arrived, and the socket is
+    ///   nonblocking.
+    /// - `std::errc::connection_refused`: on a connected socket: an earlier datagram found no
+    ///   receiver. The socket stays usable.
+    /// - Any other error of recvmsg(2).
     [[nodiscard]] result<udp_datagram> receive_from(mutable_buffer into) noexcept;
-    /// The same: for sockets that are connected, where `from` goes without saying.
+    /// The same, for connected sockets, where `from` is always the peer.
     [[nodiscard]] result<udp_datagram> receive(mutable_buffer into) noexcept;
 
-    /// Receives the datagrams that are there, at least one and at most `into.size()`. A blocking
+    /// Receives the datagrams that have arrived, at least one and at most `into.size()`. A blocking
     /// socket waits for the first.
     ///
     /// @pre `into` is not empty, and neither is any buffer in it.
-    /// @return How many places were filled, from the first on.
+    /// @return The number of elements of `into` that were filled, from the first on.
     ///
     /// @par Errors
-    /// As for `receive_from()`; then nothing was received. An error behind a datagram is reported
-    /// by the next call.
+    /// As for `receive_from()`; then nothing was received. An error that follows a datagram is
+    /// reported by the next call.
     ///
     /// @par Cost
     /// One system call for 64 datagrams.
     [[nodiscard]] result<std::size_t> receive_batch(std::span<incoming_datagram> into) noexcept;
 
-    /// Sends `from` as datagrams of `segment_size` bytes each, the last one perhaps less, to `to`.
-    /// The kernel cuts them, as late as it can (UDP_SEGMENT, udp(7)), which costs a fraction of
-    /// sending each. Where the kernel or the device cannot, they are sent one by one; then the
-    /// socket does not ask again for segments as large.
+    /// Sends `from` to `to` as datagrams of `segment_size` bytes each; the last may be shorter. The
+    /// kernel splits the buffer as late as it can (UDP_SEGMENT, udp(7)), which costs a fraction of
+    /// sending each datagram. If the kernel or the device cannot split it, the datagrams are sent
+    /// one by one, and the socket does not try segments as large again.
     ///
     /// @pre `segment_size` is not 0.
-    /// @return `from.size()`, or the error with the number of bytes that went before it. Of an
-    ///         empty `from` 0, and nothing is sent.
+    /// @return `from.size()`, or the error with the number of bytes sent before it. If `from` is
+    ///         empty, 0, and nothing is sent.
     ///
     /// @par Errors
     /// As for `send_batch()`. `std::errc::message_size`: a segment is too long for a datagram.

@@ -1,6 +1,6 @@
 #pragma once
-// Connecting datagram sockets to one peer: bases of the datagram sockets of every layer.
-// Layer socket.
+// Connecting a datagram socket to one peer: bases of the datagram sockets of every layer. Layer
+// socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
@@ -11,24 +11,24 @@
 
 namespace simplenet::v0 {
 
-/// Connecting datagram sockets, and what the network says about them. None of it waits.
+/// Connects a datagram socket to a peer. Never waits.
 template <class Self, class Endpoint>
 class datagram_peer {
 public:
-    /// Makes `peer` the only one this socket sends to and receives from, until it is connected to
-    /// another or disconnected. Nothing is sent. What had arrived from others before is still
+    /// Makes this socket send to and receive from `peer` only, until it is connected to another
+    /// peer or disconnected. Nothing is sent. Datagrams that arrived from others before are still
     /// received.
     ///
     /// @par Errors
     /// - `std::errc::network_unreachable`, `std::errc::address_family_not_supported`: as for
     ///   `send_to()`.
-    /// - Of a Unix domain socket `std::errc::connection_refused`,
-    ///   `std::errc::no_such_file_or_directory`: nobody is there.
+    /// - On a Unix domain socket `std::errc::connection_refused`,
+    ///   `std::errc::no_such_file_or_directory`: no socket is bound there.
     [[nodiscard]] result<> connect_to(const Endpoint& peer) noexcept {
         return detail::datagrams::connect(fd(), peer);
     }
-    /// Ends `connect_to()`. An address or port that the kernel picked goes with it, by `bind()` to
-    /// port 0 too; what was bound by number stays.
+    /// Undoes `connect_to()`. The socket loses an address or port that the kernel picked, also one
+    /// from `bind()` to port 0, and keeps those it was bound to explicitly.
     [[nodiscard]] result<> disconnect() noexcept { return detail::datagrams::disconnect(fd()); }
 
 private:
@@ -37,12 +37,12 @@ private:
     }
 };
 
-/// The same for UDP.
+/// The same for UDP, and the errors that the network reports.
 template <class Self>
 class udp_peer : public datagram_peer<Self, endpoint> {
 public:
     /// The oldest error that the network reported about a datagram of this socket, with the
-    /// address that the datagram went to; after `set_receive_errors(true)`. Never waits.
+    /// destination of that datagram. Needs `set_receive_errors(true)`. Never waits.
     ///
     /// @par Errors
     /// - `std::errc::operation_would_block`: there is none.

@@ -1,5 +1,5 @@
 #pragma once
-// What the datagram sockets of every layer take and give: datagrams, and what is known about them.
+// Datagrams and their properties, as the datagram sockets of every layer send and receive them.
 // Layer socket.
 
 #include <simplenet/core/buffer.hpp>
@@ -19,17 +19,17 @@
 
 namespace simplenet::v0 {
 
-/// What is known about a datagram that was received.
+/// The properties of a received datagram.
 struct udp_datagram {
-    std::size_t size = 0;    // bytes of it that are in the buffer; an empty datagram has 0
-    endpoint from;           // who sent it
-    bool truncated = false;  // it was longer than the buffer, and the rest of it is lost
+    std::size_t size = 0;    // bytes in the buffer; 0 for an empty datagram
+    endpoint from;           // the sender
+    bool truncated = false;  // it was longer than the buffer, and the rest is lost
     std::size_t missing = 0; // bytes of that rest
-    /// After `enable_gro()`: the buffer holds several datagrams of one sender, of so many bytes
-    /// each, the last one perhaps less. 0: it is one. See datagrams_of().
+    /// After `enable_gro()`: if not 0, the buffer holds several datagrams of one sender, of this
+    /// size each; the last may be shorter. See datagrams_of().
     std::size_t segment_size = 0;
-    /// After `set_receive_packet_info()`: the address it was sent to, which may be of a group, and
-    /// the number of the interface it came by.
+    /// After `set_receive_packet_info()`: the address the datagram was sent to, which may be a
+    /// multicast group, and the number of the interface it arrived on.
     std::optional<ip_address> to;
     unsigned interface = 0;
     /// After `set_receive_ecn()`.
@@ -38,14 +38,14 @@ struct udp_datagram {
     friend bool operator==(const udp_datagram&, const udp_datagram&) noexcept = default;
 };
 
-/// What a datagram leaves with. The default is what the kernel and the socket's options choose.
+/// How a datagram is sent. By default the kernel and the socket's options decide.
 struct udp_send_options {
-    /// The address it comes from, one of this machine's: `udp_datagram::to` of a question, for the
-    /// answer of a server that is bound to the any-address.
+    /// The source address, one of this machine's. A server that is bound to the any-address sets it
+    /// to `udp_datagram::to` of the request that it answers.
     std::optional<ip_address> from = std::nullopt;
-    /// The number of the interface it leaves by; 0: what the routes say.
+    /// The number of the outgoing interface; 0: the routes decide.
     unsigned interface = 0;
-    /// The rest of the traffic class, the DSCP, is 0 in a datagram that has this.
+    /// If set, the DSCP, the rest of the traffic class, is 0 in this datagram.
     std::optional<simplenet::ecn> ecn = std::nullopt;
 
     friend bool operator==(const udp_send_options&, const udp_send_options&) noexcept = default;
@@ -63,15 +63,15 @@ struct incoming_datagram {
     mutable_buffer into;     // borrowed, not empty
     udp_datagram about = {}; // written by receive_batch()
 
-    /// What was received.
+    /// The received bytes.
     [[nodiscard]] mutable_buffer data() const noexcept { return into.first(about.size); }
 };
 
-/// What is known about a Unix domain datagram that was received.
+/// The properties of a received Unix domain datagram.
 struct local_message {
-    std::size_t size = 0;    // bytes of it that are in the buffer; an empty one has 0
-    local_endpoint from;     // who sent it; unnamed if the sender's socket was never bound
-    bool truncated = false;  // it was longer than the buffer, and the rest of it is lost
+    std::size_t size = 0;    // bytes in the buffer; 0 for an empty datagram
+    local_endpoint from;     // the sender; unnamed if its socket was never bound
+    bool truncated = false;  // it was longer than the buffer, and the rest is lost
     std::size_t missing = 0; // bytes of that rest
 
     friend bool operator==(const local_message&, const local_message&) noexcept = default;
@@ -89,20 +89,20 @@ struct incoming_message {
     mutable_buffer into;      // borrowed, not empty
     local_message about = {}; // written by receive_batch()
 
-    /// What was received.
+    /// The received bytes.
     [[nodiscard]] mutable_buffer data() const noexcept { return into.first(about.size); }
 };
 
-/// An error that the network reported about a datagram sent before, ICMP mostly.
+/// An error that the network, usually ICMP, reported about an earlier datagram.
 struct udp_error {
-    std::error_code code; // connection_refused: nobody is at that port; host_unreachable ...
-    endpoint to;          // where that datagram went
+    std::error_code code; // connection_refused: no socket has that port; host_unreachable ...
+    endpoint to;          // the destination of that datagram
 
     friend bool operator==(const udp_error&, const udp_error&) noexcept = default;
 };
 
-/// Calls `visit(mutable_buffer)` for each of the datagrams that one receive with `enable_gro()` put
-/// into `into`, in order; once if it is only one.
+/// Calls `visit(mutable_buffer)` for each datagram that one receive with `enable_gro()` put into
+/// `into`, in order; once if there is only one.
 template <class Visit>
 void datagrams_of(mutable_buffer into, const udp_datagram& received, Visit visit) {
     mutable_buffer rest = into.first(received.size);

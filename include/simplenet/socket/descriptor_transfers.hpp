@@ -12,7 +12,7 @@
 
 namespace simplenet::v0 {
 
-/// How many descriptors the kernel takes along with one send (unix(7), SCM_MAX_FD).
+/// How many descriptors the kernel accepts with one send (unix(7), SCM_MAX_FD).
 inline constexpr std::size_t most_descriptors = 253;
 
 /// Bytes that were received, and the descriptors that came with them.

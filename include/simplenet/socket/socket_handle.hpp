@@ -10,20 +10,20 @@
 
 namespace simplenet::v0 {
 
-/// A socket that owns its descriptor: what all sockets of the blocking and nonblocking layers are.
+/// Base of all sockets of the blocking and nonblocking layers: owns the descriptor.
 ///
 /// Destroying it closes the descriptor. Moving moves the descriptor. After `close()`, `release()`
 /// or a move there is none, and every operation fails with `std::errc::bad_file_descriptor`.
 class socket_handle {
 public:
-    /// Gives the descriptor back to the kernel; does nothing the second time. What was written
-    /// still goes out (unless `set_linger()` says otherwise), but if input has arrived that
-    /// nobody read, TCP resets the connection and the peer may lose it (RFC 9293, 3.6.1).
+    /// Gives the descriptor back to the kernel. Idempotent. Written data is still sent (unless
+    /// `set_linger()` says otherwise). But if received data was not read, TCP resets the
+    /// connection, and the peer may lose what was written (RFC 9293, 3.6.1).
     void close() noexcept { fd_.reset(); }
 
-    /// Gives the descriptor to the caller, in the mode it is in: `std::move(socket).release()`.
+    /// Gives the descriptor to the caller, in its current mode: `std::move(socket).release()`.
     [[nodiscard]] unique_fd release() && noexcept { return std::move(fd_); }
-    /// The same for a socket that is named, without the move.
+    /// The same for a named socket, without the move.
     [[nodiscard]] unique_fd release() & noexcept { return std::move(fd_); }
 
     /// The descriptor, still owned by this object; -1 if there is none.

@@ -1,6 +1,6 @@
 #pragma once
-// Which addresses a socket has, its own and its peer's: bases of the socket classes of every layer.
-// And which process is behind a Unix domain socket. Layer socket.
+// The addresses of a socket and of its peer, and the process behind a Unix domain socket: bases of
+// the socket classes of every layer. Layer socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
@@ -13,8 +13,8 @@
 
 namespace simplenet::v0 {
 
-/// The process at the other end of a Unix domain connection, as it was when it connected or
-/// began to listen. The process may be gone by now and its number be another's.
+/// The process at the other end of a Unix domain connection, as it was when it connected or began
+/// to listen. It may have ended since, and its number may belong to another process.
 struct process_credentials {
     std::int32_t pid = 0;
     std::uint32_t uid = 0;
@@ -31,11 +31,11 @@ public:
     /// @name Addresses
     /// @{
 
-    /// Where this socket is; the port that the kernel picked, if 0 was asked for.
+    /// The address of this socket, with the port that the kernel picked if it was bound to port 0.
     [[nodiscard]] result<endpoint> local_endpoint() const noexcept {
         return detail::names::ip_local(fd());
     }
-    /// Where the peer is.
+    /// The address of the peer.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: a listener, no connection yet, or none any more.
@@ -50,20 +50,20 @@ private:
     }
 };
 
-/// The addresses of a Unix domain socket. Clients are as a rule unnamed.
+/// The addresses of a Unix domain socket. Clients are usually unnamed.
 template <class Self>
 class local_socket_names {
 public:
     /// @name Addresses
     /// @{
 
-    /// What this socket was bound to, as it was written then; on an accepted connection what its
-    /// listener was bound to.
+    /// The name that this socket was bound to, as it was written; for an accepted connection the
+    /// name of its listener.
     // Qualified: in this class `local_endpoint` is the function.
     [[nodiscard]] result<simplenet::local_endpoint> local_endpoint() const noexcept {
         return detail::names::unix_local(fd());
     }
-    /// What the peer was bound to.
+    /// The name that the peer was bound to.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: a listener.
@@ -85,11 +85,11 @@ public:
     /// @name Addresses
     /// @{
 
-    /// The process that called `connect()` or, seen from there, `listen()`; for a pair, the one
-    /// that made it.
+    /// The process at the other end: on an accepted connection the one that called `connect()`, on
+    /// the client's side the one that called `listen()`; for a pair, the one that created it.
     ///
     /// @par Errors
-    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::bad_file_descriptor`: already closed.
     [[nodiscard]] result<process_credentials> peer_credentials() const noexcept {
         return detail::names::unix_peer_credentials(fd());
     }
@@ -108,17 +108,17 @@ public:
     /// @name Addresses
     /// @{
 
-    /// Removes the path from the file system, if there is one and it is a socket: nobody can
-    /// connect or send by it any more. What is connected, or waits for `accept()`, is not
+    /// Removes the path from the file system, if there is one and it is a socket: no process can
+    /// connect or send to it any more. Connections, and those that wait for `accept()`, are not
     /// affected.
     ///
-    /// Nothing else removes a path, `close()` and the destructor included: by then it may belong
-    /// to the server's successor. Servers that expect to die without calling this bind with the
+    /// Nothing else removes a path, not even `close()` and the destructor: by then it may belong to
+    /// the server's successor. Servers that may die without calling this should bind with the
     /// option `unlink_existing`.
     ///
     /// @par Errors
-    /// - `std::errc::no_such_file_or_directory`: gone already, or relative to a directory that is
-    ///   not the current one any more.
+    /// - `std::errc::no_such_file_or_directory`: already gone, or relative to a directory that is
+    ///   no longer the current one.
     [[nodiscard]] result<> unlink_path() noexcept { return detail::names::unlink_unix_path(fd()); }
     /// @}
 

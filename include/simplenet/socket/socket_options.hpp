@@ -1,6 +1,6 @@
 #pragma once
-// The options that sockets of every layer are made with, and the values of some that are set later
-// (socket_settings.hpp). Layer socket.
+// The options with which sockets of every layer are created, and the values of some that are set
+// later (socket_settings.hpp). Layer socket.
 
 #include <simplenet/core/abi.hpp>
 
@@ -12,52 +12,52 @@
 
 namespace simplenet::v0 {
 
-/// How a TCP listener is made.
+/// How a TCP listener is created.
 struct listen_options {
     /// Connections that may wait for `accept()`; with 0 still one. The kernel lowers it to the
     /// sysctl net.core.somaxconn.
     int backlog = 4096;
-    /// Several sockets may bind the same endpoint, all with this option and of one user; the
-    /// kernel spreads connections over them (SO_REUSEPORT, socket(7)).
+    /// Several sockets of one user may bind the same endpoint if all have this option; the kernel
+    /// distributes connections among them (SO_REUSEPORT, socket(7)).
     bool reuse_port = false;
-    /// An IPv6 listener on the any-address takes IPv6 only. Otherwise it takes IPv4 too, and
-    /// those peers have v4-mapped addresses, whatever the sysctl net.ipv6.bindv6only says.
+    /// An IPv6 listener on the any-address accepts IPv6 only. Otherwise it also accepts IPv4, whose
+    /// peers have v4-mapped addresses, whatever the sysctl net.ipv6.bindv6only says.
     bool v6_only = false;
     /// Binding succeeds while connections of an earlier listener are still in TIME_WAIT. It never
-    /// takes an endpoint from a listener that lives (SO_REUSEADDR, socket(7)).
+    /// takes an endpoint from a live listener (SO_REUSEADDR, socket(7)).
     bool reuse_address = true;
-    /// Bytes, 0 for the system's own. Set here, because accepted connections inherit the size,
-    /// and one beyond 64 KiB must be known when TCP agrees on its window scale (tcp(7)).
+    /// Bytes; 0: the system's default. Set here, because accepted connections inherit the size, and
+    /// a size above 64 KiB must be known when TCP negotiates its window scale (tcp(7)).
     std::size_t receive_buffer = 0;
-    /// Bytes, 0 for the system's own. Inherited by accepted connections.
+    /// Bytes; 0: the system's default. Inherited by accepted connections.
     std::size_t send_buffer = 0;
 };
 
-/// How a Unix domain listener is made.
+/// How a Unix domain listener is created.
 struct local_listen_options {
     /// Connections that may wait for `accept()`; with 0 still one. The kernel lowers it to the
     /// sysctl net.core.somaxconn.
     int backlog = 4096;
-    /// Removes a socket that is in the way at the path, whether or not somebody listens on it: a
-    /// server that died leaves one. Anything else at the path, a file say, still fails with
-    /// `std::errc::address_in_use`.
+    /// Removes an existing socket at the path, whether or not a process listens on it: a server
+    /// that died leaves one. If anything else is at the path, such as a file, binding still fails
+    /// with `std::errc::address_in_use`.
     bool unlink_existing = false;
 };
 
-/// How a UDP socket is made.
+/// How a UDP socket is created.
 struct udp_options {
-    /// As in listen_options: the kernel spreads datagrams over the sockets by sender.
+    /// As in listen_options: the kernel distributes datagrams among the sockets by sender.
     bool reuse_port = false;
     /// As in listen_options.
     bool v6_only = false;
-    /// Other sockets with this option may bind the same endpoint too. Unicast goes to the last of
-    /// them, multicast to all, which is what it is good for.
+    /// Other sockets with this option may bind the same endpoint. Unicast goes to the last of them,
+    /// multicast to all: the option is meant for multicast.
     bool reuse_address = false;
 };
 
-/// How a Unix domain datagram socket is made.
+/// How a Unix domain datagram socket is created.
 struct local_bind_options {
-    /// As in local_listen_options: removes a socket that is in the way at the path.
+    /// As in local_listen_options: removes an existing socket at the path.
     bool unlink_existing = false;
 };
 
@@ -69,8 +69,8 @@ enum class ecn : std::uint8_t {
     congestion_experienced = 3, // a router on the way marked it instead of dropping it
 };
 
-/// When an idle TCP connection is probed and given up (tcp(7)). With these values a peer that
-/// vanished is noticed after two minutes.
+/// When an idle TCP connection is probed and given up (tcp(7)). With the defaults a vanished peer
+/// is noticed after two minutes.
 struct keep_alive_options {
     std::chrono::seconds idle{60};     // silence before the first probe, 1 to 32767
     std::chrono::seconds interval{10}; // between probes, 1 to 32767

@@ -1,6 +1,6 @@
 #pragma once
-// The options that are set on a socket while it is open: bases of the socket classes of every
-// layer. Layer socket.
+// The options that can be set on an open socket: bases of the socket classes of every layer. Layer
+// socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/ip_address.hpp>
@@ -23,8 +23,8 @@ public:
     /// @{
 
     /// Asks for a receive buffer of `bytes`. The kernel doubles the number for its bookkeeping,
-    /// stays between its own minimum and net.core.rmem_max without saying so, and stops tuning
-    /// the size by itself (socket(7), tcp(7)).
+    /// silently limits it to the range from its own minimum to net.core.rmem_max, and no longer
+    /// tunes the size (socket(7), tcp(7)).
     [[nodiscard]] result<> set_receive_buffer(std::size_t bytes) noexcept {
         return detail::options::set_receive_buffer(fd(), bytes);
     }
@@ -33,7 +33,7 @@ public:
         return detail::options::receive_buffer(fd());
     }
 
-    /// Asks for a send buffer of `bytes`, under the same terms; the limit is net.core.wmem_max.
+    /// Asks for a send buffer of `bytes`, in the same way; the limit is net.core.wmem_max.
     [[nodiscard]] result<> set_send_buffer(std::size_t bytes) noexcept {
         return detail::options::set_send_buffer(fd(), bytes);
     }
@@ -42,8 +42,8 @@ public:
         return detail::options::send_buffer(fd());
     }
 
-    /// SO_REUSEADDR. It matters when an address is bound, so rather set it in the options that a
-    /// listener or a UDP socket is made with; on a bound socket it says what later ones may do.
+    /// SO_REUSEADDR. It takes effect when an address is bound, so prefer the options with which a
+    /// listener or a UDP socket is created. On a bound socket it controls what later ones may do.
     [[nodiscard]] result<> set_reuse_address(bool on) noexcept {
         return detail::options::set_reuse_address(fd(), on);
     }
@@ -72,15 +72,15 @@ public:
     }
     [[nodiscard]] result<bool> no_delay() const noexcept { return detail::options::no_delay(fd()); }
 
-    /// Probes the peer when the connection is idle, with the timing the socket has: the system's
-    /// (two hours) unless the other overload has set one.
+    /// Probes the peer when the connection is idle, with the socket's timing: that of the other
+    /// overload, or the system's (two hours).
     [[nodiscard]] result<> set_keep_alive(bool on) noexcept {
         return detail::options::set_keep_alive(fd(), on);
     }
     /// Turns probing on with this timing.
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: a value is out of the range that keep_alive_options tells.
+    /// - `std::errc::invalid_argument`: a value outside the range given in keep_alive_options.
     ///
     /// @par Cost
     /// Four system calls.
@@ -95,9 +95,9 @@ public:
         return detail::options::keep_alive_timing(fd());
     }
 
-    /// Gives the connection up with `std::errc::timed_out` when written data stays
-    /// unacknowledged for so long; 0 restores the system's own limit, about 15 minutes. With
-    /// keep-alive on it also replaces the number of probes (TCP_USER_TIMEOUT, tcp(7)).
+    /// Gives the connection up with `std::errc::timed_out` when written data stays unacknowledged
+    /// for this long. 0 restores the system's limit of about 15 minutes. If keep-alive is on, the
+    /// limit also replaces the number of probes (TCP_USER_TIMEOUT, tcp(7)).
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: negative, or more than 24 days.
@@ -108,13 +108,13 @@ public:
         return detail::options::user_timeout(fd());
     }
 
-    /// What closing does with data that is not yet acknowledged. `std::nullopt`, as in a fresh
-    /// socket: the kernel goes on sending in the background. 0: it is dropped and the peer sees
-    /// a reset. More: closing *waits* for so long, in the destructor too, and even if the socket
-    /// is nonblocking (SO_LINGER, socket(7)).
+    /// What closing does with data that is not yet acknowledged. `std::nullopt`, the default: the
+    /// kernel continues to send in the background. 0: the data is dropped and the peer sees a
+    /// reset. More: closing *blocks* for at most this long, also in the destructor, even if the
+    /// socket is nonblocking (SO_LINGER, socket(7)).
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: negative, or does not fit an int.
+    /// - `std::errc::invalid_argument`: negative, or too large for an int.
     [[nodiscard]] result<> set_linger(std::optional<std::chrono::seconds> limit) noexcept {
         return detail::options::set_linger(fd(), limit);
     }
@@ -136,7 +136,7 @@ public:
     /// @name Options of UDP
     /// @{
 
-    /// Allows to send to a broadcast address, which otherwise fails with
+    /// Allows sending to a broadcast address, which otherwise fails with
     /// `std::errc::permission_denied`. Off in a fresh socket.
     [[nodiscard]] result<> set_broadcast(bool on) noexcept {
         return detail::options::set_broadcast(fd(), on);
@@ -145,21 +145,21 @@ public:
         return detail::options::broadcast(fd());
     }
 
-    /// Receives what is sent to the multicast address `group` and this socket's port. An IPv6
-    /// `group` with a scope id names its interface itself.
+    /// Receives datagrams sent to the multicast address `group` and this socket's port. An IPv6
+    /// `group` with a scope id selects its interface itself.
     ///
-    /// Not only what this socket has joined arrives: one that is bound to any address also hears
-    /// the groups that others on this machine have joined (IP_MULTICAST_ALL in ip(7)); bound to
-    /// the group's own address it hears that alone.
+    /// A socket that is bound to the any-address also receives the groups that other sockets of
+    /// this machine have joined (IP_MULTICAST_ALL in ip(7)). A socket that is bound to the group's
+    /// address receives only that group.
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: not a multicast address.
-    /// - `std::errc::no_such_device`: no such interface, or none that leads to the group.
-    /// - `std::errc::address_in_use`: a member already.
+    /// - `std::errc::no_such_device`: no such interface, or no interface leads to the group.
+    /// - `std::errc::address_in_use`: already a member.
     [[nodiscard]] result<> join_group(const ip_address& group, unsigned interface = 0) noexcept {
         return detail::options::join_group(fd(), group, interface);
     }
-    /// Ends what `join_group()` with the same arguments began. Closing does it too.
+    /// Undoes `join_group()` with the same arguments. Closing the socket does, too.
     ///
     /// @par Errors
     /// - `std::errc::address_not_available`: not a member.
@@ -167,7 +167,7 @@ public:
         return detail::options::leave_group(fd(), group, interface);
     }
 
-    /// Whether multicast that is sent here comes back to members on this machine. On in a fresh
+    /// Whether multicast sent from this socket also reaches members on this machine. On in a fresh
     /// socket.
     [[nodiscard]] result<> set_multicast_loopback(bool on) noexcept {
         return detail::options::set_multicast_loopback(fd(), on);
@@ -176,8 +176,8 @@ public:
         return detail::options::multicast_loopback(fd());
     }
 
-    /// How many routers multicast that is sent here may pass, 0 to 255; 0 keeps it on this
-    /// machine. 1 in a fresh socket.
+    /// The hop limit of multicast sent from this socket, 0 to 255; 0 keeps it on this machine, 1,
+    /// the default, on the local network.
     [[nodiscard]] result<> set_multicast_hops(int hops) noexcept {
         return detail::options::set_multicast_hops(fd(), hops);
     }
@@ -185,15 +185,15 @@ public:
         return detail::options::multicast_hops(fd());
     }
 
-    /// The interface by which multicast that is sent here leaves. Cannot be asked for: the kernel
-    /// tells an IPv4 address, which an interface chosen by number does not have.
+    /// The interface for multicast sent from this socket. There is no getter: the kernel reports an
+    /// IPv4 address, which an interface chosen by number does not have.
     [[nodiscard]] result<> set_multicast_interface(unsigned interface) noexcept {
         return detail::options::set_multicast_interface(fd(), interface);
     }
 
-    /// Lets the kernel join datagrams of one sender and of equal size before they are received:
-    /// one receive then brings several, as `udp_datagram::segment_size` tells. Receive into 64 KiB,
-    /// or what does not fit is lost (UDP_GRO, udp(7)).
+    /// Lets the kernel join datagrams of one sender and of equal size before they are received. One
+    /// receive then returns several, see `udp_datagram::segment_size`. Receive into 64 KiB: what
+    /// does not fit is lost (UDP_GRO, udp(7)).
     ///
     /// @par Errors
     /// - `std::errc::no_protocol_option`: Linux before 5.0.
@@ -210,20 +210,20 @@ public:
     [[nodiscard]] result<> set_receive_ecn(bool on) noexcept {
         return detail::options::set_receive_ecn(fd(), on);
     }
-    /// The mark of what is sent here, unless its own options say otherwise. The DSCP of the socket
-    /// stays.
+    /// The mark of datagrams sent from this socket, unless their udp_send_options have another. The
+    /// DSCP of the socket stays.
     [[nodiscard]] result<> set_ecn(ecn mark) noexcept {
         return detail::options::set_ecn(fd(), mark);
     }
 
-    /// Reports what the network says about datagrams sent here to sockets that are not connected
-    /// too, and keeps it for `take_error()` (IP_RECVERR, ip(7)). Off in a fresh socket: then only
-    /// a connected socket is told, by an error of its next operation, and without details.
+    /// Reports the network's errors about sent datagrams to unconnected sockets, too, and keeps
+    /// them for `take_error()` (IP_RECVERR, ip(7)). Off in a fresh socket: then only a connected
+    /// socket gets an error, from its next operation and without details.
     ///
-    /// When it is on, the next operation fails with an error that may be about *any* peer that was
-    /// sent to; the socket works on. Each error fails one operation: the next receive waits for a
-    /// datagram, whether `take_error()` was called or not. What is not taken takes room in the
-    /// receive buffer, and makes poll(2) report an error all the time.
+    /// If it is on, the next operation fails with an error that may concern *any* peer that was
+    /// sent to; the socket stays usable. Each error fails one operation: the next receive waits for
+    /// a datagram, whether `take_error()` was called or not. Errors that are not taken occupy the
+    /// receive buffer, and make poll(2) report an error all the time.
     [[nodiscard]] result<> set_receive_errors(bool on) noexcept {
         return detail::options::set_receive_errors(fd(), on);
     }

@@ -19,11 +19,11 @@ namespace detail {
 struct socket_access;
 } // namespace detail
 
-/// A stream that owns its descriptor: each operation is one system call. Whether that call waits is
-/// a mode of the descriptor.
+/// A stream that owns its descriptor: each operation is one system call. The descriptor's mode
+/// decides whether the call blocks.
 ///
 /// @par Thread safety
-/// One thread may read while another writes. Everything else needs a lock around it.
+/// One thread may read while another writes. All other concurrent use needs a lock.
 class stream_socket : public socket_handle {
 public:
     /// Reads at least one byte and at most `into.size()`.
@@ -33,30 +33,30 @@ public:
     ///
     /// @par Errors
     /// - `errc::end_of_stream`: the peer will send no more.
-    /// - `std::errc::operation_would_block`: nothing is there yet, and the stream is nonblocking.
+    /// - `std::errc::operation_would_block`: no data has arrived, and the stream is nonblocking.
     /// - `std::errc::connection_reset`: the peer aborted; reported once.
-    /// - Anything else recv(2) reports.
+    /// - Any other error of recv(2).
     [[nodiscard]] result<std::size_t> read_some(mutable_buffer into) noexcept;
 
-    /// Writes at least one byte of `from`, and as many as the send buffer takes; nothing if
-    /// `from` is empty. A blocking stream waits until all of it is taken, unless an error or a
-    /// signal handler comes between.
+    /// Writes at least one byte of `from`, and as many as the send buffer takes. Writes nothing if
+    /// `from` is empty. A blocking stream waits until all bytes are taken, unless an error or a
+    /// signal handler interrupts it.
     ///
-    /// @return The number of bytes taken: the kernel has them, the peer perhaps not yet.
+    /// @return The number of bytes that the kernel took. The peer may not have them yet.
     ///
     /// @par Errors
-    /// - `std::errc::operation_would_block`: the send buffer is full, or the connection is still
-    ///   being made, and the stream is nonblocking.
-    /// - `std::errc::connection_reset`, `std::errc::broken_pipe`: the peer is gone or this side
-    ///   was shut down. No SIGPIPE is raised.
-    /// - Anything else send(2) reports.
+    /// - `std::errc::operation_would_block`: the send buffer is full, or the connection is not yet
+    ///   established, and the stream is nonblocking.
+    /// - `std::errc::connection_reset`, `std::errc::broken_pipe`: the peer is gone or this side was
+    ///   shut down. SIGPIPE is never raised.
+    /// - Any other error of send(2).
     [[nodiscard]] result<std::size_t> write_some(const_buffer from) noexcept;
     /// The same for several buffers, as if they were one. A call takes at most IOV_MAX (1024)
     /// that are not empty.
     [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> from) noexcept;
 
-    /// Tells the peer that nothing more will be written; after what was written it reads
-    /// `errc::end_of_stream`. Reading goes on.
+    /// Tells the peer that nothing more will be written: after the last byte its reads report
+    /// `errc::end_of_stream`. Reading continues.
     ///
     /// @par Errors
     /// - `std::errc::not_connected`: no connection yet, or none any more.
@@ -72,8 +72,8 @@ protected:
 private:
     friend struct detail::socket_access;
 
-    // With what the next read fails: an errno, 0 for none. The kernel reports an error once, and
-    // the runtime may have received one ahead of a release().
+    // The errno with which the next read fails; 0 for none. The kernel reports an error once, and
+    // the runtime may have received it before a release().
     int read_error_ = 0;
 };
 

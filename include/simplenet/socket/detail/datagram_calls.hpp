@@ -1,6 +1,6 @@
 #pragma once
-// Connecting of datagram sockets, on a descriptor: what the members of datagram_peer.hpp call. And
-// what a UDP socket remembers. Layer socket.
+// The calls behind the members of datagram_peer.hpp, on a descriptor, and the segment limit that a
+// UDP socket remembers. Layer socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
@@ -15,7 +15,7 @@
 
 namespace simplenet::v0::detail {
 
-/// The largest segment that send_segmented() still gives to the kernel as such. Sinks when the
+/// The largest segment size with which send_segmented() lets the kernel split. Lowered when the
 /// kernel or the device refuses; one for each socket.
 class segment_limit {
 public:
@@ -30,7 +30,7 @@ public:
     }
     ~segment_limit() = default;
 
-    // Relaxed: any number of threads may send, and each finds out for itself if need be.
+    // Relaxed: any number of threads may send, and a stale value costs one refused attempt.
     [[nodiscard]] std::size_t get() const noexcept { return most_.load(std::memory_order_relaxed); }
     void set(std::size_t most) noexcept {
         most_.store(static_cast<std::uint16_t>(most), std::memory_order_relaxed);
@@ -42,7 +42,7 @@ private:
 
 namespace datagrams {
 
-// One system call each. The members have the documentation.
+// One system call each. Documented at the members.
 
 [[nodiscard]] result<> connect(int fd, const endpoint& peer) noexcept;
 [[nodiscard]] result<> connect(int fd, const local_endpoint& peer) noexcept;

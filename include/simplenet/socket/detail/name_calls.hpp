@@ -1,6 +1,5 @@
 #pragma once
-// The addresses of a socket, asked of its descriptor: what the members of socket_names.hpp call.
-// Layer socket.
+// The calls behind the members of socket_names.hpp: the addresses of a descriptor. Layer socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
@@ -14,7 +13,7 @@ struct process_credentials;
 
 namespace simplenet::v0::detail::names {
 
-// Each is one system call, unless it says otherwise. The members have the documentation.
+// Each is one system call unless noted otherwise. Documented at the members.
 
 [[nodiscard]] result<endpoint> ip_local(int fd) noexcept;
 [[nodiscard]] result<endpoint> ip_remote(int fd) noexcept;

@@ -1,6 +1,6 @@
 #pragma once
-// The options of a socket, set and asked on its descriptor: what the members of socket_settings.hpp
-// call. Layer socket.
+// The calls behind the members of socket_settings.hpp: set and query options of a descriptor. Layer
+// socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/ip_address.hpp>
@@ -14,7 +14,7 @@
 
 namespace simplenet::v0::detail::options {
 
-// Each is one system call unless it says otherwise. The members have the documentation.
+// Each is one system call unless noted otherwise. Documented at the members.
 
 [[nodiscard]] result<> set_receive_buffer(int fd, std::size_t bytes) noexcept;
 [[nodiscard]] result<std::size_t> receive_buffer(int fd) noexcept;

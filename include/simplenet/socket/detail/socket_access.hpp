@@ -1,5 +1,5 @@
 #pragma once
-// socket_access: what the library does with sockets and their users do not. Layer socket.
+// socket_access: the access to sockets that the library has and users do not. Layer socket.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
@@ -14,8 +14,8 @@ namespace simplenet::v0::detail {
 
 /// A friend of the socket classes of the blocking and nonblocking layers.
 struct socket_access {
-    /// A `Socket` around a descriptor that is known to be of its kind and in its mode; adopt() is
-    /// for everybody else.
+    /// A `Socket` around a descriptor that is known to have the right kind and mode. Other callers
+    /// use adopt().
     template <class Socket>
     [[nodiscard]] static Socket make(unique_fd fd) noexcept {
         return Socket{std::move(fd)};
@@ -24,7 +24,7 @@ struct socket_access {
     /// The errno with which the next read fails; 0 for none.
     [[nodiscard]] static int read_error(const stream_socket& of) noexcept { return of.read_error_; }
     static void expect_read_error(stream_socket& of, int error) noexcept { of.read_error_ = error; }
-    /// The same error, which is reported once.
+    /// The same, and clears it, because it is reported once.
     [[nodiscard]] static std::error_code take_read_error(stream_socket& of) noexcept {
         return {std::exchange(of.read_error_, 0), std::system_category()};
     }
