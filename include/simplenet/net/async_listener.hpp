@@ -14,16 +14,16 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// From now on `socket` listens.
+/// Marks `socket` as a listener.
 void become_listener(socket_record& socket);
 
 } // namespace detail
 
 inline namespace runtime {
 
-/// A listening socket whose connections are awaited: what tcp_listener and local_listener are.
+/// Base of tcp_listener and local_listener: a listening socket whose connections are awaited.
 ///
-/// `Stream` is what it accepts, made of a `Socket`. Loop thread only.
+/// `Stream` is the type of its connections, constructed from a `Socket`. Loop thread only.
 template <class Stream, class Socket>
 class async_listener : public async_socket {
 public:
@@ -31,9 +31,9 @@ public:
 
     /// Waits for a connection.
     ///
-    /// Out of descriptors or memory is no error: the connections wait in the backlog, and
-    /// accepting resumes when this loop closes a descriptor, or after a pause of 10 to 500 ms.
-    /// Connections that failed while they were queued are passed over.
+    /// Running out of descriptors or memory is not an error: the connections wait in the backlog,
+    /// and accepting resumes when this loop closes a descriptor, or after a pause of 10 to 500 ms.
+    /// Connections that failed while they were queued are skipped.
     ///
     /// @pre No other accept is in flight on this listener.
     /// @return An awaitable of `result<Stream>`.
@@ -41,12 +41,12 @@ public:
     /// @par Errors
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
     ///   came first.
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    /// - Anything else accept(2) reports of the listener.
+    /// - `std::errc::bad_file_descriptor`: already closed.
+    /// - Any other error of accept(2) on the listener.
     ///
     /// @par Cancellation
-    /// No connection is lost: what was accepted before the stop took effect is returned, now or by
-    /// the next accept().
+    /// No connection is lost: one that was accepted before the stop took effect is returned, by
+    /// this or by the next accept().
     [[nodiscard]] accept_operation accept() noexcept { return accept_operation{this->record()}; }
 
 protected:

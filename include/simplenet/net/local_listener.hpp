@@ -1,5 +1,5 @@
 #pragma once
-// local_listener: takes Unix domain connections. Layer net.
+// local_listener: accepts Unix domain connections. Layer net.
 
 #include <simplenet/net/async_listener.hpp>
 #include <simplenet/net/local_stream.hpp>
@@ -32,10 +32,11 @@ public:
     /// @pre `options.backlog` is not negative.
     ///
     /// @par Errors
-    /// - `std::errc::address_in_use`: something is at the path, if only what a dead server left;
-    ///   see local_listen_options::unlink_existing.
-    /// - `std::errc::permission_denied`, `std::errc::no_such_file_or_directory`: of the path.
-    /// - Anything else socket(2), bind(2) and listen(2) report.
+    /// - `std::errc::address_in_use`: the path exists, even if only as the leftover of a server
+    ///   that has ended; see local_listen_options::unlink_existing.
+    /// - `std::errc::permission_denied`, `std::errc::no_such_file_or_directory`: the path cannot be
+    ///   created.
+    /// - Any other error of socket(2), bind(2) and listen(2).
     [[nodiscard]] static result<local_listener> bind(const simplenet::local_endpoint& at,
                                                      const local_listen_options& options = {});
 };

@@ -23,7 +23,7 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// A Unix domain connection, which open descriptors travel over as well.
+/// A Unix domain connection, which can also pass open descriptors.
 ///
 /// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
 /// time, destroying it is close(), and at most one read and one write may be in flight. Loop thread
@@ -35,10 +35,10 @@ class local_stream : public async_stream,
                      public local_stream_names<local_stream>,
                      public socket_settings<local_stream> {
 public:
-    /// What release() gives.
+    /// The result of release().
     struct released {
         nonblocking::local_stream socket;
-        std::vector<std::byte> unread; // received already, and not read
+        std::vector<std::byte> unread; // received but not read yet
     };
 
     /// Takes a connected socket; throws std::bad_alloc.
@@ -47,23 +47,23 @@ public:
     /// Two streams connected to each other.
     ///
     /// @par Errors
-    /// - `std::errc::too_many_files_open` and what else socketpair(2) reports.
+    /// - `std::errc::too_many_files_open` and any other error of socketpair(2).
     [[nodiscard]] static result<std::pair<local_stream, local_stream>> pair();
 
-    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
-    /// The stream is empty afterwards.
+    /// Leaves the loop, for another loop or for other uses. Waits until the kernel no longer uses
+    /// the socket. This object is empty afterwards.
     ///
     /// @pre No operation is in flight.
-    /// @return The socket, and the bytes that were received and not read.
+    /// @return The socket, and the bytes that were received but not read.
     ///
     /// @par Errors
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// - `std::errc::bad_file_descriptor`: already closed.
+    /// - `std::errc::operation_canceled`: the loop ended, and closed the socket.
     /// @par Cancellation
     /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<released>> release() &&;
 
-    /// Writes all of `bytes`, and sends duplicates of `descriptors` with the first of them.
+    /// Writes all of `bytes`, and sends duplicates of `descriptors` with the first byte.
     ///
     /// @pre `bytes` is not empty, and no other write is in flight on this stream.
     /// @param bytes        Borrowed until the await returns, as is the array of descriptors.
@@ -71,20 +71,20 @@ public:
     /// @return An awaitable of `transfer_result`: `bytes.size()`.
     ///
     /// @par Errors
-    /// As of async_write_all(). The descriptors have gone if `transferred` is not 0, and not
-    /// otherwise. Also:
+    /// As for async_write_all(). The descriptors were sent if and only if `transferred` is not 0.
+    /// Also:
     /// - `errc::limit_exceeded`: more than most_descriptors (253).
     /// - `std::errc::bad_file_descriptor`: one of them is not open, or the stream was closed.
-    /// - ETOOMANYREFS: as many as the process may open are on their way already (unix(7)).
+    /// - ETOOMANYREFS: as many as the process may open are already in flight (unix(7)).
     /// @par Cancellation
-    /// As of async_write_all().
+    /// As for async_write_all().
     /// @par Example
     /// @snippet descriptor_passing.cpp send
     [[nodiscard]] detail::send_descriptors_operation
     send_descriptors(const_buffer bytes, std::span<const int> descriptors) noexcept {
         return {record(), bytes, descriptors};
     }
-    /// The same for one descriptor. A template, so that `{}` is none of them, and not number 0.
+    /// The same for one descriptor. A template, so that `{}` means no descriptor, not number 0.
     template <std::same_as<int> Descriptor>
     [[nodiscard]] detail::send_descriptors_operation
     send_descriptors(const_buffer bytes, Descriptor descriptor) noexcept {
@@ -93,27 +93,28 @@ public:
 
     /// Reads as read_some() does, and takes the descriptors that were sent with these bytes.
     ///
-    /// They come with the first of the bytes that they were sent with, and one read never goes
-    /// beyond the bytes that descriptors came with. All are CLOEXEC. Every other read of those
-    /// bytes, read_some() or receive() say, closes them; it never takes more than was asked for, so
-    /// that the descriptors behind it wait in the kernel.
+    /// They arrive with the first of the bytes they were sent with, and one read never goes beyond
+    /// the bytes that descriptors came with. All are CLOEXEC. Any other read of those bytes, such
+    /// as read_some() or receive(), closes them. But a read never takes more bytes than were asked
+    /// for, so the descriptors behind them wait in the kernel.
     ///
     /// @pre `into` is not empty, and no other read is in flight on this stream.
     /// @param into  Borrowed until the await returns.
     /// @param most  A peer that sends more at once is refused.
     /// @return An awaitable of `std::expected<received_descriptors, transfer_error>`: the number of
-    ///         bytes, at least 1, and the descriptors, which may be none. Destroying it closes the
-    ///         descriptors that nobody took out.
+    ///         bytes, at least 1, and the descriptors, if any. Destroying the result closes the
+    ///         descriptors that were not taken out.
     ///
     /// @par Errors
-    /// `transferred` says how many bytes came nevertheless. All descriptors that came are closed.
+    /// `transferred` is the number of bytes that were received nevertheless. All descriptors that
+    /// arrived are closed.
     /// - `errc::limit_exceeded`: more than `most` descriptors.
     /// - `std::errc::too_many_files_open`: the process has no room for them (MSG_CTRUNC).
-    /// - As of read_some() otherwise, with 0 bytes.
+    /// - Otherwise as for read_some(), with 0 bytes.
     /// @par Cancellation
-    /// As of read_some(): descriptors that a stop came before are still in the kernel.
+    /// As for read_some(): if a stop came first, the descriptors are still in the kernel.
     /// @par Cost
-    /// At most one recvmsg(2) and one wait. One allocation if descriptors came.
+    /// At most one recvmsg(2) and one wait. One allocation if descriptors arrived.
     /// @par Example
     /// @snippet descriptor_passing.cpp receive
     [[nodiscard]] detail::receive_descriptors_operation

@@ -1,5 +1,5 @@
 #pragma once
-// tcp_listener: takes TCP connections. Layer net.
+// tcp_listener: accepts TCP connections. Layer net.
 
 #include <simplenet/net/async_listener.hpp>
 #include <simplenet/net/tcp_stream.hpp>
@@ -20,8 +20,8 @@ inline namespace runtime {
 ///
 /// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
 /// time, and destroying it is close(). The loop may accept connections ahead of accept(): at most
-/// 64 and what comes in the same turn, but none while descriptors are few (RLIMIT_NOFILE). accept()
-/// returns them in order; close() closes them. Loop thread only.
+/// 64 plus those that arrive in the same turn, but none while descriptors are scarce
+/// (RLIMIT_NOFILE). accept() returns them in order; close() closes them. Loop thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept
@@ -33,23 +33,23 @@ public:
     explicit tcp_listener(nonblocking::tcp_listener socket)
         : async_listener{std::move(socket).release()} {}
 
-    /// Listens at `at`; with port 0 on a free one, which local_endpoint() tells.
+    /// Listens at `at`. Port 0 chooses a free port; see local_endpoint().
     ///
     /// @pre `options.backlog` is not negative.
     ///
     /// @par Errors
-    /// - `std::errc::address_in_use`: somebody listens there.
+    /// - `std::errc::address_in_use`: another socket listens there.
     /// - `std::errc::address_not_available`: not an address of this machine.
     /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
-    /// - Anything else socket(2), setsockopt(2), bind(2) and listen(2) report.
+    /// - Any other error of socket(2), setsockopt(2), bind(2) and listen(2).
     [[nodiscard]] static result<tcp_listener> bind(const endpoint& at,
                                                    const listen_options& options = {});
 
     /// @name Closing
     /// @{
 
-    /// What closing does with data that the peer has not acknowledged, of the connections accepted
-    /// from here on; see tcp_stream::set_linger().
+    /// What closing a connection does with data that the peer has not acknowledged, for connections
+    /// accepted from now on; see tcp_stream::set_linger().
     ///
     /// @par Errors
     /// - `std::errc::invalid_argument`: more than zero, which would block the loop in close(2).

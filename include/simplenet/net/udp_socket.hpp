@@ -25,19 +25,19 @@ inline namespace runtime {
 ///
 /// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
 /// time, and destroying it is close(). At most one receive and one send may be in flight; a second
-/// of either kind stops the program. A datagram goes whole or not at all, and may be empty: a
+/// of either kind stops the program. A datagram is sent whole or not at all, and may be empty: a
 /// receive of 0 bytes is a datagram, not the end. Loop thread only.
 ///
 /// @par Cancellation
 /// A stop, close() or a deadline that comes first ends an operation with
 /// `std::errc::operation_canceled` or `errc::deadline_exceeded`. Nothing is lost: datagrams stay in
-/// the kernel until an operation returns them. Operations on a socket that was closed before fail
-/// with `std::errc::bad_file_descriptor`.
+/// the kernel until an operation returns them. Operations on a closed socket fail with
+/// `std::errc::bad_file_descriptor`.
 ///
 /// @par Cost
-/// One system call for each operation, and a further one for each receive that has to wait. A batch
-/// is one call for 64 datagrams. Neighbours of one size to one destination cost a fraction: the
-/// kernel gets them as one buffer, which it splits, as by send_segmented().
+/// One system call per operation, and another one for each receive that has to wait. A batch is one
+/// call for 64 datagrams. Consecutive datagrams of equal size to one destination cost a fraction:
+/// they are passed to the kernel as one buffer, which it splits, as in send_segmented().
 ///
 /// @par Example
 /// @snippet udp_echo.cpp serve
@@ -53,47 +53,47 @@ public:
     /// Takes a socket; throws std::bad_alloc.
     explicit udp_socket(nonblocking::udp_socket socket);
 
-    /// A socket that receives what is sent to `at`; with port 0 to a free one, which
-    /// local_endpoint() tells.
+    /// A socket that receives the datagrams sent to `at`. Port 0 chooses a free port; see
+    /// local_endpoint().
     ///
     /// @par Errors
-    /// - `std::errc::address_in_use`: taken.
+    /// - `std::errc::address_in_use`: another socket is bound there.
     /// - `std::errc::address_not_available`: not an address of this machine.
     /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
-    /// - Anything else socket(2), setsockopt(2) and bind(2) report.
+    /// - Any other error of socket(2), setsockopt(2) and bind(2).
     [[nodiscard]] static result<udp_socket> bind(const endpoint& at,
                                                  const udp_options& options = {});
 
-    /// A socket that sends to `peer` and receives from there only; the kernel picks its port. It
-    /// is told when nobody is at `peer`, see send().
+    /// A socket that sends to `peer` and receives only from it; the kernel picks its port. send()
+    /// reports if nobody is at `peer`.
     ///
     /// @par Errors
-    /// - `std::errc::network_unreachable`: no way there.
+    /// - `std::errc::network_unreachable`: no route.
     /// - `std::errc::permission_denied`: a broadcast address.
-    /// - Anything else socket(2), setsockopt(2) and connect(2) report.
+    /// - Any other error of socket(2), setsockopt(2) and connect(2).
     [[nodiscard]] static result<udp_socket> connect(const endpoint& peer);
 
-    /// An IPv4 socket without an address: it gets one when it sends or is connected.
+    /// An IPv4 socket without an address: it gets one with its first send or when it is connected.
     [[nodiscard]] static result<udp_socket> open_v4();
-    /// The same for IPv6. It also speaks to IPv4 peers by their v4-mapped addresses.
+    /// The same for IPv6. The socket also reaches IPv4 peers through their v4-mapped addresses.
     [[nodiscard]] static result<udp_socket> open_v6();
 
-    /// Takes over a descriptor made elsewhere. Makes it CLOEXEC and sets O_NONBLOCK, which it
-    /// shares with its duplicates. On failure it is closed.
+    /// Takes over a descriptor created elsewhere. Makes it CLOEXEC and sets O_NONBLOCK, which its
+    /// duplicates share. On failure it is closed.
     ///
     /// @par Errors
-    /// - `std::errc::invalid_argument`: a socket, but not of UDP.
-    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not even that.
+    /// - `std::errc::invalid_argument`: not a UDP socket.
+    /// - `std::errc::not_a_socket`, `std::errc::bad_file_descriptor`: not a socket, or not open.
     [[nodiscard]] static result<udp_socket> adopt(unique_fd fd);
 
-    /// Leaves the loop, for another one or for other uses: waits until the kernel has let go.
-    /// The socket is empty afterwards.
+    /// Leaves the loop, for another loop or for other uses. Waits until the kernel no longer uses
+    /// the socket. This object is empty afterwards.
     ///
     /// @pre No operation is in flight.
     ///
     /// @par Errors
-    /// - `std::errc::bad_file_descriptor`: closed before.
-    /// - `std::errc::operation_canceled`: the loop ends, which closes it.
+    /// - `std::errc::bad_file_descriptor`: already closed.
+    /// - `std::errc::operation_canceled`: the loop ended, and closed the socket.
     /// @par Cancellation
     /// A stop does not end it: it takes a turn or two.
     [[nodiscard]] task<result<nonblocking::udp_socket>> release() &&;
@@ -105,27 +105,27 @@ public:
     /// @return An awaitable of `result<udp_datagram>`.
     ///
     /// @par Errors
-    /// - `std::errc::connection_refused`: on a connected socket: nobody received what was sent
-    ///   before. The socket works on.
-    /// - Anything else recvmsg(2) reports.
+    /// - `std::errc::connection_refused`: on a connected socket: an earlier datagram found no
+    ///   receiver. The socket stays usable.
+    /// - Any other error of recvmsg(2).
     [[nodiscard]] receive_operation receive_from(mutable_buffer into) noexcept {
         return {record(), into};
     }
-    /// The same: for sockets that are connected, where `from` goes without saying.
+    /// The same, for connected sockets, where `from` is always the peer.
     [[nodiscard]] receive_operation receive(mutable_buffer into) noexcept {
         return {record(), into};
     }
 
-    /// Receives the datagrams that are there, at least one, at most `into.size()` and 64.
+    /// Receives the datagrams that have arrived, at least one, at most `into.size()` and 64.
     ///
     /// @pre `into` is not empty, neither is any buffer in it, and no other receive is in flight.
     /// @param into  Borrowed until the await returns, as are the buffers.
-    /// @return An awaitable of `result<std::size_t>`: how many places were filled, from the first
-    ///         on.
+    /// @return An awaitable of `result<std::size_t>`: the number of elements of `into` that were
+    ///         filled, from the first on.
     ///
     /// @par Errors
-    /// As of receive_from(); then nothing was received. An error behind a datagram is reported by
-    /// the next receive.
+    /// As for receive_from(); then nothing was received. An error that follows a datagram is
+    /// reported by the next receive.
     ///
     /// @par Example
     /// @snippet udp.cpp batch
@@ -134,7 +134,7 @@ public:
         return {record(), into};
     }
 
-    /// Sends one datagram to `to`. Waits for room in the send buffer, nothing more.
+    /// Sends one datagram to `to`. Waits only for room in the send buffer.
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns.
@@ -143,24 +143,24 @@ public:
     /// @par Errors
     /// - `std::errc::message_size`: more than UDP or the route can carry at once.
     /// - `std::errc::permission_denied`: a broadcast address, without `set_broadcast()`.
-    /// - `std::errc::network_unreachable`, `std::errc::address_family_not_supported`: no way there.
+    /// - `std::errc::network_unreachable`, `std::errc::address_family_not_supported`: no route.
     /// - `std::errc::invalid_argument`: `options.from` is not an address of this machine.
-    /// - `std::errc::connection_refused`: on a connected socket, as of send().
-    /// - Anything else sendmsg(2) reports.
+    /// - `std::errc::connection_refused`: on a connected socket, as for send().
+    /// - Any other error of sendmsg(2).
     [[nodiscard]] detail::send_datagram_operation
     send_to(const_buffer from, const endpoint& to, const udp_send_options& options = {}) noexcept {
         return {record(), from, to, options};
     }
     /// Sends one datagram to the peer that the socket is connected to.
     ///
-    /// @return As of send_to().
+    /// @return As for send_to().
     ///
     /// @par Errors
-    /// As of send_to(), and
+    /// As for send_to(), and
     /// - `std::errc::destination_address_required`: not connected.
-    /// - `std::errc::connection_refused`: nobody received an *earlier* datagram. This one was not
-    ///   sent; the socket works on. Sockets that are not connected are never told, unless
-    ///   `set_receive_errors()` was asked for.
+    /// - `std::errc::connection_refused`: an *earlier* datagram found no receiver. This one was not
+    ///   sent; the socket stays usable. Unconnected sockets get this error only after
+    ///   `set_receive_errors(true)`.
     [[nodiscard]] detail::send_datagram_operation
     send(const_buffer from, const udp_send_options& options = {}) noexcept {
         return {record(), from, std::nullopt, options};
@@ -171,13 +171,13 @@ public:
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns, as is what it points to.
     /// @return An awaitable of `transfer_result`: `from.size()`, or the error with the number of
-    ///         datagrams that went before it. The datagram at that index failed, and the rest was
-    ///         not tried.
+    ///         datagrams sent before it. The datagram at that index failed, and the rest was not
+    ///         tried.
     ///
     /// @par Errors
-    /// As of send_to(). Which error an ICMP message caused on a connected socket in the middle of
-    /// a batch the kernel does not say (sendmmsg(2), BUGS): the rest is sent, and what the network
-    /// answers to that is reported by the next operation.
+    /// As for send_to(). If a connected socket gets an ICMP error in the middle of a batch, the
+    /// kernel does not report it (sendmmsg(2), BUGS): the rest is sent, and the network's answer to
+    /// that is reported by the next operation.
     ///
     /// @par Example
     /// @snippet udp.cpp batch
@@ -186,18 +186,18 @@ public:
         return {record(), from};
     }
 
-    /// Sends `from` as datagrams of `segment_size` bytes each, the last one perhaps less, to `to`.
-    /// The kernel cuts them, as late as it can (UDP_SEGMENT, udp(7)), which costs a fraction of
-    /// sending each. Where the kernel or the device cannot, they are sent one by one; then this
-    /// socket does not ask again for segments as large.
+    /// Sends `from` to `to` as datagrams of `segment_size` bytes each; the last may be shorter. The
+    /// kernel splits the buffer as late as it can (UDP_SEGMENT, udp(7)), which costs a fraction of
+    /// sending each datagram. If the kernel or the device cannot split it, the datagrams are sent
+    /// one by one, and the socket does not try segments as large again.
     ///
     /// @pre `segment_size` is not 0, and no other send is in flight.
     /// @param from  Borrowed until the await returns.
     /// @return An awaitable of `transfer_result`: `from.size()`, or the error with the number of
-    ///         bytes that went before it. Of an empty `from` 0, and nothing is sent.
+    ///         bytes sent before it. If `from` is empty, 0, and nothing is sent.
     ///
     /// @par Errors
-    /// As of send_to(). `std::errc::message_size`: a segment is too long for a datagram.
+    /// As for send_to(). `std::errc::message_size`: a segment is too long for a datagram.
     ///
     /// @par Example
     /// @snippet udp.cpp segmented
