@@ -153,7 +153,7 @@ public:
         return {record(), from, std::nullopt};
     }
 
-    /// Sends every datagram of `from`, in order, waiting for room as often as that takes.
+    /// Sends every datagram of `from`, in order, waiting for room as often as needed.
     ///
     /// @pre No other send is in flight.
     /// @param from  Borrowed until the await returns, as is what it points to.

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] result<> set_receive_buffer(std::size_t bytes) noexcept {
         return detail::options::set_receive_buffer(fd(), bytes);
     }
-    /// Bytes the kernel allows itself, so about twice what was asked for.
+    /// The size that the kernel set, in bytes: about twice the requested size.
     [[nodiscard]] result<std::size_t> receive_buffer() const noexcept {
         return detail::options::receive_buffer(fd());
     }
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] result<> set_send_buffer(std::size_t bytes) noexcept {
         return detail::options::set_send_buffer(fd(), bytes);
     }
-    /// Bytes the kernel allows itself, so about twice what was asked for.
+    /// The size that the kernel set, in bytes: about twice the requested size.
     [[nodiscard]] result<std::size_t> send_buffer() const noexcept {
         return detail::options::send_buffer(fd());
     }

@@ -1,5 +1,5 @@
 #pragma once
-// any_stream: a stream whose type is not known to those who use it. Layer stream.
+// any_stream: a stream whose type its user does not know. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
@@ -25,7 +25,7 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// A leaf that starts for a coroutine whose type is not known.
+/// A leaf that can be started for a coroutine of unknown type.
 template <class Operation>
 concept startable_leaf =
     leaf<Operation> && requires(Operation& op, std::coroutine_handle<> caller, scope& within) {
@@ -40,17 +40,17 @@ public:
     erased_operation& operator=(const erased_operation&) = delete;
     virtual ~erased_operation() = default;
 
-    /// As await_suspend() and await_resume().
+    /// Like await_suspend() and await_resume().
     virtual bool start(std::coroutine_handle<> caller, scope& within) = 0;
     virtual result<std::size_t> finish() = 0;
     virtual void on_stop(stop_reason reason) noexcept = 0;
 };
 
-/// Of a stream whose operations are leaves: theirs, and nothing else.
+/// For a stream whose operations are leaves: only holds that operation.
 template <class Operation>
 class erased_leaf final : public erased_operation {
 public:
-    // From a function: an operation cannot move into its place.
+    // From a function: an operation cannot be moved here.
     template <class Make>
     explicit erased_leaf(Make make)
         : operation_{make()} {}
@@ -65,7 +65,7 @@ private:
     Operation operation_;
 };
 
-/// Of any other stream: a coroutine in a scope of its own, so that one stop holds for all it does.
+/// For any other stream: a coroutine in its own scope, so that a stop applies to all its awaits.
 class erased_task final : public erased_operation, private suspension {
 public:
     explicit erased_task(task<result<std::size_t>> body) noexcept
@@ -91,7 +91,7 @@ private:
 };
 
 /// Memory for one erased_operation.
-// As much as an operation of a socket needs; larger ones are awaited by a coroutine.
+// Large enough for an operation of a socket; larger operations are awaited by a coroutine.
 class erased_place {
 public:
     template <class T>
@@ -244,16 +244,16 @@ private:
 
 inline namespace runtime {
 
-/// A stream of any type that reads and writes: a socket, TLS over one, a duplex of a test.
+/// A stream of any type that can read and write: a socket, TLS over a socket, a duplex in a test.
 ///
-/// Owns it. Movable, with operations in flight too; destroying it destroys the stream, which closes
-/// it. What it reads, writes and promises is what the stream does; at most one reader and one
-/// writer at a time. Loop thread only.
+/// Owns the stream. Movable, even with operations in flight; destroying it destroys the stream,
+/// which closes it. Operations behave as those of the stream; at most one reader and one writer at
+/// a time. Loop thread only.
 ///
 /// @par Cost
-/// One allocation when it is made. Operations of this library's streams cost an indirect call or
-/// three more than without it and allocate nothing; those of streams that are made of coroutines
-/// cost one coroutine more, whose frame is recycled.
+/// Creating one costs one allocation. Operations of this library's streams cost one to three extra
+/// indirect calls and allocate nothing. Operations that are coroutines cost one more coroutine,
+/// whose frame is recycled.
 /// @par Example
 /// @snippet streams.cpp any
 class any_stream {
@@ -273,27 +273,28 @@ public:
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
         return {model_.get(), into};
     }
-    /// Writes at least one byte of `from`, as the stream does; 0 of an empty one.
+    /// Writes at least one byte of `from`, as the stream does; 0 if `from` is empty.
     ///
     /// @pre No other write is in flight.
     /// @return An awaitable of `result<std::size_t>`: the number of bytes that the stream took.
     [[nodiscard]] detail::any_transfer write_some(const_buffer from) noexcept {
         return {model_.get(), from};
     }
-    /// The same for several buffers; of a stream that cannot, the first of them that is not empty.
+    /// The same for several buffers. If the stream takes only one buffer, writes the first one that
+    /// is not empty.
     ///
-    /// @param from  Borrowed until the await returns, the array of buffers too.
+    /// @param from  Borrowed until the await returns, including the array of buffers.
     [[nodiscard]] detail::any_transfer write_some(std::span<const const_buffer> from) noexcept {
         return {model_.get(), from};
     }
 
-    /// Tells the peer that nothing more will come; reading goes on.
+    /// Tells the peer that nothing more will be sent; reading continues.
     ///
     /// @par Errors
-    /// As of the stream; `std::errc::operation_not_supported` if it has no such thing.
+    /// Those of the stream; `std::errc::operation_not_supported` if it cannot do that.
     [[nodiscard]] task<result<>> shutdown_write() { return model().shutdown_write(); }
 
-    /// Closes the stream. Of one without close(), nothing: there destroying is closing.
+    /// Closes the stream. Does nothing if it has no close(): destroy it to close it.
     void close() noexcept {
         if (model_) model_->close();
     }

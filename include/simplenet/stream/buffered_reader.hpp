@@ -1,6 +1,6 @@
 #pragma once
-// buffered_reader: lines and messages out of a stream, with what was read too much kept for the
-// next call. Layer stream.
+// buffered_reader: reads lines and messages from a stream, and keeps surplus bytes for the next
+// call. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -20,7 +20,7 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// Bytes that were read and not yet consumed, in one piece.
+/// Bytes that were read but not yet consumed, in one contiguous piece.
 class read_buffer {
 public:
     read_buffer() noexcept = default;
@@ -35,13 +35,14 @@ public:
         return {memory_.get() + begin_, end_ - begin_};
     }
     [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
-    /// The bytes stay where they are until prepare().
+    /// The bytes stay in place until prepare().
     void consume(std::size_t count) noexcept { begin_ += count; }
 
-    /// Space behind the bytes for about `wanted` more, and for what comes with them.
+    /// Space after the bytes for about `wanted` more, and for bytes that arrive with them.
     ///
-    /// Amortised linear: bytes move only into space that as many consumed bytes have left, or into
-    /// twice as much. Where all were consumed, more than 64 KiB go back first.
+    /// Amortised linear: bytes are moved only to the front, if at least as many have been consumed,
+    /// or into a buffer of twice the size. If all bytes are consumed, a buffer of more than 64 KiB
+    /// is freed first.
     [[nodiscard]] mutable_buffer prepare(std::size_t wanted);
     void commit(std::size_t count) noexcept { end_ += count; }
 
@@ -67,7 +68,7 @@ private:
 
     std::unique_ptr<std::byte[]> memory_; // none before the first read
     std::size_t capacity_ = 0;
-    std::size_t grown_before_ = 0; // the capacity that went back: the next long one has it at once
+    std::size_t grown_before_ = 0; // the freed capacity: the next long line gets it at once
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
     bool in_use_ = false; // by a read in flight
@@ -104,7 +105,7 @@ private:
     read_buffer* buffer_; // borrowed
 };
 
-/// The same for read_some(): past the buffer, when there is nothing in it.
+/// The same for read_some(): bypasses the buffer when it is empty.
 class pass_store {
 public:
     using value_type = std::size_t;
@@ -128,7 +129,7 @@ private:
     std::size_t passed_ = 0;
 };
 
-/// More bytes than there were, none of them consumed.
+/// Searches for at least one more byte; consumes nothing.
 class more_sought {
 public:
     explicit more_sought(std::size_t had) noexcept
@@ -146,20 +147,20 @@ private:
 
 inline namespace runtime {
 
-/// Reads lines, messages and delimited text from a stream, and keeps what came too early.
+/// Reads lines, messages and delimited text from a stream, and keeps bytes that arrive early.
 ///
-/// Owns its stream (`buffered_reader reader{std::move(stream)}`) or borrows it
-/// (`buffered_reader reader{stream}`, which is a `buffered_reader<tcp_stream&>`); writing goes on
-/// through stream(), while nothing else reads from it. Views that it returns last until its next
-/// call. A call that fails, for whatever reason, has consumed nothing: bytes that were read stay
-/// for the next call, which may be a different one. One call at a time. May move, and be
-/// destroyed, while none is in flight. Loop thread only.
+/// Owns its stream (`buffered_reader reader{std::move(stream)}`) or borrows it (`buffered_reader
+/// reader{stream}`, which is a `buffered_reader<tcp_stream&>`). Write through stream(), but read
+/// only through the reader. Returned views are valid until the next call. A call that fails, for
+/// whatever reason, consumes nothing: bytes that were read stay for the next call, which may be a
+/// different one. One call at a time. May be moved and destroyed while no call is in flight. Loop
+/// thread only.
 ///
-/// A call whose bytes are there already returns without suspending, but for one in 64, so that a
-/// peer that sends much at once does not keep the thread from others.
+/// A call whose bytes are already buffered returns without suspending, except for every 64th, so
+/// that a peer that sends much at once does not monopolise the thread.
 ///
-/// It holds one buffer: nothing before the first read, then 4 KiB, then as much as the longest line
-/// or message needed, times at most two.
+/// It holds one buffer: none before the first read, then 4 KiB, then at most twice what the longest
+/// line or message needed.
 ///
 /// @par Example
 /// @snippet streams.cpp lines
@@ -177,82 +178,83 @@ public:
 
     /// Reads a line, and returns it without its end, which is `\n` or `\r\n`.
     ///
-    /// @param limit  Bytes that a line may have, without its end.
+    /// @param limit  The largest length of a line in bytes, without its end.
     /// @return An awaitable of `result<std::string_view>`: a view of the buffer.
     ///
     /// @par Errors
-    /// - `errc::limit_exceeded`: the line is longer. It stays, so a call with a higher limit may
-    ///   have it.
-    /// - `errc::end_of_stream`: nothing more comes. What has no end of line is no line, since
-    ///   nobody knows whether it is whole: peek() shows it.
-    /// - Others as of the stream's read_some().
+    /// - `errc::limit_exceeded`: the line is longer. It stays buffered, so a call with a higher
+    ///   limit may return it.
+    /// - `errc::end_of_stream`: the stream has ended. Bytes without an end of line are not returned
+    ///   as a line, because it may be incomplete: peek() shows them.
+    /// - Any other error of the stream's read_some().
     /// @par Cancellation
     /// Nothing is lost, and the call can be repeated.
     /// @par Cost
-    /// Of a line that is there a search, without suspension or allocation. Of others one coroutine
-    /// beside the reads, whose frame is recycled.
+    /// For a line that is already buffered a search, without suspension or allocation. Otherwise
+    /// one coroutine in addition to the reads, whose frame is recycled.
     [[nodiscard]] search<std::string_view, detail::line_sought> read_line(std::size_t limit) {
         return {stream(), text(), detail::line_sought{limit}};
     }
 
-    /// Reads through `delimiter`, and returns the bytes with it.
+    /// Reads up to and including `delimiter`, and returns these bytes.
     ///
     /// @pre `delimiter` is not empty.
-    /// @param delimiter  Copied; one of more than 15 characters to the heap.
-    /// @param limit      Bytes through the delimiter, at most.
+    /// @param delimiter  Copied; to the heap if it has more than 15 characters.
+    /// @param limit      The largest length in bytes, including the delimiter.
     /// @return An awaitable of `result<std::string_view>`: a view of the buffer.
     ///
     /// @par Errors
-    /// As of read_line(); `errc::limit_exceeded` also if the delimiter is there, behind the limit.
+    /// As for read_line(); `errc::limit_exceeded` also if the delimiter is buffered, but beyond the
+    /// limit.
     /// @par Cancellation
-    /// As of read_line().
+    /// As for read_line().
     [[nodiscard]] search<std::string_view, detail::delimiter_sought>
     read_until(std::string_view delimiter, std::size_t limit) {
         return {stream(), text(), detail::delimiter_sought{delimiter, limit}};
     }
 
-    /// Reads `count` bytes; none of 0.
+    /// Reads `count` bytes; 0 succeeds without a read.
     ///
-    /// The buffer grows as bytes come and not before, so `count` may be what a peer claims; still,
-    /// check it against a limit, since all of it is going to be held.
+    /// The buffer grows only as bytes arrive, so `count` may come from a peer. Still check it
+    /// against a limit, because the buffer will hold all of these bytes.
     ///
     /// @return An awaitable of `result<std::span<const std::byte>>`: a view of the buffer.
     ///
     /// @par Errors
-    /// - `errc::end_of_stream`: before that many; peek() shows those that came.
-    /// - Others as of the stream's read_some().
+    /// - `errc::end_of_stream`: the stream ended before that many; peek() shows those that arrived.
+    /// - Any other error of the stream's read_some().
     /// @par Cancellation
-    /// As of read_line().
+    /// As for read_line().
     [[nodiscard]] search<std::span<const std::byte>, detail::count_sought>
     read_exact(std::size_t count) {
         return {stream(), raw(), detail::count_sought{count}};
     }
 
-    /// Reads at least one byte, as of the stream itself, but what is in the buffer comes first: so
-    /// the reader is an async_reader.
+    /// Reads at least one byte, first from the buffer, then from the stream. This makes the reader
+    /// an async_reader.
     ///
     /// @pre `into` is not empty.
     /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
     ///
     /// @par Cost
-    /// Bytes are copied from the buffer, or read past it when it is empty.
+    /// Bytes are copied from the buffer; if it is empty, they are read directly into `into`.
     [[nodiscard]] detail::search_operation<stream_type, detail::pass_store, detail::count_sought>
     read_some(mutable_buffer into) {
         return {stream(), detail::pass_store{buffer_, into}, detail::count_sought{1}};
     }
 
-    /// Reads at least one byte more into the buffer, and returns what peek() then shows: for
-    /// parsers of their own.
+    /// Reads at least one more byte into the buffer, and returns what peek() then shows. For
+    /// callers with their own parser.
     ///
     /// @return An awaitable of `result<std::span<const std::byte>>`: a view of the buffer.
     ///
     /// @par Errors
-    /// As of the stream's read_some().
+    /// Those of the stream's read_some().
     [[nodiscard]] search<std::span<const std::byte>, detail::more_sought> fill() {
         return {stream(), raw(), detail::more_sought{buffer_.size()}};
     }
 
-    /// What was read and not yet consumed; empty at first. Reads nothing.
+    /// The bytes that were read but not yet consumed; empty at first. Reads nothing.
     ///
     /// @pre No read is in flight.
     [[nodiscard]] std::span<const std::byte> peek() const noexcept {
@@ -260,7 +262,7 @@ public:
         return buffer_.bytes();
     }
 
-    /// Drops the first `count` bytes of what peek() shows.
+    /// Drops the first `count` bytes of peek().
     ///
     /// @pre `count <= peek().size()`, and no read is in flight.
     void consume(std::size_t count) noexcept {
@@ -269,7 +271,7 @@ public:
         buffer_.consume(count);
     }
 
-    /// The stream, for writing and closing. Who reads from it misses what is in the buffer.
+    /// The stream, for writing and closing. A read from it would miss the buffered bytes.
     [[nodiscard]] stream_type& stream() noexcept { return stream_; }
 
 private:

@@ -23,9 +23,9 @@ namespace simplenet::v0 {
 
 inline namespace runtime {
 
-/// What async_copy_bidirectional() has moved. Bytes.
+/// The bytes that async_copy_bidirectional() has moved.
 struct copy_counts {
-    std::size_t a_to_b = 0; // read from a, and taken by b
+    std::size_t a_to_b = 0; // read from a and taken by b
     std::size_t b_to_a = 0;
 
     friend bool operator==(const copy_counts&, const copy_counts&) noexcept = default;
@@ -38,7 +38,7 @@ struct copy_error {
 
     // NOLINTNEXTLINE(google-explicit-constructor): as transfer_error.
     operator std::error_code() const noexcept { return code; }
-    /// What `code` means, for people to read.
+    /// The meaning of `code`, for people.
     [[nodiscard]] std::string message() const { return code.message(); }
 
     friend bool operator==(const copy_error&, const copy_error&) noexcept = default;
@@ -54,8 +54,8 @@ struct copy_error {
 
 namespace detail {
 
-/// Memory for bytes on their way, for as long as there are any. The thread keeps one to spare.
-// 128 KiB: with 16 KiB a transfer costs twice the CPU time, and with more no less
+/// Memory for bytes in transit, held only while there are any. The thread keeps one spare block.
+// 128 KiB: with 16 KiB a transfer costs twice the CPU time, and larger blocks do not save any
 // (docs/development/transfer-figures.md).
 class copy_block {
 public:
@@ -65,7 +65,7 @@ public:
     copy_block(const copy_block&) = delete;
     copy_block& operator=(const copy_block&) = delete;
     ~copy_block() { give_back(); }
-    /// Before its end: it is of no more use.
+    /// Gives the memory back before the destructor does.
     void give_back() noexcept;
 
     [[nodiscard]] mutable_buffer room() const noexcept {
@@ -80,15 +80,15 @@ private:
     std::size_t size_ = 0; // bytes in use
 };
 
-/// A pipe through which the kernel moves pages in place of bytes, while there are many. The thread
-/// keeps an empty one to spare.
+/// A pipe through which the kernel moves pages instead of copying bytes, for large amounts. The
+/// thread keeps one empty spare pipe.
 class copy_pipe {
 public:
     static constexpr std::size_t capacity = std::size_t{1024} * 1024;
-    /// Bytes that came at once, from which on it is worth while.
+    /// A pipe pays off from this many bytes at once.
     static constexpr std::size_t threshold = std::size_t{32} * 1024;
-    /// A peer that does not read keeps a pipe with all that is in it: so many at a time, in the
-    /// process, which are 128 descriptors and 64 MiB of the kernel. Other copies use blocks.
+    /// The limit of pipes in the process, 128 descriptors and 64 MiB of the kernel, because a peer
+    /// that does not read occupies a pipe and its contents. Other copies use blocks.
     static constexpr int most = 64;
 
     copy_pipe() noexcept;
@@ -96,7 +96,7 @@ public:
     copy_pipe& operator=(const copy_pipe&) = delete;
     ~copy_pipe();
 
-    /// Not if the process has `most` of them, if there are too few descriptors, or if the pipes of
+    /// False if the process has `most` of them, if too few descriptors are free, or if the pipes of
     /// this user have grown too large.
     [[nodiscard]] bool usable() const noexcept { return static_cast<bool>(in_); }
     [[nodiscard]] int in() const noexcept { return in_.get(); }
@@ -104,7 +104,7 @@ public:
     void holds(std::size_t count) noexcept { held_ = count; }
     void taken(std::size_t count) noexcept { held_ -= count; }
     [[nodiscard]] std::size_t held() const noexcept { return held_; }
-    /// What it holds, as far as there is room.
+    /// Reads from the pipe as much as `into` has room for.
     [[nodiscard]] result<std::size_t> read(mutable_buffer into) noexcept;
 
 private:
@@ -119,7 +119,7 @@ concept splices_to = requires(Reader& from, Writer& to) {
     stream_access::send_pipe_operation(to, 0, std::size_t{});
 };
 
-/// Writes what is in the pipe when `to` is not to be spliced to.
+/// Writes the contents of the pipe if `to` refuses splice(2).
 template <class Writer>
 task<result<>> empty_pipe(copy_pipe& pipe, Writer& to, std::size_t& moved) {
     copy_block block;
@@ -136,9 +136,9 @@ task<result<>> empty_pipe(copy_pipe& pipe, Writer& to, std::size_t& moved) {
     co_return result<>{};
 }
 
-/// Moves what is there and what comes meanwhile, until nothing is there.
-// What an error or a stop leaves in the pipe is lost like what they leave in a block: it is dropped
-// with the pipe.
+/// Moves bytes until `from` has no more, including those that arrive meanwhile.
+// Bytes that an error or a stop leaves in the pipe are lost, as those in a block are: they are
+// dropped with the pipe.
 template <class Reader, class Writer>
 task<result<>> move_through_pipe(Reader& from, Writer& to, std::size_t& moved) {
     copy_pipe pipe;
@@ -163,10 +163,10 @@ task<result<>> move_through_pipe(Reader& from, Writer& to, std::size_t& moved) {
     co_return result<>{};
 }
 
-/// Copies by the pipe for as long as much comes at once. Small pieces, the end and errors are left
-/// to receive().
-// It waits without the pipe, which is then another's to use, and without receive(): on io_uring
-// that would make the kernel receive ahead, and the pipe wait until it no longer does.
+/// Copies through the pipe as long as large amounts arrive. Small pieces, the end and errors are
+/// left to receive().
+// It waits without the pipe, so that other copies can use it, and without receive(): on io_uring
+// receive() would make the kernel receive ahead, and the pipe would have to wait for that to end.
 template <class Reader, class Writer>
 task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
     for (;;) {
@@ -188,11 +188,11 @@ concept leasing_reader = requires(Stream& stream) {
     };
 };
 
-/// Blocks that one copy moves before others of the loop have their turn.
+/// Blocks that one copy moves before it yields to other tasks of the loop.
 inline constexpr int blocks_per_turn = 8;
 
-/// Fills the rest of `block` with what is there already. What read_some() would have said instead
-/// of bytes; operation_would_block is nothing to report.
+/// Fills the rest of `block` with bytes that are there already. Returns the error with which a read
+/// failed, but not operation_would_block.
 template <class Reader>
 std::error_code fill_from_ready(Reader& from, copy_block& block) {
     if constexpr (requires { stream_access::read_ready(from, block.room()); }) {
@@ -208,9 +208,9 @@ std::error_code fill_from_ready(Reader& from, copy_block& block) {
     return {};
 }
 
-/// Copies to the end of the stream, which is no error. `moved` is exact at every moment.
-// A lease is not held while the write waits: receive buffers are few, and peers that do not read
-// would take them from every other stream of the loop.
+/// Copies to the end of the stream, which is not an error. `moved` is always exact.
+// A lease is not held while the write waits: receive buffers are scarce, and peers that do not read
+// would take them from all other streams of the loop.
 template <class Reader, class Writer>
 task<result<>> copy_leased(Reader& from, Writer& to, std::size_t& moved) {
     for (int blocks = 1;; ++blocks) {
@@ -288,7 +288,7 @@ task<transfer_result> copy_all(Reader& from, Writer& to) {
     co_return moved;
 }
 
-/// One direction, and its end passed on.
+/// Copies one direction, and passes its end on.
 template <class Reader, class Writer>
 task<result<>> copy_and_end(Reader& from, Writer& to, std::size_t& moved) {
     const result<> copied = co_await copy_into(from, to, moved);
@@ -312,25 +312,27 @@ concept copied_both_ways = async_reader<Stream> && async_writer<Stream> && half_
 
 inline namespace runtime {
 
-/// Copies everything that comes from `from` to `to`, until the end of the stream.
+/// Copies all bytes of `from` to `to`, until the end of the stream.
 ///
-/// The end is not passed on: shut `to` down when that is what you want. Reads no further ahead than
-/// 1 MiB, so a slow `to` slows `from` down.
+/// The end is not passed on: shut `to` down if you want that. Reads at most 1 MiB ahead, so a slow
+/// `to` slows `from` down.
 ///
 /// @pre No other read of `from` and no other write to `to` is in flight; both outlive the await.
-/// @return The bytes that `to` took.
+/// @return The number of bytes that `to` took.
 ///
 /// @par Errors
-/// As of reading from `from` and writing to `to`, but for the end of the stream; `transferred` is
-/// what `to` took, to the byte. What had been read beyond that is lost, 1 MiB at most.
+/// Those of reading from `from` and writing to `to`, except for the end of the stream.
+/// `transferred` is the exact number of bytes that `to` took. Bytes read beyond that are lost, at
+/// most 1 MiB.
 /// @par Cancellation
-/// A stop while it waits for `from` loses nothing; while it waits for `to`, as after an error.
+/// A stop while it waits for `from` loses nothing. A stop while it waits for `to` has the same
+/// effect as an error.
 /// @par Cost
-/// A stream with receive(), such as those of the runtime, is waited for without memory. Any other
-/// one takes 128 KiB all the time. Between streams of the runtime the kernel moves what comes in
-/// large amounts (splice(2)), where nothing refuses that. A copy that waits for `to` holds a block
-/// of 128 KiB, or a pipe: two descriptors and up to 1 MiB of the kernel, for at most 64 copies of
-/// the process at a time. Each thread that has copied keeps one of each to spare.
+/// If `from` has receive(), as the streams of the runtime have, waiting for it needs no memory;
+/// otherwise the copy holds 128 KiB all the time. Between streams of the runtime the kernel moves
+/// large amounts itself (splice(2)), unless that is refused. A copy that waits for `to` holds a
+/// block of 128 KiB, or a pipe: two descriptors and up to 1 MiB of the kernel, for at most 64
+/// copies of the process at a time. Each thread that has copied keeps a spare one of each.
 /// @par Example
 /// @snippet writing.cpp copy
 template <async_reader Reader, async_writer Writer>
@@ -340,18 +342,18 @@ template <async_reader Reader, async_writer Writer>
 
 /// Copies between `a` and `b` in both directions until both have ended: a proxy.
 ///
-/// The end of one direction is passed on with shutdown_write(), and the other goes on. An error in
-/// one stops and joins the other. Closes neither stream.
+/// The end of one direction is passed on with shutdown_write(), and the other direction continues.
+/// An error in one stops and joins the other. Closes neither stream.
 ///
 /// @pre No other operation of `a` and `b` is in flight; both outlive the await.
-/// @return The bytes that each side took.
+/// @return The number of bytes that each side took.
 ///
 /// @par Errors
-/// The first error of either direction; `counts` is what each side took, to the byte.
+/// The first error of either direction; `counts` has the exact number of bytes that each side took.
 /// @par Cancellation
-/// As of async_copy(), in both directions.
+/// As for async_copy(), in both directions.
 /// @par Cost
-/// As of async_copy(): two idle streams of the runtime hold no memory.
+/// As for async_copy(): two idle streams of the runtime hold no memory.
 /// @par Example
 /// @snippet port_forward.cpp forward
 template <detail::copied_both_ways A, detail::copied_both_ways B>

@@ -1,6 +1,6 @@
 #pragma once
 // duplex(): two connected streams in memory, for tests and for parts of one program. Layer stream.
-// No descriptor, no system call, no timing: what one end writes the other one reads.
+// No descriptor, no system call, no timing: each end reads what the other one writes.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -24,11 +24,11 @@ namespace detail {
 struct duplex_pipe;
 struct duplex_link;
 
-/// One read or write in progress at an end of a duplex. Lives in the awaitable.
+/// One read or write in progress at an end of a duplex. Lies in the awaitable.
 ///
 /// Invariant: while waiting or queued it is the reader or writer of its pipe, and the `current` of
-/// its scope, so it may neither move nor die; its destructor leaves the pipe all the same, for
-/// frames that the end of a loop destroys.
+/// its scope, so it must not be moved or destroyed. Its destructor still leaves the pipe, because
+/// the end of a loop destroys frames.
 class duplex_operation : public suspension, public awaited_from_outside<duplex_operation> {
 public:
     using is_leaf = void; // see with_timeout()
@@ -78,7 +78,7 @@ protected:
 private:
     friend duplex_pipe;
 
-    // As of detail::operation.
+    // As in detail::operation.
     enum class state : std::uint8_t { idle, waiting, queued, finished };
 
     bool attempt() noexcept;
@@ -95,8 +95,8 @@ private:
     stop_reason stopped_ = stop_reason::none; // a stop while queued: the attempt decides
     std::byte* data_ = nullptr;               // of the one buffer
     std::size_t size_ = 0;                    // bytes of it, or buffers from `buffers_`
-    const const_buffer* buffers_ = nullptr;   // of a vectored write: the buffer that is next
-    std::size_t skip_ = 0;                    // of a vectored write: bytes of it that have moved
+    const const_buffer* buffers_ = nullptr;   // of a vectored write: the next buffer
+    std::size_t skip_ = 0;                    // of a vectored write: bytes of it already moved
     bool vectored_ = false;
     std::size_t moved_ = 0;
     std::error_code error_;
@@ -126,11 +126,11 @@ public:
 
 inline namespace runtime {
 
-/// One of two connected ends in memory. What is said of tcp_stream holds here: back-pressure,
-/// half-close, one reader and one writer at a time, stops and deadlines that lose nothing.
+/// One of two connected ends in memory. Behaves like tcp_stream: back-pressure, half-close, one
+/// reader and one writer at a time, stops and deadlines that lose nothing.
 ///
-/// A handle: moving is always allowed, with operations in flight too; destroying it is close().
-/// Both ends belong to one loop's thread; they survive the loop.
+/// A handle: moving is always allowed, even with operations in flight; destroying it is close().
+/// Both ends belong to one loop's thread, and may outlive the loop.
 ///
 /// @par Example
 /// @snippet testing.cpp duplex
@@ -148,49 +148,49 @@ public:
     /// @return An awaitable of `result<std::size_t>`: the number of bytes read, at least 1.
     ///
     /// @par Errors
-    /// - `errc::end_of_stream`: the other end shut down or closed, and all it wrote is read.
+    /// - `errc::end_of_stream`: the other end shut down or closed, and all its bytes are read.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop, close() or a deadline
     ///   came first; nothing was read.
-    /// - `std::errc::bad_file_descriptor`: this end was closed before.
+    /// - `std::errc::bad_file_descriptor`: this end is already closed.
     /// @par Cancellation
     /// Bytes that were there before the stop are a success. After a stop the stream is intact.
     /// @par Cost
     /// One copy; no allocation, no system call.
     [[nodiscard]] detail::duplex_some read_some(mutable_buffer into) noexcept;
 
-    /// Writes at least one byte of `from`, and as many as there is room for; 0 of an empty one.
+    /// Writes at least one byte of `from`, and as many as there is room for; 0 if `from` is empty.
     ///
     /// @pre No other write is in flight at this end.
     /// @return An awaitable of `result<std::size_t>`: the number of bytes written.
     ///
     /// @par Errors
     /// - `std::errc::broken_pipe`: the other end is closed, or this one shut down writing.
-    /// - The others as of read_some(); nothing was written.
+    /// - Otherwise as for read_some(); nothing was written.
     /// @par Cancellation
-    /// As of read_some().
+    /// As for read_some().
     /// @par Cost
-    /// As of read_some().
+    /// As for read_some().
     [[nodiscard]] detail::duplex_some write_some(const_buffer from) noexcept;
     /// The same for several buffers, one after the other.
     ///
-    /// @param from  Borrowed until the await returns, the array of buffers too.
+    /// @param from  Borrowed until the await returns, including the array of buffers.
     [[nodiscard]] detail::duplex_some write_some(std::span<const const_buffer> from) noexcept;
 
-    /// Tells the other end that nothing more will come, once it has read what was written; reading
-    /// goes on. Ends a write in flight with `std::errc::broken_pipe`. Never waits.
+    /// Tells the other end, after the bytes already written, that nothing more will come; reading
+    /// continues. Ends a write in flight with `std::errc::broken_pipe`. Never waits.
     ///
     /// @par Errors
-    /// - `std::errc::bad_file_descriptor`: closed before.
+    /// - `std::errc::bad_file_descriptor`: already closed.
     [[nodiscard]] detail::ready_result shutdown_write() noexcept;
 
     /// Ends both directions. Idempotent; never waits.
     ///
-    /// The other end reads what was written and then the end of the stream; what it writes is
-    /// `std::errc::broken_pipe`. Operations in flight here end with operation_canceled on a later
-    /// turn. What was not read here is dropped.
+    /// The other end reads the bytes already written and then the end of the stream; its writes
+    /// fail with `std::errc::broken_pipe`. Operations in flight here end with operation_canceled in
+    /// a later turn. Bytes that were not read here are dropped.
     void close() noexcept;
 
-    /// Whether it was neither closed nor moved from.
+    /// Whether the end was neither closed nor moved from.
     [[nodiscard]] bool is_open() const noexcept;
 
 private:
@@ -216,8 +216,8 @@ private:
 /// Two streams, each of which reads what the other one writes.
 ///
 /// @pre `capacity_bytes` is at least 1.
-/// @param capacity_bytes  What each direction holds; a write of more waits until the other end has
-///                        read. Allocated here, 2 x `capacity_bytes`; throws std::bad_alloc.
+/// @param capacity_bytes  Capacity of each direction; a write of more waits until the other end has
+///                        read. Both are allocated here; throws std::bad_alloc.
 ///
 /// @par Example
 /// @snippet testing.cpp duplex

@@ -1,6 +1,6 @@
 #pragma once
-// queued_writer: one ordered, bounded queue in front of a stream, for everybody who writes to it.
-// Layer stream.
+// queued_writer: one ordered, bounded queue in front of a stream, shared by all its writers. Layer
+// stream.
 
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -27,7 +27,7 @@ namespace simplenet::v0 {
 
 inline namespace runtime {
 
-/// When a queued_writer calls itself full, and when not any more. Bytes.
+/// When a queued_writer reports back-pressure, and when it ends it. Bytes.
 ///
 /// 0 < low <= high <= limit.
 struct watermarks {
@@ -36,11 +36,11 @@ struct watermarks {
     std::size_t limit = std::size_t{16} * 1024 * 1024;
 };
 
-/// What enqueue() says beside yes.
+/// The result of a successful enqueue().
 enum class backpressure : std::uint8_t {
     normal,
-    /// The bytes were taken, but stop here and await writable(): the peer reads more slowly than
-    /// you write.
+    /// The bytes were taken, but await writable() before the next enqueue(): the peer reads more
+    /// slowly than you write.
     high_watermark,
 };
 
@@ -88,17 +88,17 @@ private:
     bool start(std::coroutine_handle<> caller, scope& within);
     void end(std::error_code error) noexcept;
 
-    writer_core* writer_;    // borrowed: until this is in its list it has to exist, and not after
-    std::uint64_t position_; // flushed: where the writer has to get
+    writer_core* writer_;    // borrowed, and needed only until this is in its list
+    std::uint64_t position_; // flushed: the value that `sent_` has to reach
     goal goal_;
     std::error_code error_;
 };
 
-/// What a queued_writer is apart from its stream: the queue, the marks, and the chain that sends.
+/// A queued_writer without its stream: the queue, the marks, and the chain that sends.
 ///
-/// Owned by its handle; while bytes are being sent by the loop as well, so that a handle may go at
-/// any time. The sending coroutine starts with the first byte. Out of work it is parked, which does
-/// not keep the loop running, and wakes with the next byte: nothing is allocated for that.
+/// Owned by its handle and, while bytes are being sent, also by the loop, so the handle may be
+/// destroyed at any time. The sending coroutine starts with the first byte. Without work it is
+/// parked, which does not keep the loop running; the next byte wakes it without an allocation.
 class writer_core : public chain, public recycled {
 public:
     writer_core(const writer_core&) = delete;
@@ -122,7 +122,7 @@ protected:
     explicit writer_core(watermarks marks) noexcept;
     virtual ~writer_core() = default;
 
-    /// Suspends the sending coroutine until there is something to do.
+    /// Suspends the sending coroutine until it has work.
     class parking {
     public:
         explicit parking(writer_core& of) noexcept
@@ -153,17 +153,17 @@ private:
     friend writer_wait;
 
     // open    takes bytes
-    // ending  graceful_shutdown() was called: takes no more
-    // ended   and the peer was told
-    // broken  `error_` says why
+    // ending  graceful_shutdown() was called: takes no more bytes
+    // ended   the peer was told, too
+    // broken  failed with `error_`
     enum class phase : std::uint8_t { open, ending, ended, broken };
 
     // unstarted  no coroutine yet
     // waking     on the ready list, to be started or resumed
     // sending    its coroutine waits for the stream, or runs
     // parked     its coroutine waits for work
-    // ended      its coroutine is at its end; on the ready list to be destroyed
-    // done       and was
+    // ended      its coroutine has finished; on the ready list to be destroyed
+    // done       its coroutine is destroyed
     enum class sender : std::uint8_t { unstarted, waking, sending, parked, ended, done };
 
     void park(std::coroutine_handle<> sender) noexcept;
@@ -206,7 +206,7 @@ private:
             while (has_queued()) {
                 const std::size_t many = gather(buffers);
                 result<std::size_t> count{0};
-                // Of one buffer send(2), which costs less than sendmsg(2). Not a conditional
+                // One buffer by send(2), which costs less than sendmsg(2). Not a conditional
                 // expression: GCC 12 would await both of its arms.
                 if (many == 1) {
                     count = co_await stream.write_some(buffers[0]);
@@ -216,7 +216,8 @@ private:
                 }
                 if (!count) co_return failed(count.error());
                 wrote(*count);
-                // The write beat the stop of a drop: nobody is left to wake what parks now.
+                // The write completed before the stop of a drop: nothing would wake a parked
+                // coroutine any more.
                 if (is_dropped()) co_return;
             }
             if (is_ending()) {
@@ -229,7 +230,7 @@ private:
         }
     }
 
-    // close() of a half closes the other one too: there destroying it is enough.
+    // close() of a half would also close the other half: for a half, destruction is enough.
     void close_stream() noexcept override {
         if constexpr (!is_write_half<Stream> && requires { stream.close(); }) stream.close();
     }
@@ -244,20 +245,20 @@ inline namespace runtime {
 
 /// Writes to a stream in the order of the calls, without making the caller wait.
 ///
-/// Owns the stream. enqueue() only notes the bytes; the loop sends everything that was enqueued in
-/// the same turn with one call, whoever enqueued it, and goes on by itself while the peer takes
-/// bytes. The queue is bounded: above `high` a polite writer awaits writable(), and at `limit`
-/// enqueue() takes nothing. A write error ends the writer: what is queued is dropped, and every
-/// later enqueue(), flush() and writable() reports it.
+/// Owns the stream. enqueue() only stores the bytes. The loop sends all bytes enqueued in the same
+/// turn with one call, from whichever task they come, and continues by itself while the peer takes
+/// bytes. The queue is bounded: above `high` a writer should await writable(), and at `limit`
+/// enqueue() takes nothing. A write error ends the writer: queued bytes are dropped, and every
+/// later enqueue(), flush() and writable() reports the error.
 ///
-/// May be moved at any time. Destroying it closes the stream, of a write_half only the half that
-/// writes, and drops what was not sent; what waits in flush() or writable() ends with
+/// May be moved at any time. Destroying it drops unsent bytes and closes the stream, or only the
+/// writing half if the stream is a write_half; waiting flush() and writable() end with
 /// operation_canceled. To have everything delivered, await flush() or graceful_shutdown() first.
 /// Loop thread only.
 ///
 /// @par Cost
-/// About 1 KiB while idle; for many small enqueues in a turn one system call, and no allocation in
-/// the steady state.
+/// About 1 KiB while idle. One system call for many small enqueues in a turn; no allocation in the
+/// steady state.
 /// @par Example
 /// @snippet writing.cpp broadcast
 template <async_writer Stream>
@@ -270,7 +271,7 @@ public:
 
     /// Takes the stream over; throws std::bad_alloc.
     ///
-    /// @pre Nobody else writes to it. 0 < marks.low <= marks.high <= marks.limit.
+    /// @pre Nothing else writes to the stream. 0 < marks.low <= marks.high <= marks.limit.
     explicit queued_writer(Stream stream, watermarks marks = {})
         : state_{new detail::writer_state<Stream>{std::move(stream), marks}} {}
     queued_writer(queued_writer&& other) noexcept
@@ -284,26 +285,25 @@ public:
     }
     ~queued_writer() { drop(); }
 
-    /// Puts a copy of `from` at the end of the queue, which is sent from here on by itself.
+    /// Appends a copy of `from` to the queue; the loop sends it.
     ///
-    /// Never waits and never sends before it returns: the loop does when the caller suspends.
+    /// Never waits, and never sends before it returns: the loop sends when the caller suspends.
     ///
-    /// @pre A loop runs on this thread: the one that the stream belongs to.
-    /// @return Whether to go on: `high_watermark` from `high` queued bytes until they are below
-    ///         `low`. The bytes were taken in both cases.
+    /// @pre The loop that the stream belongs to runs on this thread.
+    /// @return Whether to continue: `high_watermark` once `high` bytes are queued, until fewer than
+    ///         `low` are. The bytes were taken in both cases.
     ///
     /// @par Errors
     /// - `errc::queue_full`: more than `limit` bytes would be queued; nothing was taken.
     /// - `std::errc::broken_pipe`: graceful_shutdown() was called, or the peer is gone.
-    /// - What a write failed with before; the writer is done then.
+    /// - The error of an earlier write, which ended the writer.
     /// @par Cost
-    /// A copy; memory for it from a free list.
+    /// A copy, into memory from a free list.
     [[nodiscard]] result<backpressure> enqueue(const_buffer from) { return state().enqueue(from); }
-    /// The same for a std::string or std::vector<std::byte> that is given away: not copied.
+    /// The same for a std::string or std::vector<std::byte> that is moved in instead of copied.
     ///
-    /// Unchanged if it was refused. A short one, or one with room to spare for more than an eighth
-    /// of its bytes, is copied all the same: what it has room for beyond its size is counted by no
-    /// limit.
+    /// On failure `bytes` is unchanged. A short one is still copied, and so is one whose spare
+    /// capacity exceeds an eighth of its size, because `limit` does not count spare capacity.
     template <detail::adoptable Bytes>
     [[nodiscard]] result<backpressure> enqueue(Bytes&& bytes) {
         return state().enqueue(bytes);
@@ -314,9 +314,9 @@ public:
     /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
-    /// As of enqueue(), apart from queue_full; operation_canceled when the writer was destroyed.
+    /// As for enqueue(), except for queue_full; operation_canceled when the writer was destroyed.
     /// @par Cancellation
-    /// Ends only this wait: sending goes on.
+    /// Ends only this wait: sending continues.
     [[nodiscard]] detail::writer_wait writable() noexcept { return wait_for(goal::writable); }
 
     /// Waits until the stream has taken everything that was enqueued before this call. For a socket
@@ -325,20 +325,20 @@ public:
     /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
-    /// What the write failed with; operation_canceled when the writer was destroyed.
+    /// The error of the write; operation_canceled when the writer was destroyed.
     /// @par Cancellation
-    /// Ends only this wait: sending goes on.
+    /// Ends only this wait: sending continues.
     [[nodiscard]] detail::writer_wait flush() noexcept { return wait_for(goal::flushed); }
 
     /// Takes no more bytes, waits until all are sent, then tells the peer that nothing more will
-    /// come. Reading from stream() goes on.
+    /// come. Reading from stream() remains possible.
     ///
     /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
-    /// What a write, or the end of the stream itself, failed with.
+    /// The error of a write or of shutting the stream down.
     /// @par Cancellation
-    /// Ends only this wait: the rest is sent, and the peer is told. Awaiting it again is allowed.
+    /// Ends only this wait: the rest is still sent, and the peer is told. It may be awaited again.
     [[nodiscard]] detail::writer_wait graceful_shutdown() noexcept
         requires detail::half_closable<Stream>
     {
@@ -347,12 +347,13 @@ public:
 
     /// Bytes that the stream has not taken yet.
     [[nodiscard]] std::size_t queued_bytes() const noexcept { return state().queued_bytes(); }
-    /// Whether the last `high` was followed by no `low` yet.
+    /// Whether the queue has reached `high` and has not yet fallen below `low`.
     [[nodiscard]] bool high_watermark_active() const noexcept {
         return state().high_watermark_active();
     }
 
-    /// The stream, to read from, to ask and to close. Writing to it would be a second writer.
+    /// The stream, for reading, queries and closing. Do not write to it: only one writer is
+    /// allowed.
     [[nodiscard]] Stream& stream() noexcept { return state().stream; }
     [[nodiscard]] const Stream& stream() const noexcept { return state().stream; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// async_read_until: reads into a string until a delimiter is in it; and search_operation, which it
-// shares with buffered_reader. Layer stream.
+// async_read_until: reads into a string until it contains a delimiter; and search_operation, which
+// it shares with buffered_reader. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -21,16 +21,16 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// What a look at the bytes that are there says.
+/// The result of a search in the bytes read so far.
 struct search_verdict {
     bool over = false;
     std::error_code error;
-    std::size_t length = 0; // of what was sought, with what ends it
-    std::size_t shown = 0;  // of what the caller gets to see of it
+    std::size_t length = 0; // of the match, including its delimiter
+    std::size_t shown = 0;  // of the part that the caller gets
 };
 
-// What is sought. look() is called with all bytes so far, of which there are only more the next
-// time, and looks at each of them once; wanted() says how many more it makes sense to have.
+// What to search for. look() gets all bytes read so far; later calls only add bytes, and it looks
+// at each of them once. wanted() is the number of further bytes worth reading.
 
 class delimiter_sought {
 public:
@@ -73,7 +73,7 @@ private:
     std::size_t count_;
 };
 
-/// Where async_read_until() looks, and puts what it reads. Borrows the caller's string.
+/// Where async_read_until() searches, and stores what it reads. Borrows the caller's string.
 class string_store {
 public:
     using value_type = std::size_t;
@@ -92,10 +92,10 @@ public:
 
 private:
     std::string* into_;
-    std::size_t valid_ = 0; // bytes before those that are being read
+    std::size_t valid_ = 0; // bytes before the space of the read in flight
 };
 
-/// `is_leaf` for the operations over streams whose own operations are leaves.
+/// Defines `is_leaf` for operations over streams whose own operations are leaves.
 template <bool yes>
 struct leaf_if {};
 template <>
@@ -106,11 +106,12 @@ struct leaf_if<true> {
 template <class Stream>
 using read_some_of = decltype(std::declval<Stream&>().read_some(mutable_buffer{}));
 
-/// Reads from `Stream` into `Store` until what is `Sought` is there.
+/// Reads from `Stream` into `Store` until `Sought` finds a match.
 ///
-/// If it is there at once, that is all. Otherwise a coroutine reads on, in the scope of the caller.
-// So most calls of a buffered reader cost a search, and those that wait cost a frame from the
-// recycling allocator beside the read.
+/// If the match is already there, only searches. Otherwise a coroutine reads on, in the scope of
+/// the caller.
+// So most calls of a buffered reader cost only a search, and those that wait cost the read and a
+// frame from the recycling allocator.
 template <class Stream, class Store, class Sought>
 class [[nodiscard]] search_operation final
     : public suspension,
@@ -151,7 +152,7 @@ public:
         }
         if (look()) {
             if (within.queue->take_inline_turn()) return false;
-            // Bytes that came together must not keep the thread from others.
+            // Bytes that arrived together must not monopolise the thread.
             suspend(caller, within);
             within.queue->push(*this);
             return true;
@@ -167,11 +168,11 @@ public:
         return store_.give(verdict_);
     }
 
-    /// The limit of a with_timeout() that took this for a leaf, or a stop while it is on the ready
-    /// list anyway.
+    /// Called by with_timeout(), which treats this as a leaf, or by a stop while it is already on
+    /// the ready list.
     void on_stop(stop_reason reason) noexcept override {
         if (!reading_) return;
-        stopped_ = reason; // the read in flight may succeed all the same; there is no next one
+        stopped_ = reason; // the read in flight may still succeed, but it is the last one
         if (within_->current != nullptr) within_->current->on_stop(reason);
     }
 
@@ -219,29 +220,29 @@ private:
 
 inline namespace runtime {
 
-/// Reads until `delimiter` is in `into`, behind what was there before.
+/// Appends bytes from `stream` to `into` until `into` contains `delimiter`.
 ///
-/// More than that may have been read: what is behind the delimiter is the beginning of what comes
-/// next, so take the returned length off the front of `into` and call again with the rest. It looks
-/// into `into` first, and reads only if the delimiter is not there. A buffered_reader does the
-/// same without moving bytes.
+/// It searches `into` first, and reads only if the delimiter is not there. A read may return more
+/// than that: the bytes after the delimiter are the beginning of the next message. So remove the
+/// returned length from the front of `into`, and call again with the rest. A buffered_reader does
+/// the same without moving bytes.
 ///
-/// @pre `delimiter` is not empty, and no other read is in flight on `stream`, which outlives the
-///      await as `into` does.
+/// @pre `delimiter` is not empty. No other read is in flight on `stream`. `stream` and `into`
+///      outlive the await.
 /// @param delimiter  Copied.
-/// @param limit      Bytes through the delimiter, at most. `into` is never filled beyond it.
-/// @return An awaitable of `result<std::size_t>`: the length through the delimiter.
+/// @param limit      The largest length including the delimiter. `into` never grows beyond it.
+/// @return An awaitable of `result<std::size_t>`: the length including the delimiter.
 ///
 /// @par Errors
-/// - `errc::limit_exceeded`: it is not in the first `limit` bytes. Nothing is lost.
-/// - Others as of the stream's read_some(); all that was read is in `into`, at the end of the
-///   stream the unfinished rest.
+/// - `errc::limit_exceeded`: the delimiter is not in the first `limit` bytes. Nothing is lost.
+/// - Any other error of the stream's read_some(). All bytes read are in `into`; at the end of the
+///   stream that is the unfinished rest.
 /// @par Cancellation
-/// Nothing is lost: what was read is in `into`, and the call can be repeated.
+/// Nothing is lost: bytes that were read are in `into`, and the call can be repeated.
 /// @par Cost
-/// Linear in the bytes for delimiters that do not repeat themselves. Without suspension if it is
-/// there already; else one coroutine, whose frame is recycled. `into` grows as bytes come; a
-/// delimiter of more than 15 characters is copied to the heap.
+/// Linear in the bytes for delimiters that do not repeat themselves. If the delimiter is already
+/// there, no suspension; else one coroutine, whose frame is recycled. `into` grows as bytes arrive;
+/// a delimiter of more than 15 characters is copied to the heap.
 /// @par Example
 /// @snippet streams.cpp read until
 template <async_reader Stream>

@@ -1,6 +1,6 @@
 #pragma once
-// async_send_file: the bytes of a file to any stream, without passing through user space where the
-// kernel can do that. Layer stream.
+// async_send_file: sends the bytes of a file to any stream, if the kernel can do it without passing
+// them through user space. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -20,13 +20,14 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// A block of a file. 0: it ends there.
+/// Reads a block of a file. 0 at its end.
 [[nodiscard]] result<std::size_t> read_file(int fd, std::uint64_t offset,
                                             mutable_buffer into) noexcept;
 
 inline constexpr std::size_t file_block = std::size_t{64} * 1024; // bytes
 
-/// From what sendfile(2) does not take, or to what is no socket. `done` bytes have gone already.
+/// For files that sendfile(2) refuses, and streams that are not sockets. `done` bytes have been
+/// sent already.
 template <class Stream>
 task<transfer_result> copy_file_to(Stream& stream, int fd, std::uint64_t offset,
                                    std::uint64_t count, std::size_t done) {
@@ -70,30 +71,30 @@ task<transfer_result> send_file_to(Stream& stream, int fd, std::uint64_t offset,
 
 inline namespace runtime {
 
-/// Sends `count` bytes of the file `fd` from `offset` on, or what it has of them.
+/// Sends `count` bytes of the file `fd` from `offset` on, or fewer if the file ends before.
 ///
-/// The kernel moves them if `stream` is one of the runtime's and sendfile(2) takes the file, else
-/// they are read and written in blocks. The descriptor's own offset is neither used nor moved, so
-/// several may send one descriptor at once. What is changed in the file before the peer has the
-/// bytes may be sent as changed (sendfile(2)).
+/// If `stream` is one of the runtime's and sendfile(2) accepts the file, the kernel moves the
+/// bytes; otherwise they are read and written in blocks. The descriptor's own offset is neither
+/// used nor moved, so several tasks may send one descriptor at once. Changes to the file may still
+/// affect bytes that the peer has not yet received (sendfile(2)).
 ///
 /// @pre No other write is in flight on `stream`. It and `fd` stay open until the await returns.
-/// @param fd     Borrowed; open for reading, and with offsets: a file, not a pipe.
-/// @param count  Bytes; as large as you like for the rest of the file. 0 succeeds with 0.
+/// @param fd     Borrowed; open for reading, and seekable: a file, not a pipe.
+/// @param count  Bytes; a larger number than the file has sends the rest. 0 succeeds with 0.
 /// @return `count`, or less if the file ends before.
 ///
 /// @par Errors
-/// `transferred` says how many bytes the stream took before.
-/// - As of the stream's write_some().
+/// `transferred` is the number of bytes that the stream took before the error.
+/// - Any error of the stream's write_some().
 /// - `std::errc::bad_file_descriptor`: `fd` is not open for reading.
-/// - `std::errc::invalid_seek`: it has no offsets, a pipe or a socket say.
-/// - Anything else sendfile(2) and pread(2) report, but for a sendfile(2) that is refused.
+/// - `std::errc::invalid_seek`: `fd` is not seekable, for example a pipe or a socket.
+/// - Any other error of sendfile(2) and pread(2), except that sendfile(2) is refused.
 /// @par Cancellation
 /// The stream is usable at the reported offset.
 /// @par Cost
-/// On streams of the runtime one sendfile(2) for each 256 KiB, after which others have their turn;
-/// elsewhere a block of 64 KiB. The thread waits while the disk is read: bring what is not in the
-/// page cache there first if that matters (readahead(2)). SIGPIPE is never raised.
+/// On streams of the runtime one sendfile(2) for each 256 KiB, after which other tasks run; on
+/// other streams a block of 64 KiB. The thread blocks while the disk is read: if that matters, read
+/// the file into the page cache first (readahead(2)). SIGPIPE is never raised.
 /// @par Example
 /// @snippet file_send.cpp send
 template <async_writer Stream>

@@ -1,6 +1,6 @@
 #pragma once
-// split(): a stream as two halves with owners of their own, one that reads and one that writes; and
-// async_shutdown_write(), one spelling for every stream. Layer stream.
+// split(): divides a stream into a reading and a writing half with different owners; and
+// async_shutdown_write(), which works on every stream. Layer stream.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
@@ -19,13 +19,13 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// A `shutdown_write()` that is over when it returns.
+/// A `shutdown_write()` that has finished when it returns.
 template <class Stream>
 concept shuts_down_at_once = requires(Stream& stream) {
     { stream.shutdown_write() } -> std::convertible_to<result<>>;
 };
 
-/// One that has to be awaited: to tell the peer takes a write.
+/// One that has to be awaited, because telling the peer takes a write.
 template <class Stream>
 concept shuts_down_in_time = !shuts_down_at_once<Stream> && requires(Stream& stream) {
     { stream.shutdown_write() } -> awaitable;
@@ -36,7 +36,7 @@ concept shuts_down_in_time = !shuts_down_at_once<Stream> && requires(Stream& str
 template <class Stream>
 concept half_closable = shuts_down_at_once<Stream> || shuts_down_in_time<Stream>;
 
-/// Awaitable of async_shutdown_write() where nothing has to be waited for. Lazy all the same.
+/// Awaitable of async_shutdown_write() on streams where it does not wait. Lazy nevertheless.
 template <class Stream>
 class [[nodiscard]] shutdown_operation {
 public:
@@ -68,17 +68,17 @@ struct split_access;
 
 inline namespace runtime {
 
-/// Tells the peer that nothing more will come, on any stream that can; reading goes on.
+/// Tells the peer that nothing more will come, on any stream that can; reading continues.
 ///
 /// @pre No write is in flight on `stream`, which outlives the await.
 /// @return An awaitable of `result<>`.
 ///
 /// @par Errors
-/// As of the stream's shutdown_write(): on a socket `std::errc::not_connected` if the connection is
-/// gone, `std::errc::bad_file_descriptor` if it was closed before.
+/// Those of the stream's shutdown_write(): on a socket `std::errc::not_connected` if the connection
+/// is gone, `std::errc::bad_file_descriptor` if it is already closed.
 /// @par Cancellation
-/// A socket has nothing to wait for, so a stop does not prevent it. Another stream may have to
-/// write something first, which can be stopped.
+/// On a socket it does not wait, so a stop does not prevent it. Other streams may have to write
+/// something first, which can be stopped.
 template <detail::half_closable Stream>
 [[nodiscard]] auto async_shutdown_write(Stream& stream) {
     if constexpr (detail::shuts_down_at_once<Stream>) {
@@ -88,7 +88,7 @@ template <detail::half_closable Stream>
     }
 }
 
-/// What read_half and write_half are: a handle to the stream that they share.
+/// Base of read_half and write_half: a handle to the stream that they share.
 template <class S>
 class stream_half {
 public:
@@ -100,7 +100,7 @@ public:
         return shared_->stream;
     }
 
-    /// Closes the whole stream, for the other half too.
+    /// Closes the whole stream, including the other half.
     ///
     /// @pre Not moved from.
     void close() noexcept
@@ -139,17 +139,17 @@ private:
 
 /// The half of a stream that reads: an async_reader.
 ///
-/// Owns the stream together with the write_half. Destroying it changes nothing for the other half;
-/// the last of the two destroys the stream, which closes it. May move with reads in flight. Loop
+/// Owns the stream together with the write_half. Destroying it does not affect the other half; the
+/// last of the two destroys the stream, which closes it. May be moved with reads in flight. Loop
 /// thread only.
 template <class S>
 class read_half : public stream_half<S> {
 public:
-    /// As read_some() of the stream.
+    /// read_some() of the stream.
     [[nodiscard]] auto read_some(mutable_buffer into) const {
         return this->stream().read_some(into);
     }
-    /// As receive() of the stream, if it has it.
+    /// receive() of the stream, if it has one.
     [[nodiscard]] auto receive() const
         requires requires(S& whole) { whole.receive(); }
     {
@@ -175,10 +175,10 @@ private:
 
 /// The half of a stream that writes: an async_writer.
 ///
-/// Owns the stream together with the read_half. Destroying it while the other half lives tells the
-/// peer that nothing more will come, as shutdown_write() does; a write that is in flight then
-/// fails. Not of a stream whose shutdown has to be awaited (TLS, any_stream): that is
-/// async_shutdown_write()'s to do before. May move with writes in flight. Loop thread only.
+/// Owns the stream together with the read_half. Destroying it while the other half exists tells the
+/// peer that nothing more will come, as shutdown_write() does; a write in flight then fails. On a
+/// stream whose shutdown has to be awaited (TLS, any_stream) it does not: await
+/// async_shutdown_write() before. May be moved with writes in flight. Loop thread only.
 template <class S>
 class write_half : public stream_half<S> {
 public:
@@ -192,17 +192,17 @@ public:
     }
     ~write_half() { end(); }
 
-    /// As write_some() of the stream.
+    /// write_some() of the stream.
     [[nodiscard]] auto write_some(const_buffer from) const {
         return this->stream().write_some(from);
     }
-    /// The same for several buffers, if the stream takes them.
+    /// The same for several buffers, if the stream accepts them.
     [[nodiscard]] auto write_some(std::span<const const_buffer> from) const
         requires requires(S& whole) { whole.write_some(from); }
     {
         return this->stream().write_some(from);
     }
-    /// As shutdown_write() of the stream, if it has it.
+    /// shutdown_write() of the stream, if it has one.
     [[nodiscard]] auto shutdown_write() const
         requires requires(S& whole) { whole.shutdown_write(); }
     {
@@ -237,7 +237,7 @@ template <class S>
 inline constexpr bool is_write_half<write_half<S>> = true;
 } // namespace detail
 
-/// What makes halves, and makes them whole again.
+/// Creates the halves, and reunites them.
 struct detail::split_access {
     template <class S>
     static std::pair<read_half<S>, write_half<S>> split(S&& stream) {
@@ -256,13 +256,13 @@ struct detail::split_access {
 
 inline namespace runtime {
 
-/// Two halves that share `stream` and can have different owners, as two tasks.
+/// Two halves that share `stream` and can have different owners, such as two tasks.
 ///
-/// A stream may be read and written at the same time without this; it is for when nobody can own
-/// the whole. See read_half and write_half for how they end.
+/// A stream may be read and written at the same time without this; use it if no single task can own
+/// the whole stream. read_half and write_half say what happens when they are destroyed.
 ///
 /// @par Cost
-/// One allocation; operations cost what they cost on the stream.
+/// One allocation; operations cost the same as on the stream.
 /// @par Example
 /// @snippet streams.cpp split
 template <class S>
@@ -271,9 +271,9 @@ template <class S>
     return detail::split_access::split(std::move(stream));
 }
 
-/// The stream again.
+/// Restores the stream from its halves.
 ///
-/// @pre They are the halves of one stream.
+/// @pre They are halves of the same stream.
 template <class S>
 [[nodiscard]] S reunite(read_half<S> reads, write_half<S> writes) {
     return detail::split_access::reunite(reads, writes);

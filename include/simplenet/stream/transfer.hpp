@@ -21,7 +21,7 @@ namespace simplenet::v0 {
 
 inline namespace runtime {
 
-/// Something with `read_some(mutable_buffer)`, awaitable of `result<std::size_t>`.
+/// A type with `read_some(mutable_buffer)`, an awaitable of `result<std::size_t>`.
 template <class Stream>
 concept async_reader = requires(Stream& stream, mutable_buffer into) {
     { stream.read_some(into) } -> detail::awaitable;
@@ -29,7 +29,7 @@ concept async_reader = requires(Stream& stream, mutable_buffer into) {
                           result<std::size_t>>;
 };
 
-/// Something with `write_some(const_buffer)`, awaitable of `result<std::size_t>`.
+/// A type with `write_some(const_buffer)`, an awaitable of `result<std::size_t>`.
 template <class Stream>
 concept async_writer = requires(Stream& stream, const_buffer from) {
     { stream.write_some(from) } -> detail::awaitable;
@@ -41,7 +41,7 @@ concept async_writer = requires(Stream& stream, const_buffer from) {
 
 namespace detail {
 
-/// Takes several buffers in one write.
+/// Accepts several buffers in one write.
 template <class Stream>
 concept vectored_writer =
     async_writer<Stream> && requires(Stream& stream, std::span<const const_buffer> from) {
@@ -49,10 +49,10 @@ concept vectored_writer =
         requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
     };
 
-/// Whether the kernel or a sandbox refuses to move bytes by itself: then they are read and written.
+/// Whether the kernel or a sandbox refuses to move bytes itself; then they are read and written.
 [[nodiscard]] bool is_refusal(std::error_code code) noexcept;
 
-/// Of no bytes: succeeds at once, where the caller was not stopped.
+/// A transfer of no bytes: succeeds at once, unless the caller was stopped.
 inline task<transfer_result> transfer_of_nothing() {
     const result<> refused = co_await refusal{};
     if (!refused) co_return std::unexpected{transfer_error{refused.error(), 0}};
@@ -83,8 +83,8 @@ task<transfer_result> write_all_to(Stream& stream, const_buffer from) {
     co_return done;
 }
 
-/// Passes `count` bytes and the empty buffers behind them. `skip` bytes of the first buffer have
-/// been passed before.
+/// Removes `count` bytes and the empty buffers after them from `buffers`. `skip` bytes of the first
+/// buffer have been removed before.
 inline void pass(std::span<const const_buffer>& buffers, std::size_t& skip,
                  std::size_t count) noexcept {
     skip += count;
@@ -136,14 +136,14 @@ inline namespace runtime {
 /// Reads until `into` is full.
 ///
 /// @pre No other read is in flight on `stream`, which outlives the await.
-/// @param into  Borrowed until the await returns; an empty one succeeds with 0.
+/// @param into  Borrowed until the await returns; if empty, succeeds with 0.
 /// @return An awaitable of `transfer_result`: `into.size()`.
 ///
 /// @par Errors
-/// As of the stream's read_some(); `transferred` says how many bytes are in `into` all the same.
-/// The end of the stream before `into` is full is `errc::end_of_stream`.
+/// Those of the stream's read_some(); `transferred` is the number of bytes that are in `into`
+/// nevertheless. If the stream ends before `into` is full: `errc::end_of_stream`.
 /// @par Cancellation
-/// Nothing is lost: what was read is counted, and the rest is still in the stream.
+/// Nothing is lost: bytes that were read are counted, and the rest is still in the stream.
 /// @par Cost
 /// On the streams of the runtime one operation, without a coroutine.
 template <async_reader Stream>
@@ -158,11 +158,12 @@ template <async_reader Stream>
 /// Writes all of `from`.
 ///
 /// @pre No other write is in flight on `stream`, which outlives the await.
-/// @param from  Borrowed until the await returns; an empty one succeeds with 0.
+/// @param from  Borrowed until the await returns; if empty, succeeds with 0.
 /// @return An awaitable of `transfer_result`: `from.size()`.
 ///
 /// @par Errors
-/// As of the stream's write_some(); `transferred` says how many bytes the stream took before.
+/// Those of the stream's write_some(); `transferred` is the number of bytes that the stream took
+/// before the error.
 /// @par Cancellation
 /// The stream is usable at the reported offset.
 /// @par Cost
@@ -176,9 +177,9 @@ template <async_writer Stream>
     }
 }
 
-/// The same for several buffers, one after the other; in as few writes as the stream can do with.
+/// The same for several buffers, one after the other, in as few writes as the stream allows.
 ///
-/// @param from  Borrowed until the await returns, the array of buffers too.
+/// @param from  Borrowed until the await returns, including the array of buffers.
 template <async_writer Stream>
 [[nodiscard]] auto async_write_all(Stream& stream, std::span<const const_buffer> from) {
     if constexpr (requires { detail::stream_access::write_all_operation(stream, from); }) {

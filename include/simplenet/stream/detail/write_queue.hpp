@@ -1,5 +1,5 @@
 #pragma once
-// write_queue: bytes on their way out, in order. Layer stream, private; a part of queued_writer.
+// write_queue: bytes waiting to be sent, in order. Layer stream, private; a part of queued_writer.
 
 #include <simplenet/core/buffer.hpp>
 
@@ -13,10 +13,10 @@
 namespace simplenet::v0::detail {
 
 /// Copied bytes lie in chunks that grow from 128 bytes to 4 KiB, or to 32 KiB for a large copy: an
-/// idle queue holds nothing, and a short one little. What is adopted stays where it is.
+/// empty queue holds no memory, and a short one little. Adopted bytes stay where they are.
 ///
-/// Bytes that gather() has shown do not move until consume() passes them, so the kernel may read
-/// them meanwhile; what is appended lands behind them.
+/// Bytes that gather() has shown do not move until consume() drops them, so the kernel may read
+/// them meanwhile; bytes are appended after them.
 class write_queue {
 public:
     write_queue() noexcept = default;
@@ -24,16 +24,16 @@ public:
     write_queue& operator=(const write_queue&) = delete;
     ~write_queue() { clear(); }
 
-    /// Copies. Throws std::bad_alloc, and has then taken nothing.
+    /// Copies. If it throws std::bad_alloc, nothing was taken.
     void append(const_buffer from);
-    /// Moves from `bytes`; throws std::bad_alloc, and has then taken nothing. Small ones, and those
-    /// with room to spare for more than an eighth of their bytes, are copied.
+    /// Moves from `bytes`; if it throws std::bad_alloc, nothing was taken. Copies small ones, and
+    /// those whose spare capacity exceeds an eighth of their size.
     void adopt(std::string& bytes);
     void adopt(std::vector<std::byte>& bytes);
 
-    /// Shows the first bytes; returns how many buffers of `into` that took.
+    /// Fills `into` with the first bytes; returns the number of buffers used.
     [[nodiscard]] std::size_t gather(std::span<const_buffer> into) const noexcept;
-    /// Forgets the first `count` bytes. @pre there are so many.
+    /// Drops the first `count` bytes. @pre `count <= size()`.
     void consume(std::size_t count) noexcept;
     void clear() noexcept;
 
