@@ -30,7 +30,7 @@ private:
     enum class event : std::uint8_t { armed, canceled, cancel_failed, ended };
 
     void note(event what) noexcept {
-        bool possible = true;
+        [[maybe_unused]] bool possible = true; // without debug checks nobody asks
         switch (what) {
         case event::armed:
             possible = at_ == state::none;
