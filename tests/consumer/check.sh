@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the library into a temporary prefix, static and shared, and builds a small program against
 # it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
-# and from a prefix that was moved after the installation. Each program is run.
+# FetchContent, and from a prefix that was moved after the installation. Each program is run.
 #
 # Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
 set -euo pipefail
@@ -88,5 +88,8 @@ done
 
 echo "sources inside another project"
 build_consumer "add_subdirectory" -DCONSUME=subdirectory "-DSIMPLENET_SOURCE_DIR=$root"
+# Not built: the target is the same.
+quiet "FetchContent: configure" cmake -S "$here" -B "$work/fetched" "${common[@]}" \
+    -DCONSUME=FetchContent "-DSIMPLENET_SOURCE_DIR=$root"
 
 echo "consumer check: passed"
