@@ -13,16 +13,15 @@ namespace {
 
 constexpr std::chrono::nanoseconds shortest_sleep{1 << 12}; // a tick of the timer wheel
 constexpr std::chrono::milliseconds noticed_absence{10};
-constexpr std::uint8_t most_turns_to_catch_up = 64; // a flood must not hold up the timers for ever
+constexpr std::uint8_t most_turns_to_catch_up = 64; // a flood must not delay timers for ever
 
 } // namespace
 
 // --- running -------------------------------------------------------------------------------------
 
-/// The process was paused (SIGSTOP, a debugger, a virtual machine), or a turn took very long, and
-/// timers are late by that. A limit around several operations would refuse the next one of them,
-/// whatever has come meanwhile: so that is looked at first, and those it is for run, until nothing
-/// more is there.
+/// Whether the process was paused (SIGSTOP, a debugger, a virtual machine) or a turn took very
+/// long, so that timers are overdue. Poll first then, so that data that arrived meanwhile beats its
+/// deadline; repeat until nothing more arrives.
 bool loop::was_away(clock::time_point present) const noexcept {
     return time_ == nullptr && timers.soonest() < present - noticed_absence;
 }
@@ -48,7 +47,7 @@ inline loop::nanoseconds loop::until_soonest(nanoseconds limit,
         return left;
     }
     // Falling asleep and waking up takes longer, and the kernel's timers are late by 50 us
-    // (PR_SET_TIMERSLACK in prctl(2)). Virtual time would not move by itself.
+    // (PR_SET_TIMERSLACK in prctl(2)). Virtual time moves only in a wait.
     return time_ == nullptr ? no_wait : std::max(left, no_wait);
 }
 
@@ -57,7 +56,7 @@ loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present)
     const std::int64_t before = std::exchange(clock_ns, present.time_since_epoch().count());
     if (clock_ns - before > nanoseconds{noticed_absence}.count()) {
         if (catching_up_ != 0) {
-            catching_up_ /= 4; // turns that are always so long are load, and no pause
+            catching_up_ /= 4; // if every turn is that long, it is load, not a pause
         } else if (was_away(present)) {
             catching_up_ = most_turns_to_catch_up;
         }
@@ -76,8 +75,8 @@ loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present)
     return {.wait = until_soonest(limit, present), .done = done};
 }
 
-/// When tasks have kept each other busy for a while, the kernel is asked only now and then: a few
-/// resumptions cost less than the system call.
+/// If tasks have kept each other busy for a while, polls less often: a few resumptions cost less
+/// than the system call.
 void loop::run_more() noexcept {
     if (busy_turns_ != busy_turns_polled) {
         ++busy_turns_;
@@ -91,8 +90,7 @@ void loop::run_more() noexcept {
     }
 }
 
-// Straight-line for the turn of a busy server without timers; inline in run(), which is where
-// servers are.
+// Straight-line for a turn of a busy server without timers; inline in run(), which servers call.
 [[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit, bool& out_of_work) {
     pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::size_t count = inbox_.empty() ? 0 : take_posted();
@@ -102,8 +100,8 @@ void loop::run_more() noexcept {
         if (has_ready()) limit = no_wait;
     }
 
-    // One clock reading a turn, and none where nobody asked for time. Due timers fire before the
-    // poll and what they stop is attempted after it: data that is there beats a deadline.
+    // One clock reading per turn, and none without timers. Due timers fire before the poll, and the
+    // operations that they stop are attempted after it: data that is there beats a deadline.
     nanoseconds wait = limit;
     if (!timers.quiet()) {
         const tended timed = tend_timers(limit);
@@ -137,7 +135,7 @@ void loop::run_more() noexcept {
     return count + events;
 }
 
-/// A wait that ended for a timer: no need for another poll before it fires.
+/// After a wait that ended for a timer: it fires without another poll.
 std::size_t loop::fire_after_wait() noexcept {
     return timers.quiet() ? 0 : timers.fire(note_clock(now()));
 }
@@ -189,7 +187,7 @@ void loop::run() {
         bool out_of_work = false;
         make_turn(forever, out_of_work);
         goes_on = !consume_stop();
-        // Asked after a turn that had found no work, and not after each.
+        // Checked only after a turn that found no work.
         if (out_of_work) [[unlikely]]
             goes_on = goes_on && has_work();
     }
@@ -229,7 +227,7 @@ run_queue& loop::spawning_queue() noexcept {
     return *this;
 }
 
-// Whoever watches the descriptor is to come again for what is ready, and for every post.
+// Makes the foreign loop that watches our descriptor call again for ready work and for every post.
 void loop::announce_work() noexcept {
     if (has_ready() || !inbox_.park()) driver_->announce();
 }
@@ -272,7 +270,7 @@ loop_metrics loop::metrics() const {
 
 void loop::describe(std::string& text) {
     const loop_metrics state = metrics();
-    timers.settle_all(note_clock(now())); // so that each knows its deadline
+    timers.settle_all(note_clock(now())); // each timer then knows its deadline
     text += to_string(driver_->kind());
     text += " loop: ";
     text += std::to_string(state.live_tasks) + " tasks, ";
@@ -289,20 +287,20 @@ void loop::tear_down() noexcept {
     {
         const active here_now{*this};
         begin_teardown();
-        // What the kernel does by itself, such as receiving ahead, would never end.
+        // Work that the kernel does on its own, such as receiving ahead, would never end.
         retire_records();
-        // Until all have ended, or what is left will never be resumed again.
+        // Until all have ended, or nothing can resume the remaining ones.
         while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
             turn(driver_->busy() && !has_ready() ? forever : no_wait);
         }
         while (has_ready())
             run_ready();
         drain_kernel();
-        // Operations leave their sockets before frames die: a stream that is destroyed with its
-        // frame must not complete an operation of a frame that is half destroyed.
+        // Operations leave their sockets before frames are destroyed: a stream that is destroyed
+        // with its frame must not complete an operation of a half-destroyed frame.
         abandon_operations();
         destroy_chains();
-        // What is dropped may, in its destructor, post and spawn again.
+        // Destructors of dropped items may post and spawn again.
         while (posted* list = inbox_.take()) {
             while (list != nullptr)
                 inbox::pop(list).drop();
@@ -311,7 +309,7 @@ void loop::tear_down() noexcept {
         drain_kernel();
         orphan_records();
     }
-    // What made this loop end may have been a stop() or post() that has not returned yet.
+    // A stop() or post() that made this loop end may not have returned yet.
     while (callers_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();
     driver_.reset();

@@ -20,11 +20,11 @@ class event_loop;
 
 namespace simplenet::v0::detail {
 
-/// What a loop shows of itself to other threads: relaxed stores on its own path, and nothing that
+/// The state of a loop that other threads may read. The loop only makes relaxed stores and never
 /// waits.
 struct loop_pulse {
     std::atomic<std::uint64_t> turns = 0;
-    std::atomic<bool> active = false; // inside of run() and its like, and not waiting
+    std::atomic<bool> active = false; // inside run(), run_for() or poll(), and not waiting
     std::atomic<std::uint64_t> stalls = 0;
 };
 
@@ -45,8 +45,8 @@ public:
 
     // --- event_loop ---
 
-    /// Stops every task and runs on until they have ended; what is left is only to be freed. The
-    /// owner is whole meanwhile, as tasks may use it.
+    /// Stops every task and runs until all have ended; after that only memory remains to be freed.
+    /// The owner still exists meanwhile, because tasks may use it.
     void tear_down() noexcept;
 
     void run();
@@ -56,7 +56,7 @@ public:
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;
-    /// Appends what dump_tasks() prints.
+    /// Appends the text that dump_tasks() prints.
     void describe(std::string& text);
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
@@ -75,7 +75,7 @@ private:
         nanoseconds wait;     // how long the loop may wait
         std::size_t done = 0; // timers that fired, or events
     };
-    /// Fires what is due.
+    /// Fires due timers.
     [[nodiscard]] tended tend_timers(nanoseconds limit) noexcept;
     [[nodiscard, gnu::noinline]] tended tend_due_timers(nanoseconds limit,
                                                         clock::time_point present) noexcept;
@@ -94,15 +94,16 @@ private:
     void claim_thread() noexcept;
     [[noreturn]] static void complain_of_fork() noexcept;
 
-    // --- waiting: of a turn in which nothing is ready ---
+    // --- waiting, in a turn in which nothing is ready ---
 
     // asleep           in the poll
-    // busily           for a while it looks again and again, see loop_options::busy_poll
-    // in_virtual_time  time moves to the next timer, or with what happens
+    // busily           polls repeatedly for a while, see loop_options::busy_poll
+    // in_virtual_time  time moves to the next timer, or with events
     enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
 
     std::size_t sleep(nanoseconds limit) noexcept {
-        // stop() publishes its wish before it looks whether we are parked: ask after parking.
+        // stop() publishes its request before it checks whether we are parked, so check after
+        // parking.
         if (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)) [[unlikely]]
             limit = no_wait;
         const std::size_t events = driver_->poll(limit);
@@ -113,7 +114,7 @@ private:
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     std::size_t wait_in_virtual_time(nanoseconds limit);
 
-    /// The loop turns, or should.
+    /// Marks the loop as running, for the watchdog.
     class active {
     public:
         explicit active(loop& of) noexcept
@@ -133,8 +134,8 @@ private:
     loop_options options_;
     std::atomic<bool> stop_requested_ = false;
     std::thread::id thread_;       // of the first run
-    std::uint8_t catching_up_ = 0; // turns in which timers may still wait for what came in a pause
-    bool embedded_ = false;        // native_handle() was asked for
+    std::uint8_t catching_up_ = 0; // turns in which data from a pause may still beat timers
+    bool embedded_ = false;        // native_handle() was called
 
     static constexpr std::size_t busy_turns_polled = 64;
 
@@ -146,7 +147,7 @@ private:
     std::uint64_t completions_ = 0;
 };
 
-/// The loop of this thread. @pre there is one.
+/// The loop of this thread. @pre a loop runs.
 [[nodiscard]] inline loop& current_loop() noexcept {
     return static_cast<loop&>(run_queue::require_current());
 }

@@ -1,4 +1,4 @@
-// How a loop waits, where that is more than the poll of its backend. Layer loop.
+// The waits of a loop that are more than a poll of its backend. Layer loop.
 
 #include "loop/loop.hpp"
 
@@ -9,8 +9,8 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-/// For a loop around memory that others write: less power, and more room for the other thread of
-/// the core.
+/// For a loop that spins on memory that other threads write: saves power, and leaves more of the
+/// core to its other thread.
 void relax_processor() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -21,10 +21,10 @@ void relax_processor() noexcept {
 
 } // namespace
 
-/// Looks again and again for as long as loop_options::busy_poll says before it sleeps, if at least
-/// half of the last eight waits were short: not longer than that, or than twice that where it slept
-/// at once, since waking up is a part of it.
-// The loop is not parked meanwhile, so that a post makes no system call.
+/// If at least half of the last eight waits were short, polls repeatedly for up to
+/// loop_options::busy_poll before it sleeps. A wait is short up to that length; up to twice that
+/// length if the loop slept at once, because it includes waking up.
+// The loop is not parked while it polls, so a post makes no system call.
 std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     const auto start = clock::now();
     nanoseconds passed = no_wait;
@@ -32,7 +32,7 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     const bool spins = std::popcount(short_waits_) >= 4;
     if (spins) {
         const nanoseconds most = std::min(options_.busy_poll, limit);
-        pulse.active.store(false, std::memory_order_relaxed); // or the watchdog took it for a stall
+        pulse.active.store(false, std::memory_order_relaxed); // or the watchdog would report it
         do {
             events = driver_->poll(no_wait);
             if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
@@ -61,7 +61,7 @@ std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
 
 /// The wait of a turn in which nothing is ready.
 std::size_t loop::wait_in_virtual_time(nanoseconds limit) {
-    // A slot of the wheel's last level begins further away: what is in it was never meant to come.
+    // Slots of the wheel's last level begin further away: their timers were never meant to fire.
     constexpr nanoseconds never{std::int64_t{1} << 61};
     const auto next = timers.next();
     if (time_->moved_by_ == virtual_time::mover::poll) {
