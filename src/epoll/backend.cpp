@@ -1,5 +1,5 @@
-// The epoll backend: registers a descriptor once, edge-triggered, and attempts what its events say
-// may succeed. Only this file knows epoll. Layer epoll.
+// The epoll backend: registers a descriptor once, edge-triggered, and attempts operations after its
+// events. Only this file knows epoll. Layer epoll.
 
 #include "epoll/foreign_waits.hpp"
 #include "epoll/make_backend.hpp"
@@ -44,12 +44,12 @@ public:
         const int wake = sys::eventfd(0);
         if (wake < 0) return fail(sys::error_from(wake));
         wake_.reset(wake);
-        slots_.emplace_back(); // 0, of no generation that an event has
+        slots_.emplace_back(); // slot 0, with a generation that no event has
         // Edge-triggered and never read: every write is a new edge.
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
         if (added < 0) return fail(sys::error_from(added));
-        // A sandbox that refuses it would be found by the first turn, which has nobody to tell.
+        // If a sandbox refuses the call, report it here: a turn cannot return an error.
         if (wait_in_ms(0) < 0 && sys::failure() != -EINTR)
             return fail(sys::error_from(sys::failure()));
         auto pool = receive_pool::create(options.receive_pool, nullptr);
@@ -78,7 +78,7 @@ public:
         socket_record& record = *op.record;
         if (!std::exchange(op.called, true)) {
             const int outcome = sys::connect(record.fd, op.peer.data(), op.peer.size);
-            // EINTR: it goes on in the background (connect(2)).
+            // EINTR: connecting continues in the background (connect(2)).
             if (outcome == -EINPROGRESS || outcome == -EINTR) {
                 record.writable = false;
                 return false;
@@ -98,15 +98,15 @@ public:
 
     void submit(operation& op) noexcept override {
         socket_record& record = *op.record;
-        // An event that came before the operation is remembered in the ready bits, and the first
-        // registration reports what is there already.
+        // Earlier events are remembered in the ready bits, and the first registration reports data
+        // that is already there.
         if (record.epoll.slot != 0) return;
-        // No watch left (epoll_create(2), max_user_watches), or no memory for one.
+        // Fails without a free watch (epoll(7), max_user_watches) or without memory.
         if (const int added = add(record); added < 0) return queue_.complete(op, -added);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
-        // The last attempt before a deadline counts: bytes may be there and their event may not.
+        // A last attempt before a deadline: bytes may be there although their event is not.
         if (reason == stop_reason::deadline) return queue_.attempt_later(op);
         queue_.complete(op, ECANCELED);
     }
@@ -127,15 +127,15 @@ public:
         slot.record = nullptr;
         ++slot.generation;
         free_slots_.push_back(number);
-        // close(2) takes the registration along; a descriptor that stays open has to leave.
+        // close(2) removes the registration; a descriptor that stays open is removed here.
         if (record.is_kept()) {
             static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
         }
     }
 
-    void take_ahead(socket_record&, std::vector<std::byte>&) override {} // it never does
+    void take_ahead(socket_record&, std::vector<std::byte>&) override {} // it never receives ahead
 
-    // An attempt asks the socket itself, so nothing is gained by asking epoll first.
+    // An attempt asks the socket itself, so polling first gains nothing.
     std::size_t catch_up() noexcept override { return 0; }
 
     std::size_t poll(std::chrono::nanoseconds timeout) noexcept override {
@@ -144,7 +144,7 @@ public:
                     : timeout >= long_wait ? wait_in_ms(fewer_ms(timeout))
                                            : wait(timeout);
         if (count <= 0) [[unlikely]] {
-            // Interrupted (by SIGSTOP and SIGCONT as well) it has not looked what is there.
+            // An interrupted wait (SIGSTOP and SIGCONT, too) has not checked for events.
             if (count < 0 && sys::failure() == -EINTR) count = wait_in_ms(0);
             if (count <= 0) return no_events(count);
         }
@@ -165,18 +165,18 @@ public:
 
 private:
     static constexpr int most_rounds = 16;
-    // Slot 0 with generations that it does not have: dispatch() drops the events as stale ones.
+    // Slot 0 with generations that it does not have: dispatch() drops such events as stale.
     static constexpr std::uint64_t wake_up = std::uint64_t{0xffffffff} << 32U;
     static constexpr std::uint64_t foreign = wake_up - (std::uint64_t{1} << 32U);
 
-    /// What an event is about: its data is the slot's number and generation. A record may be gone
-    /// while events for its descriptor still come.
+    /// The subject of an event, whose data is the slot's number and generation. A record may be
+    /// gone while events for its descriptor still arrive.
     struct registration {
         socket_record* record = nullptr;
         std::uint32_t generation = 0;
     };
 
-    /// At the first wait: most loops never see one.
+    /// Called at the first wait: most loops never need it.
     int open_waits() noexcept {
         const int inner = waits_.open();
         if (inner < 0) return inner;
@@ -189,7 +189,7 @@ private:
     std::uint32_t take_slot() {
         if (free_slots_.empty()) {
             if (slots_.size() == slots_.capacity()) slots_.reserve(2 * slots_.size());
-            // Here and not where it is given back, which must not fail.
+            // Reserved here, because giving a slot back must not fail.
             free_slots_.reserve(slots_.capacity());
             slots_.emplace_back();
             return static_cast<std::uint32_t>(slots_.size() - 1);
@@ -200,7 +200,7 @@ private:
     }
 
     int add(socket_record& record) noexcept {
-        // Everything at once, and never modified: one system call in the life of a descriptor.
+        // All events at once, never modified: one system call in the lifetime of a descriptor.
         constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
         std::uint32_t slot = 0;
         try {
@@ -222,17 +222,17 @@ private:
         return 0;
     }
 
-    /// How many events there are, or -1 and sys::failure() tells.
+    /// The number of events, or -1 with the reason in sys::failure().
     int wait_in_ms(int timeout_ms) noexcept {
         return sys::epoll_wait(epoll_.get(), events_, timeout_ms);
     }
-    // A shift makes a long wait a twentieth shorter, which is then waited for as well: conversions
-    // are 25 instructions, and long waits are rarely waited to their end.
+    // A shift makes a long wait up to a twentieth shorter; the next turn waits for the rest. A
+    // conversion takes 25 instructions, and long waits rarely reach their end.
     static constexpr std::chrono::nanoseconds long_wait = std::chrono::seconds{1};
     static int fewer_ms(std::chrono::nanoseconds timeout) noexcept {
         return static_cast<int>(std::min<std::int64_t>(timeout.count() >> 20U, INT_MAX));
     }
-    // Apart, as poll() would save registers for it.
+    // A separate function, because poll() would have to save registers for it.
     [[gnu::noinline]] int wait(std::chrono::nanoseconds timeout) noexcept {
         if (nanosecond_waits_) {
             const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
@@ -240,7 +240,7 @@ private:
                                  .tv_nsec = static_cast<long>((timeout - seconds).count())};
             const int count = sys::epoll_wait(epoll_.get(), events_, limit);
             if (count >= 0 || sys::failure() == -EINTR) return count;
-            nanosecond_waits_ = false; // too old a kernel, or a sandbox that does not know the call
+            nanosecond_waits_ = false; // an old kernel, or a sandbox that does not know the call
         }
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
         return wait_in_ms(static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
@@ -252,8 +252,8 @@ private:
         return 0;
     }
 
-    // The batch was full: everything that is there is to be seen before timers expire. Bounded, so
-    // that they do.
+    // The batch was full: all waiting events are handled before timers expire. Bounded, so that
+    // timers do expire.
     [[gnu::noinline, gnu::cold]] std::size_t poll_the_rest() noexcept {
         std::size_t total = events_.size();
         for (int round = 1; round < most_rounds; ++round) {
@@ -271,19 +271,19 @@ private:
     /// The record that `event` is about, or null.
     [[nodiscard]] socket_record* record_of(const epoll_event& event) const noexcept {
         const registration& slot = slots_[static_cast<std::uint32_t>(event.data.u64)];
-        // A closed descriptor of which somebody has a duplicate, after a fork say, still reports;
-        // its slot has another generation.
+        // A closed descriptor still reports if a duplicate of it exists, for example after a fork;
+        // its slot then has another generation.
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
     }
 
-    // Of a socket that has something to read and, as nearly always, room for a write.
+    // Of a socket that has data to read and, as nearly always, room for a write.
     static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
 
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
     void dispatch(const epoll_event* event, const epoll_event* const end) noexcept {
         for (; event != end; ++event) {
             const registration& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
-            // Leaves for good, so that the loop of the usual events calls nothing.
+            // Does not return here, so that the loop over usual events calls nothing.
             if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
                 [[unlikely]]
                 return dispatch_any(event, end);
@@ -315,8 +315,8 @@ private:
         }
     }
     void note_unusual(socket_record& record, unsigned what) noexcept {
-        // Urgent data (tcp(7)): a read ends where it was, with more behind it. A hang-up: reads go
-        // on until they see the end or the error.
+        // Urgent data (tcp(7)): a read stops at its position although more data follows. Hang-up:
+        // reads continue until they see the end or the error.
         record.reads_to_the_end = true;
         if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
             record.readable = true;
@@ -338,7 +338,7 @@ private:
 
     io_queue& queue_;
     epoll_waits waits_;
-    const backend kind_; // what the loop was asked for
+    const backend kind_; // epoll or the simulated backend
     unique_fd epoll_;
     unique_fd wake_;
     receive_pool* pool_ = nullptr;

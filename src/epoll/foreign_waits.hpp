@@ -1,6 +1,6 @@
 #pragma once
-// epoll_waits: the waits of an epoll backend for descriptors that belong to somebody else.
-// Layer epoll, private.
+// epoll_waits: the waits of an epoll backend for descriptors that other code owns. Layer epoll,
+// private.
 
 #include "io/io_queue.hpp"
 #include "sys/calls.hpp"
@@ -17,18 +17,18 @@
 
 namespace simplenet::v0::detail {
 
-/// Has an epoll of its own, which the backend watches like a descriptor: what is waited for here
-/// may at the same time be registered with the backend as a socket, or become one later.
+/// Has its own epoll descriptor, which the backend watches like any other: a descriptor that is
+/// waited for here may also be registered with the backend as a socket, now or later.
 ///
-/// One-shot: an event puts a registration to rest, and the next wait wakes it up. So a wait costs
-/// one call and no removal, a stop costs none, and an event that nobody waits for any more comes
-/// once. The kernel drops a registration when the last duplicate of the descriptor is closed.
+/// One-shot: an event disarms a registration, and the next wait arms it again. So a wait costs one
+/// call and no removal, a stop costs no call, and an event without a waiter is reported only once.
+/// The kernel drops a registration when the last duplicate of the descriptor is closed.
 class epoll_waits {
 public:
     explicit epoll_waits(io_queue& owner) // a deque allocates
         : queue_{owner} {}
 
-    /// To be watched for EPOLLIN, level-triggered; or a negated errno.
+    /// The descriptor to watch for EPOLLIN, level-triggered; or a negated errno.
     [[nodiscard]] int open() noexcept {
         const int made = sys::epoll_create();
         if (made >= 0) epoll_.reset(made);
@@ -40,7 +40,7 @@ public:
     void submit(readiness_operation& op) noexcept {
         const auto number = static_cast<std::size_t>(op.fd);
         if (number >= entries_.size()) {
-            // Asked first, as a number that nobody has may be huge.
+            // Checked first, because the number of a descriptor that is not open may be huge.
             if (const int asked = sys::get_descriptor_flags(op.fd); asked < 0) {
                 return queue_.complete(op, -asked);
             }
@@ -56,7 +56,8 @@ public:
         }
         if (!at.registered) {
             const int added = control(EPOLL_CTL_ADD, op.fd, at, interest_in(op.waits_to));
-            // EPERM: no file to wait for, a regular one say. Always ready, as poll(2) has it.
+            // EPERM: epoll does not support the file, for example a regular one. Always ready, as
+            // in poll(2).
             if (added < 0) return queue_.complete(op, added == -EPERM ? 0 : -added);
             at.registered = true;
         }
@@ -68,7 +69,7 @@ public:
         queue_.give_up(op);
     }
 
-    /// Something is ready. Resumes nothing.
+    /// Called when a descriptor is ready. Resumes nothing.
     void collect() noexcept {
         std::array<epoll_event, 64> events;
         // More than these are reported again.
@@ -80,7 +81,7 @@ public:
 private:
     using list = intrusive_list<readiness_operation>;
 
-    /// What is known of a descriptor number.
+    /// The state of a descriptor number.
     struct entry {
         list readers;
         list writers;
@@ -109,9 +110,9 @@ private:
         return control(EPOLL_CTL_MOD, fd, at, interest) == 0;
     }
 
-    /// The owner closed the descriptor, and its number is free or another file's. Those who wait
-    /// here wait for nothing; a duplicate of the old file may still report, which the generation
-    /// tells apart.
+    /// The owner closed the descriptor, and its number is free or belongs to another file. Its
+    /// waiters would wait in vain, so end them. A duplicate of the old file may still report; the
+    /// generation distinguishes these events.
     void forget(entry& at) noexcept {
         at.registered = false;
         ++at.generation;
@@ -137,7 +138,7 @@ private:
 
     io_queue& queue_;
     unique_fd epoll_;
-    std::deque<entry> entries_; // by descriptor number; a deque, as lists do not move
+    std::deque<entry> entries_; // by descriptor number; a deque, because lists do not move
 };
 
 } // namespace simplenet::v0::detail

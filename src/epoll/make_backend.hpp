@@ -1,5 +1,6 @@
 #pragma once
-// make_epoll_backend: all of the backend over epoll that others see. Layer epoll, private.
+// make_epoll_backend: the only function of the epoll backend that other layers see. Layer epoll,
+// private.
 
 #include "io/backend.hpp"
 
@@ -10,7 +11,7 @@
 
 namespace simplenet::v0::detail {
 
-/// Also the simulated one, if `options` ask for it.
+/// Also creates the simulated backend, if `options` ask for it.
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_epoll_backend(io_queue& owner, const loop_options& options);
 
