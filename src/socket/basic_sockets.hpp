@@ -1,6 +1,6 @@
 #pragma once
-// The members of the classes that the blocking and nonblocking layers share: each layer makes them
-// for its own classes, with its mode. Layer socket, private.
+// Member definitions of the classes that the blocking and nonblocking layers share: each layer
+// instantiates them for its own classes and mode. Layer socket, private.
 
 #include "socket/datagrams.hpp"
 #include "socket/setup.hpp"
@@ -17,7 +17,7 @@ namespace simplenet::v0 {
 
 namespace detail {
 
-/// Whether calls on the descriptor of a `Socket` wait.
+/// Whether calls on the descriptor of a `Socket` block.
 template <class Socket>
 consteval sys::mode mode_of();
 

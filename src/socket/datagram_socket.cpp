@@ -19,17 +19,18 @@ namespace simplenet::v0::detail::datagrams {
 
 namespace {
 
-// --- control messages: what stands beside a datagram ---------------------------------------------
+// --- control messages: data beside a datagram ----------------------------------------------------
 
-/// Room for those that receiving asks for, both protocols' of each, and for a time stamp.
+/// Room for the control messages that a receive may ask for, for both protocols, and for a time
+/// stamp.
 constexpr std::size_t incoming_control = 256;
 
-/// Room for what udp_send_options and a segment size say.
+/// Room for the control messages of udp_send_options and of a segment size.
 constexpr std::size_t outgoing_control =
     CMSG_SPACE(sizeof(in_pktinfo)) + CMSG_SPACE(sizeof(in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(int)) +
     CMSG_SPACE(sizeof(std::uint16_t));
 
-/// Control messages on their way to the kernel.
+/// The control messages of an outgoing datagram.
 class control_writer {
 public:
     template <class Value>
@@ -42,11 +43,11 @@ public:
         std::memcpy(bytes_.data() + size_ + CMSG_LEN(0), &value, sizeof value);
         size_ += CMSG_SPACE(sizeof value);
     }
-    /// @param to  Null: the peer that the socket is connected to, whose protocol is not known here.
+    /// @param to  Null: the peer that the socket is connected to; its protocol is not known here.
     void add(const udp_send_options& options, const endpoint* to) noexcept {
         if (options.from || options.interface != 0) add_origin(options, to);
         if (options.ecn) {
-            // The protocol that is not the datagram's passes its own by.
+            // Each protocol ignores the other one's.
             add(IPPROTO_IP, IP_TOS, static_cast<int>(*options.ecn));
             add(IPPROTO_IPV6, IPV6_TCLASS, static_cast<int>(*options.ecn));
         }
@@ -81,7 +82,7 @@ private:
         }
     }
 
-    // Uninitialised but for what is added: nearly every datagram has none.
+    // Uninitialised except for added messages: nearly every datagram has none.
     alignas(cmsghdr) std::array<std::byte, outgoing_control> bytes_;
     std::size_t size_ = 0;
 };
@@ -106,7 +107,7 @@ void note(udp_datagram& about, const cmsghdr& header) noexcept {
         about.to = to;
         about.interface = arrival.ipi6_ifindex;
     } else if (header.cmsg_level == IPPROTO_IP && header.cmsg_type == IP_PKTINFO) {
-        // An IPv6 socket tells of an IPv4 datagram in both forms; the other one is that of `from`.
+        // An IPv6 socket reports an IPv4 datagram in both forms; `from` has the IPv6 form.
         if (about.to && about.to->is_v6()) return;
         const auto arrival = value_of<in_pktinfo>(header);
         const std::span<const in_addr, 1> bits{&arrival.ipi_addr, 1};
@@ -119,7 +120,7 @@ void note(udp_datagram& about, const cmsghdr& header) noexcept {
     }
 }
 
-// --- one protocol and the other ------------------------------------------------------------------
+// --- both address families -----------------------------------------------------------------------
 
 void tell_sender(udp_datagram& about, const native_address& name) noexcept {
     if (const auto from = endpoint_from_native(name.data(), name.size)) about.from = *from;
@@ -136,7 +137,7 @@ void tell_control(udp_datagram& about, msghdr& message) noexcept {
 }
 void tell_control(local_message&, msghdr&) noexcept {}
 
-/// Where one datagram is received. `About` is told what came.
+/// The memory for receiving one datagram. Fills an `About` with its properties.
 template <class About>
 struct arrival {
     native_address name;
@@ -152,13 +153,13 @@ struct arrival {
         message.msg_namelen = sizeof name.storage;
         message.msg_iov = &bytes;
         message.msg_iovlen = 1;
-        // Without room for it, descriptors that come along are dropped by the kernel.
+        // Without room for control messages the kernel drops descriptors sent with a datagram.
         if constexpr (std::is_same_v<About, udp_datagram>) {
             message.msg_control = control.data();
             message.msg_controllen = control.size();
         }
     }
-    /// @param length  Of the datagram, whatever fitted: what MSG_TRUNC makes the outcome.
+    /// @param length  The full length of the datagram, which recvmsg(2) returns with MSG_TRUNC.
     void tell(About& about, msghdr& message, std::size_t length) noexcept {
         about = {};
         about.size = std::min(length, bytes.iov_len);
@@ -170,7 +171,7 @@ struct arrival {
     }
 };
 
-/// A datagram on its way: whom to, and what beside it.
+/// The memory for sending one datagram: its destination and its bytes.
 template <class Endpoint>
 struct departure {
     native_address name;
@@ -225,7 +226,7 @@ bool has_options(const udp_send_options& options) noexcept {
     return options.from || options.interface != 0 || options.ecn;
 }
 
-/// As separate datagrams with the same destination and options.
+/// Sends segments as separate datagrams with the same destination and options.
 ssize_t send_separately(int fd, const_buffer from, std::size_t segment_size, const endpoint* to,
                         const udp_send_options& options) noexcept {
     std::array<mmsghdr, most_at_once> messages;
@@ -265,15 +266,15 @@ ssize_t send_cut_by_the_kernel(int fd, const_buffer from, std::size_t segment_si
     return sys::sendmsg(fd, message);
 }
 
-/// Whether a send of segments may succeed without them.
-// EIO: the device cannot. EMSGSIZE: a segment is longer than the route's packets.
-// EINVAL: the same before Linux 6.14; or the socket sends no checksums, or the kernel does not know
-// UDP_SEGMENT (before Linux 4.18).
+/// Whether a segmented send failed in a way that separate datagrams may avoid.
+// EIO: the device cannot. EMSGSIZE: a segment is longer than the route's packets. EINVAL: the same
+// before Linux 6.14; or the socket sends no checksums, or the kernel does not know UDP_SEGMENT
+// (before Linux 4.18).
 bool refuses_segments(ssize_t outcome) noexcept {
     return outcome == -EIO || outcome == -EMSGSIZE || outcome == -EINVAL;
 }
 
-/// What `outcome` says about segments of that size, when sending without them went well.
+/// Lowers the limit after a segmented send failed with `outcome` and a separate one succeeded.
 void lower(segment_limit& limit, ssize_t outcome, std::size_t segment_size) noexcept {
     constexpr std::size_t always_fits = 1280 - 40 - 8; // RFC 8200, 5
     const bool too_long =
@@ -281,11 +282,12 @@ void lower(segment_limit& limit, ssize_t outcome, std::size_t segment_size) noex
     limit.set(too_long ? segment_size - 1 : 0);
 }
 
-/// What one call with UDP_SEGMENT may hold: the payload of the longest IPv4 datagram.
+/// The most bytes of one call with UDP_SEGMENT: the payload of the longest IPv4 datagram.
 constexpr std::size_t most_segmented_bytes = 65'507;
 
-/// How many datagrams `from` begins with that the kernel can be given as one to cut: of one
-/// destination and one size, the last one perhaps shorter. At least 1 unless it is empty.
+/// The number of datagrams at the front of `from` that can be passed to the kernel as one buffer,
+/// which it splits into datagrams: with the same destination and size, except that the last may be
+/// shorter. At least 1 unless `from` is empty.
 std::size_t run_length(std::span<const outgoing_datagram> from, std::size_t most_size) noexcept {
     if (from.empty()) return 0;
     const outgoing_datagram& first = from[0];
@@ -303,7 +305,7 @@ std::size_t run_length(std::span<const outgoing_datagram> from, std::size_t most
     return length;
 }
 
-/// Datagrams sent of the first `most_at_once`. Runs go as one, which costs a fraction.
+/// Datagrams sent of the first `most_at_once`. A run is sent as one buffer, which costs a fraction.
 ssize_t send_runs(int fd, std::span<const outgoing_datagram> from, std::size_t most_size) noexcept {
     from = from.first(std::min(from.size(), most_at_once));
     std::array<mmsghdr, most_at_once> messages;
@@ -339,7 +341,7 @@ ssize_t send_runs(int fd, std::span<const outgoing_datagram> from, std::size_t m
     return static_cast<ssize_t>(std::accumulate(sent.begin(), sent.end(), std::size_t{0}));
 }
 
-/// All of a batch, by `attempt`, as long as the socket takes it.
+/// Sends a whole batch by repeated `attempt`, until one fails.
 template <class Slot, class Attempt>
 transfer_result send_all(std::span<const Slot> from, Attempt attempt) noexcept {
     std::size_t done = 0;
@@ -358,7 +360,7 @@ transfer_result send_all(std::span<const Slot> from, Attempt attempt) noexcept {
 ssize_t send_one(int fd, const_buffer from, const endpoint* to,
                  const udp_send_options& options) noexcept {
     if (!has_options(options)) {
-        // The same with less to copy: sendto(2) takes what most datagrams have.
+        // sendto(2) does the same with less to copy, and suffices for most datagrams.
         if (to == nullptr) return sys::send(fd, from.data(), from.size());
         const auto name = to_native(*to);
         return sys::sendto(fd, from.data(), from.size(), 0, name.data(), name.size);
@@ -398,7 +400,7 @@ ssize_t send_some(int fd, std::span<const outgoing_datagram> from, segment_limit
     if (!refuses_segments(outcome) || run_length(from, before) <= 1) return outcome;
     lower(limit, outcome, from[0].data.size());
     const ssize_t apart = send_runs(fd, from, limit.get());
-    // If that fails too, for other reasons than room, segments are not what is wrong.
+    // If that also fails, and not for lack of room, segments were not the reason.
     if (apart < 0 && apart != -EAGAIN) limit.set(before);
     return apart;
 }
@@ -428,7 +430,7 @@ ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size, const
     return apart;
 }
 
-// --- the sockets that wait in the call, or never -------------------------------------------------
+// --- blocking and nonblocking sockets ------------------------------------------------------------
 
 result<udp_datagram> receive_from(int fd, mutable_buffer into) noexcept {
     udp_datagram about;
@@ -481,10 +483,10 @@ result<> disconnect(int fd) noexcept {
 
 result<udp_error> take_error(int fd) noexcept {
     arrival<udp_datagram> place;
-    std::byte unwanted{}; // of the datagram that it is about
+    std::byte unwanted{}; // for the payload of the failed datagram
     msghdr message;
     place.prepare(message, {&unwanted, 1});
-    // MSG_DONTWAIT goes without saying: the queue of errors is never waited for (recv(2)).
+    // MSG_DONTWAIT is not needed: a read of the error queue never blocks (recv(2)).
     if (const ssize_t outcome = sys::recvmsg(fd, message, MSG_ERRQUEUE); outcome < 0) {
         return fail(sys::error_from(outcome));
     }

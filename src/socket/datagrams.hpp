@@ -1,8 +1,8 @@
 #pragma once
-// Sending and receiving of datagrams, one system call each. Layer socket, private: for the blocking
-// and nonblocking sockets and for the operations of the runtime, which differ in how they wait.
+// Sending and receiving datagrams, one system call each. Layer socket, private: used by the
+// blocking and nonblocking sockets and by the operations of the runtime, which wait differently.
 //
-// Outcomes have the form of sys/calls.hpp: a count, or a negated errno.
+// Results are those of sys/calls.hpp: a count, or a negated errno.
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/socket/datagram_socket.hpp>
@@ -15,7 +15,8 @@
 
 namespace simplenet::v0::detail::datagrams {
 
-/// What one call takes at most of a batch: more saves nothing, and the headers are on the stack.
+/// The most datagrams of a batch that one call takes: more saves nothing, and the headers are on
+/// the stack.
 inline constexpr std::size_t most_at_once = 64;
 
 /// Bytes sent.
@@ -23,11 +24,11 @@ inline constexpr std::size_t most_at_once = 64;
                                const udp_send_options& options) noexcept;
 [[nodiscard]] ssize_t send_one(int fd, const_buffer from, const local_endpoint* to) noexcept;
 
-/// 0, and `about` tells.
+/// 0, with the result in `about`.
 [[nodiscard]] ssize_t receive_one(int fd, mutable_buffer into, udp_datagram& about) noexcept;
 [[nodiscard]] ssize_t receive_one(int fd, mutable_buffer into, local_message& about) noexcept;
 
-/// Datagrams sent of the first `most_at_once`, at least 1. Of an empty batch 0.
+/// Datagrams sent of the first `most_at_once`: at least 1, or 0 if the batch is empty.
 [[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_datagram> from,
                                 segment_limit& limit) noexcept;
 [[nodiscard]] ssize_t send_some(int fd, std::span<const outgoing_message> from) noexcept;
@@ -36,14 +37,14 @@ inline constexpr std::size_t most_at_once = 64;
 [[nodiscard]] ssize_t receive_some(int fd, std::span<incoming_datagram> into) noexcept;
 [[nodiscard]] ssize_t receive_some(int fd, std::span<incoming_message> into) noexcept;
 
-/// Bytes sent, of whole segments.
+/// Bytes sent, in whole segments.
 ///
 /// @pre Neither `from` nor `segment_size` is empty.
 [[nodiscard]] ssize_t send_segments(int fd, const_buffer from, std::size_t segment_size,
                                     const endpoint* to, const udp_send_options& options,
                                     segment_limit& limit) noexcept;
 
-// The members of basic_udp_socket and basic_local_datagram have the documentation.
+// Documented at the members of basic_udp_socket and basic_local_datagram.
 
 [[nodiscard]] result<udp_datagram> receive_from(int fd, mutable_buffer into) noexcept;
 [[nodiscard]] result<local_message> receive_message(int fd, mutable_buffer into) noexcept;

@@ -18,10 +18,10 @@ namespace detail::streams {
 
 namespace {
 
-// Linux 6.5, SO_PASSPIDFD: a descriptor as well, which comes unasked to whoever set the option.
+// Linux 6.5, SO_PASSPIDFD: also a descriptor, which arrives unasked if the option is set.
 constexpr int scm_pidfd = 0x04;
 
-/// The descriptors of one message, before there is a vector for them.
+/// The descriptors of one message, until they are moved into a vector.
 class arrivals {
 public:
     explicit arrivals(msghdr& message) noexcept {
@@ -77,7 +77,8 @@ std::ptrdiff_t receive_descriptors(int fd, mutable_buffer bytes, std::size_t mos
                                    std::vector<unique_fd>& into,
                                    std::error_code& refused) noexcept {
     SIMPLENET_EXPECTS(!bytes.empty(), "receive_descriptors() into an empty buffer");
-    // What else may come, by options that somebody set: credentials, a pidfd, a security label.
+    // For other control messages that socket options may add: credentials, a pidfd, a security
+    // label.
     constexpr std::size_t others = 1024;
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(most_descriptors * sizeof(int)) + others>
         control;
@@ -93,7 +94,7 @@ std::ptrdiff_t receive_descriptors(int fd, mutable_buffer bytes, std::size_t mos
     arrivals came{message};
     const std::span<unique_fd> all = came.all();
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
-        // There is room for all that the kernel sends: it could not open them (unix(7)).
+        // There was enough room, so the kernel could not open the descriptors (unix(7)).
         refused = std::make_error_code(std::errc::too_many_files_open);
     } else if (all.size() > most) {
         refused = make_error_code(errc::limit_exceeded);

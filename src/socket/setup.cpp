@@ -47,7 +47,7 @@ result<> bind_to(int fd, const native_address& at) noexcept {
     return sys::to_result(sys::bind(fd, at.data(), at.size));
 }
 
-/// @param unlink_existing  A socket that is in the way at the path is removed.
+/// @param unlink_existing  Removes an existing socket at the path.
 result<> bind_local(int fd, const local_endpoint& at, bool unlink_existing) noexcept {
     const auto name = to_native(at);
     auto bound = bind_to(fd, name);
@@ -102,7 +102,7 @@ result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind, sys::mode waiting
     int family = 0;
     int protocol = 0;
     int listening = 0;
-    // ENOTSOCK and EBADF come from here, for what is no socket or not open.
+    // Fails with ENOTSOCK or EBADF if the descriptor is not a socket or not open.
     for (const auto& [name, value] :
          {std::pair{SO_TYPE, &type}, std::pair{SO_DOMAIN, &family},
           std::pair{SO_PROTOCOL, &protocol}, std::pair{SO_ACCEPTCONN, &listening}}) {
@@ -110,7 +110,8 @@ result<unique_fd> adopt_socket(unique_fd fd, socket_kind kind, sys::mode waiting
         if (got < 0) return fail(sys::error_from(got));
     }
 
-    // MPTCP is TCP in all that shows here, and some service managers hand out such listeners.
+    // MPTCP behaves like TCP in everything used here, and some service managers pass such
+    // listeners.
     const bool right_protocol =
         is_local ? family == AF_UNIX
                  : (family == AF_INET || family == AF_INET6) &&
@@ -188,7 +189,7 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
 }
 
 result<> unlink_socket(const local_endpoint& at) noexcept {
-    std::array<char, local_endpoint::max_name_size + 2> path{}; // zeros behind: a C string
+    std::array<char, local_endpoint::max_name_size + 2> path{}; // followed by zeros: a C string
     std::ranges::copy(at.path(), path.begin());
     return sys::to_result(sys::unlink_socket(path.data()));
 }
@@ -221,7 +222,7 @@ result<unique_fd> listen_on(const endpoint& at, const listen_options& options,
         }
     }
     if (auto bound = bind_to(fd->get(), to_native(at)); !bound) return fail(bound);
-    // EADDRINUSE can also come here: with SO_REUSEADDR two sockets may bind, but not both listen.
+    // Can also fail with EADDRINUSE: with SO_REUSEADDR two sockets may bind, but not both listen.
     if (auto listening = start_listening(fd->get(), options.backlog); !listening) {
         return fail(listening);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// How sockets come to be: opened, bound, connected, accepted, adopted. Layer socket, private: for
-// the blocking and nonblocking layers and the runtime, which differ in how they wait.
+// Creates sockets: opened, bound, connected, accepted, adopted. Layer socket, private: used by the
+// blocking and nonblocking layers and by the runtime, which wait differently.
 
 #include "sys/calls.hpp"
 
@@ -17,11 +17,11 @@
 
 namespace simplenet::v0::detail {
 
-/// When `timeout` from now is over; none if that is further away than the clock can tell.
+/// The time point `timeout` from now; none if the clock cannot represent it.
 [[nodiscard]] std::optional<std::chrono::steady_clock::time_point>
 deadline_after(std::optional<std::chrono::nanoseconds> timeout) noexcept;
 
-/// A `Socket` around a descriptor that is known to suit it.
+/// A `Socket` around a descriptor of the matching kind.
 template <class Socket>
 [[nodiscard]] result<Socket> make_socket(result<unique_fd>&& fd) noexcept {
     if (!fd) return fail(fd);
@@ -52,27 +52,28 @@ enum class socket_kind {
 /// A TCP socket of the family of `peer`.
 [[nodiscard]] result<unique_fd> open_tcp(const endpoint& peer, sys::mode waiting) noexcept;
 
-/// A nonblocking TCP socket on its way to `peer`, or there already. When it is writable,
-/// connect_outcome() tells.
+/// A nonblocking TCP socket that is connecting to `peer`, or already connected. Once it is
+/// writable, connect_outcome() has the result.
 [[nodiscard]] result<unique_fd> start_connect(const endpoint& peer) noexcept;
 
-/// How connecting ended.
+/// The result of connecting.
 ///
-/// @pre The socket has been writable since: before that, SO_ERROR says 0 and means nothing.
+/// @pre The socket has become writable: before that, SO_ERROR is 0 and means nothing.
 ///
 /// @par Errors
-/// - `std::errc::not_connected`: it was never started, or its error has been reported already.
-/// - `std::errc::connection_refused`: also when TCP connected the socket to itself, which happens
-///   when nobody listens on a port from which the kernel picks the ports of clients, and it picks
-///   that very one (simultaneous open, RFC 9293, 3.5).
+/// - `std::errc::not_connected`: connecting was never started, or its error has already been
+///   reported.
+/// - `std::errc::connection_refused`: also if TCP connected the socket to itself. That happens if
+///   nobody listens on a port of the ephemeral range, and the kernel picks that same port for the
+///   client (simultaneous open, RFC 9293, 3.5).
 [[nodiscard]] result<> connect_outcome(int fd) noexcept;
 
 /// connect_outcome(), or `std::errc::operation_would_block` if the socket is not writable yet.
 [[nodiscard]] result<> finish_connect(int fd) noexcept;
 
-/// A Unix domain stream connected to `peer`. There is no connecting in the background: as long as
-/// the listener's backlog is full, a blocking socket waits until the deadline, and a nonblocking
-/// one fails with `std::errc::operation_would_block`.
+/// A Unix domain stream connected to `peer`. It never connects in the background: while the
+/// listener's backlog is full, a blocking socket waits until the deadline, and a nonblocking one
+/// fails with `std::errc::operation_would_block`.
 [[nodiscard]] result<unique_fd>
 connect_local(const local_endpoint& peer, sys::mode waiting,
               std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
@@ -80,7 +81,7 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
 /// Removes the path of `at`.
 ///
 /// @par Errors
-/// - `std::errc::not_a_socket`: something else is there.
+/// - `std::errc::not_a_socket`: the path is not a socket.
 [[nodiscard]] result<> unlink_socket(const local_endpoint& at) noexcept;
 
 /// @param type  SOCK_STREAM or SOCK_DGRAM.
@@ -94,7 +95,7 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
                                           sys::mode waiting) noexcept;
 
 /// The next connection of `listener`, in the mode `waiting`, whatever mode the listener has.
-/// Connections that failed in the queue are passed over.
+/// Connections that failed in the queue are skipped.
 [[nodiscard]] result<unique_fd> accept_from(int listener, sys::mode waiting) noexcept;
 
 /// A UDP socket of the family of `address`.

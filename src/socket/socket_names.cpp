@@ -13,7 +13,7 @@ namespace {
 
 using name_call = int (*)(int fd, sockaddr* name, socklen_t& size) noexcept;
 
-/// What `call` says about `fd`, read by `parse`.
+/// The result of `call` for `fd`, parsed by `parse`.
 template <class Parse>
 auto ask(int fd, name_call call, Parse parse) noexcept -> decltype(parse(nullptr, 0)) {
     native_address name;

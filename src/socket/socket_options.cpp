@@ -45,7 +45,7 @@ result<> set_size(int fd, int name, std::size_t bytes) noexcept {
     return set_int(fd, SOL_SOCKET, name, static_cast<int>(std::min(bytes, most)));
 }
 
-/// A count of `Unit` as the int that the kernel wants; invalid_argument if it does not fit.
+/// A count of `Unit` as the int that the kernel expects; invalid_argument if it does not fit.
 template <class Unit>
 result<int> count_of(Unit duration) noexcept {
     if (duration.count() < 0 || duration.count() > INT_MAX) {
@@ -60,8 +60,8 @@ result<bool> is_v6(int fd) noexcept {
     return *family == AF_INET6;
 }
 
-/// Multicast settings exist once for each protocol. An IPv6 socket may speak both, so it gets
-/// both, and answers for IPv6.
+/// Multicast settings exist separately for each protocol. An IPv6 socket may use both protocols, so
+/// both are set, and the getter reports that of IPv6.
 result<> set_multicast(int fd, int v4_name, int v6_name, int value) noexcept {
     auto v6 = is_v6(fd);
     if (!v6) return fail(v6);
@@ -86,7 +86,7 @@ result<> change_membership(int fd, int name, const ip_address& group, unsigned i
         sys::set_option(fd, group.is_v4() ? IPPROTO_IP : IPPROTO_IPV6, name, request));
 }
 
-/// A flag that exists once for each protocol, on a socket that may speak both.
+/// A flag that exists separately for each protocol, on a socket that may use both.
 result<> set_for_both(int fd, int v4_name, int v6_name, bool on) noexcept {
     auto v6 = is_v6(fd);
     if (!v6) return fail(v6);
@@ -147,7 +147,7 @@ result<> set_keep_alive(int fd, const keep_alive_options& timing) noexcept {
     const auto interval = count_of(timing.interval);
     if (!interval) return fail(interval);
 
-    // The timing first: probes never start with half of it.
+    // The timing first, so that probes never start with a part of it.
     if (auto set = set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, *idle); !set) return set;
     if (auto set = set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, *interval); !set) return set;
     if (auto set = set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, timing.count); !set) return set;
@@ -221,7 +221,7 @@ result<bool> multicast_loopback(int fd) noexcept {
 }
 
 result<> set_multicast_hops(int fd, int hops) noexcept {
-    // The kernel takes -1 as "the default", which would contradict the documentation.
+    // The kernel accepts -1 for "the default", which the documentation excludes.
     if (hops < 0) return fail(std::errc::invalid_argument);
     return set_multicast(fd, IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS, hops);
 }

@@ -20,7 +20,7 @@ result<std::size_t> to_read_count(ssize_t outcome) noexcept {
     return sys::to_count(outcome);
 }
 
-/// Moves all of `whole` by calls that each move some of it.
+/// Moves all of `whole` by calls that each move a part.
 template <class Buffer, class Move>
 transfer_result move_all(Buffer whole, Move move_some) noexcept {
     for (auto rest = whole; !rest.empty();) {
@@ -34,14 +34,14 @@ transfer_result move_all(Buffer whole, Move move_some) noexcept {
     return whole.size();
 }
 
-/// What is still to be written of several buffers.
+/// The rest of several buffers that is still to be written.
 class write_cursor {
 public:
     explicit write_cursor(std::span<const const_buffer> buffers) noexcept
         : buffers_{buffers} {}
 
-    /// The parts that come next, without the empty ones: a call that is given nothing else would
-    /// move nothing and look as if it had failed.
+    /// The next parts, without empty ones: a call with only empty parts would move nothing, which
+    /// looks like a failure.
     [[nodiscard]] std::span<iovec> next(std::span<iovec> room) const noexcept {
         std::size_t used = 0;
         std::size_t skip = offset_;
@@ -49,7 +49,7 @@ public:
             if (used == room.size()) break;
             const const_buffer part = buffer.subspan(std::exchange(skip, 0));
             if (part.empty()) continue;
-            // iovec serves reading too, hence not const; sendmsg(2) only reads.
+            // iovec is not const because it also serves reads; sendmsg(2) only reads from it.
             room[used++] = {const_cast<std::byte*>(part.data()), part.size()};
         }
         return room.first(used);
@@ -69,11 +69,11 @@ public:
     }
 
 private:
-    std::span<const const_buffer> buffers_; // the first is not done
-    std::size_t offset_ = 0;                // bytes of the first that are done
+    std::span<const const_buffer> buffers_; // the first is not completely written
+    std::size_t offset_ = 0;                // bytes of the first that are written
 };
 
-// Uninitialised: 16 KiB of which a call mostly uses a few entries.
+// Uninitialised: 16 KiB, of which a call usually needs a few entries.
 using iovec_room = std::array<iovec, IOV_MAX>;
 
 } // namespace
@@ -96,8 +96,8 @@ result<std::size_t> write_some(int fd, std::span<const const_buffer> from) noexc
 }
 
 transfer_result read_exact(int fd, mutable_buffer into) noexcept {
-    // MSG_WAITALL: the kernel waits for all of it, so one call is the rule. Signals, errors and the
-    // end of stream still cut it short.
+    // MSG_WAITALL: the kernel waits for all bytes, so one call usually suffices. Signals, errors
+    // and the end of the stream still cut it short.
     return move_all(into, [fd](mutable_buffer rest) {
         return to_read_count(sys::recv(fd, rest.data(), rest.size(), MSG_WAITALL));
     });
