@@ -14,7 +14,7 @@
 
 namespace simplenet::v0::detail {
 
-/// Is told what happens and says what to do. Loop thread only.
+/// Gets the events of connecting to a name, and returns the next step. Loop thread only.
 class connect_plan {
 public:
     using time_point = std::chrono::steady_clock::time_point;

@@ -23,8 +23,8 @@ bool is_blank_or_control(char c) noexcept {
     return byte <= 0x20 || byte == 0x7f;
 }
 
-/// inet_aton(3), and with it getaddrinfo(3), reads 127.1, 0x7f.1 and 017700000001 as addresses; a
-/// filter that checked the text before us did not. No DNS name ends in a number.
+/// inet_aton(3), and so getaddrinfo(3), reads 127.1, 0x7f.1 and 017700000001 as addresses; a filter
+/// that checked the text before us may not have. No DNS name ends in a number.
 bool ends_in_number(std::string_view name) noexcept {
     const std::string_view last = name.substr(name.find_last_of('.') + 1);
     if (last.empty()) return false;

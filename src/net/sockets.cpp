@@ -1,4 +1,4 @@
-// The sockets of the runtime, as far as their base classes do not suffice. Layer net.
+// The sockets of the runtime: the members that their base classes do not have. Layer net.
 
 #include "io/io_queue.hpp"
 #include "io/receive_pool.hpp"
@@ -28,8 +28,8 @@ void become_listener(socket_record& socket) {
     socket.readable = true; // connections may be waiting already
 }
 
-// Not in an anonymous namespace: where a batch includes this file, GCC 12 warns that the frames of
-// such coroutines have members of types with internal linkage (-Wsubobject-linkage).
+// Not in an anonymous namespace: when a unity batch includes this file, GCC 12 warns that the
+// frames of such coroutines have members of types with internal linkage (-Wsubobject-linkage).
 
 /// A socket that is being released; it keeps the record.
 class leaving_socket final : public async_socket {
@@ -136,8 +136,8 @@ result<> tcp_stream::set_linger(std::optional<std::chrono::seconds> limit) noexc
 
 local_stream::local_stream(nonblocking::local_stream socket)
     : async_stream{std::move(socket)} {
-    // Descriptors may be attached to what is received: a read ends where they are, with more behind
-    // them (unix(7)), and must not take more than was asked for.
+    // Descriptors may be attached to received bytes: a read stops there although more bytes follow
+    // (unix(7)), and must not take more than was asked for.
     record()->kind = detail::record_kind::local_stream;
     record()->reads_to_the_end = true;
 }
