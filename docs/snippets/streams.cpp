@@ -47,7 +47,7 @@ task<> why(buffered_reader<tcp_stream>& reader) {
     if (!line && line.error() == errc::end_of_stream) {
         if (!reader.peek().empty()) std::cerr << "the peer broke off in the middle of a line\n";
     } else if (!line && line.error() == errc::limit_exceeded) {
-        std::cerr << "that is no line, let us go\n";
+        std::cerr << "the line is too long\n";
     } else if (!line && line.error() == errc::deadline_exceeded) {
         std::cerr << "half a line may be here: call again, or give up\n";
     }
