@@ -14,7 +14,7 @@ async_socket::async_socket(unique_fd socket)
 void async_socket::close() noexcept {
     if (record_ == nullptr) return;
     if (record_->home != nullptr) return record_->home->close(*record_);
-    // Bound to no loop, or to one that is gone and has closed it.
+    // Bound to no loop, or closed by a loop that is gone.
     record_->state = detail::record_state::closed;
     if (record_->fd >= 0) detail::close_descriptor(std::exchange(record_->fd, -1));
 }
@@ -45,7 +45,7 @@ bool closed_operation::start(std::coroutine_handle<> caller, scope& within) noex
         return true;
     }
     if (record_->is_over() || record_->fd < 0) {
-        // Behind the operations that the close ended, which are on the ready list.
+        // After the operations that the close ended, which are on the ready list.
         suspend(caller, within);
         within.queue->push(*this);
         return true;

@@ -71,8 +71,8 @@ bool receive_nothing(operation& op, ssize_t count) noexcept {
 
 namespace {
 
-/// The least memory that a receive() takes from the heap. SIOCINQ counts nothing for an end, an
-/// error, or a byte of urgent data.
+/// The least memory that a receive() takes from the heap. SIOCINQ does not count an end, an error,
+/// or a byte of urgent data.
 constexpr std::size_t least_overflow = 64;
 
 std::size_t size_of_overflow(int fd) noexcept {
@@ -91,7 +91,7 @@ bool receive_lease(receive_operation& op, receive_pool& pool, std::uint32_t buff
         size = size_of_overflow(op.record->fd);
         memory = receive_pool::allocate_overflow(size);
         if (memory == nullptr) {
-            op.error = ENOMEM; // what came is still there
+            op.error = ENOMEM; // the bytes are still in the socket
             return true;
         }
         buffer = receive_pool::on_heap;
@@ -130,7 +130,7 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
         if (count < 0) return send_failed(op, count);
         if (op.moved == op.size || op.kind == request::write_some) return true;
         if (round == most_tries) return false;
-        // It was short: the next one says whether there is room again.
+        // It was short: the next call finds out whether there is room again.
         count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
         if (count > 0) op.moved += static_cast<std::size_t>(count);
     }
@@ -139,7 +139,7 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
 bool attempt_accept(accept_base& op) noexcept {
     socket_record& record = *op.record;
     if (record.accepting->pausing) {
-        record.readable = false; // it ends with an attempt
+        record.readable = false; // the pause ends with an attempt
         return false;
     }
     int accepted = 0;
@@ -157,7 +157,7 @@ bool attempt_accept(accept_base& op) noexcept {
         return true;
     }
     record.readable = false;
-    // The connection stays queued, and no edge will tell of it.
+    // The connection stays queued, and no edge will announce it.
     if (accepted != -EAGAIN) record.home->pause_accepting(record);
     return false;
 }

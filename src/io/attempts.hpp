@@ -1,5 +1,5 @@
 #pragma once
-// Attempts that are the same on both backends: one try without waiting. Layer io, private.
+// Attempts that both backends share: one try without waiting. Layer io, private.
 
 #include "io/receive_pool.hpp"
 #include "io/socket_record.hpp"
@@ -14,14 +14,14 @@
 
 namespace simplenet::v0::detail {
 
-/// System calls in one attempt at a transfer of everything: a fast peer must not hold the loop. An
-/// attempt that stops for this leaves the socket marked as ready, and is repeated in the next turn.
+/// The most system calls in one attempt at a whole transfer: a fast peer must not block the loop.
+/// An attempt that stops here leaves the socket marked as ready, and continues in the next turn.
 inline constexpr int most_tries = 16;
 
-/// Books `count` bytes that a write moved. True: nothing is left to write.
+/// Records that a write moved `count` bytes. True: nothing is left to write.
 [[nodiscard]] bool advance_write(write_operation& op, std::size_t count) noexcept;
 
-/// The first bytes that a write has still to move; empty when there are none.
+/// The first bytes that a write still has to move; empty if there are none.
 [[nodiscard]] const_buffer next_bytes(write_operation& op) noexcept;
 
 /// Whether a write has nothing left to move.
@@ -29,15 +29,16 @@ inline constexpr int most_tries = 16;
     return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
 }
 
-/// What a write that failed with `error` says. A reset is told once, to whoever comes first: this
-/// write, and not a later read, though the kernel has told it to what receives ahead.
+/// The error to report for a write that failed with `error`. A reset is reported once, to the first
+/// operation after it: to this write, not to a later read, even if the kernel has already reported
+/// it to the receive ahead.
 [[nodiscard]] inline int write_error(socket_record& record, int error) noexcept {
     if (error != EPIPE || record.end <= 0) return error;
     return std::exchange(record.end, end_of_stream_error);
 }
 
-/// The error behind everything that was received or accepted ahead. It is told once, as recv(2) and
-/// accept(2) do; the end of the stream each time.
+/// Reports the error that follows everything received or accepted ahead: once, as recv(2) and
+/// accept(2) do, but the end of the stream every time.
 inline bool tell_end(operation& op) noexcept {
     socket_record& record = *op.record;
     op.error = record.end;
@@ -46,16 +47,16 @@ inline bool tell_end(operation& op) noexcept {
     return true;
 }
 
-/// Of a negative outcome of a send: whether it ends the operation.
+/// Whether a send's negative result ends the operation.
 [[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
 
-/// A write of one buffer after its first send(2), which took less than all: `count` is its outcome,
-/// as of sys::send().
+/// Continues a write of one buffer after its first send(2), which took less than all; `count` is
+/// its result, as for sys::send().
 [[nodiscard]] bool go_on_sending(operation& op, ssize_t count) noexcept;
 
 /// A write of one buffer, as far as the socket takes it. True: it is over.
-// send(2) also where a ring could do it: nearly always there is room, and the entry, the completion
-// and the suspension cost more than the call. Inline is the case that is over with it.
+// send(2) even with io_uring: there is nearly always room, and an entry, a completion and a
+// suspension cost more than the call. Only the case that ends with the first call is inline.
 [[nodiscard]] inline bool attempt_send_one(operation& op) noexcept {
     if (op.moved == op.size) return true;
     const ssize_t count = sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved);
@@ -76,9 +77,9 @@ inline bool tell_end(operation& op) noexcept {
     return op.buffers == nullptr ? attempt_send_one(op) : attempt_send_several(op);
 }
 
-/// recv(2) into `size` bytes at `data`, with what its outcome says about the next one.
-// A short read means that nothing is left: the edge for the next bytes will come (epoll(7)), which
-// saves the read that would only say EAGAIN.
+/// recv(2) into `size` bytes at `data`; clears `readable` if nothing is left.
+// A short read means that nothing is left, and that an edge will announce the next bytes
+// (epoll(7)). This saves a read that would only return EAGAIN.
 [[nodiscard]] inline ssize_t receive_directly(socket_record& record, std::byte* data,
                                               std::size_t size) noexcept {
     const ssize_t count = sys::recv(record.fd, data, size);
@@ -88,15 +89,15 @@ inline bool tell_end(operation& op) noexcept {
     return count;
 }
 
-/// Of a count that is not positive: whether it ends the operation.
+/// Whether a receive's result that is not positive ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
 
-/// A receive() by recv(2) into `buffer`, which is free, or memory from the heap if there is none.
-/// True: it is over.
+/// A receive() by recv(2) into the free buffer `buffer`, or into heap memory if it is none. True:
+/// it is over.
 [[nodiscard]] bool receive_lease(receive_operation& op, receive_pool& pool,
                                  std::uint32_t buffer) noexcept;
 
-/// The rest of receive_some() after recv(2) brought no bytes but `count`, as it returned it.
+/// The rest of receive_some() after recv(2) returned no bytes but `count`.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;
 
 /// A read_some by recv(2). True: it is over.
@@ -116,7 +117,7 @@ inline bool tell_end(operation& op) noexcept {
 /// An accept. True: it is over.
 [[nodiscard]] bool attempt_accept(accept_base& op) noexcept;
 
-/// Whether accept4(2) failed for want of something that may come back.
+/// Whether accept4(2) failed for lack of a resource that may become available.
 [[nodiscard]] inline bool is_shortage(int error) noexcept {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }

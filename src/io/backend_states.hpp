@@ -1,5 +1,5 @@
 #pragma once
-// epoll_state, uring_state: what each backend keeps in the record of a socket. Layer io, private.
+// epoll_state, uring_state: the state of each backend in the record of a socket. Layer io, private.
 
 #include <simplenet/core/detail/contract.hpp>
 
@@ -11,7 +11,7 @@ struct epoll_state {
     std::uint32_t slot = 0; // 0: not registered
 };
 
-/// A multishot entry of a record: one that goes on until it is canceled, or ends by itself.
+/// A multishot entry of a record: it continues until it is canceled or ends by itself.
 class multishot {
 public:
     [[nodiscard]] bool armed() const noexcept { return at_ != state::none; }
@@ -25,7 +25,7 @@ public:
 private:
     // none       the kernel has no such entry
     // armed      it has one
-    // canceling  and a cancel of it
+    // canceling  it has one, and a cancel of it
     enum class state : std::uint8_t { none, armed, canceling };
     enum class event : std::uint8_t { armed, canceled, cancel_failed, ended };
 
@@ -56,9 +56,9 @@ private:
 };
 
 struct uring_state {
-    multishot inflow;            // a receive, or of a listener an accept
+    multishot inflow;            // a receive, or an accept for a listener
     multishot edges;             // a poll
-    bool polls_in_error = false; // a poll has found an error, and not what it was for
+    bool polls_in_error = false; // a poll found an error instead of the events it waited for
 };
 
 } // namespace simplenet::v0::detail

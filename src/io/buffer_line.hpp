@@ -1,5 +1,5 @@
 #pragma once
-// buffer_line: what was received ahead for one stream. Layer io, private.
+// buffer_line: the buffers received ahead for one stream. Layer io, private.
 
 #include "io/receive_pool.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace simplenet::v0::detail {
 
-/// Buffers of the pool that hold bytes nobody has read yet, the oldest first. They are linked
-/// through the pool, so a line needs no memory of its own. Whoever empties a buffer gives it back.
+/// Buffers of the pool that hold unread bytes, oldest first. They are linked through the pool, so a
+/// line needs no memory of its own. The caller of take() gives emptied buffers back.
 class buffer_line {
 public:
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
@@ -31,7 +31,7 @@ public:
     struct piece {
         std::byte* data;
         std::size_t size;
-        std::uint32_t emptied; // the number of the buffer, or none if more bytes are in it
+        std::uint32_t emptied; // the number of the buffer, or none if bytes are left in it
     };
     /// Takes the oldest bytes, at most `most` and at most one buffer.
     /// @pre the line is not empty.

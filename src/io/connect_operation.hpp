@@ -1,5 +1,5 @@
 #pragma once
-// connect_operation: what async_connect() awaits. Layer io, private.
+// connect_operation: awaited by async_connect(). Layer io, private.
 
 #include "ip/native.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace simplenet::v0::detail {
 
-/// Waits until the connection of a socket is made, or fails.
+/// Waits until a socket is connected, or connecting fails.
 class [[nodiscard]] connect_operation final : public awaitable_operation<starts::writes> {
 public:
     connect_operation(socket_record* of, const native_address& to) noexcept
@@ -22,7 +22,7 @@ public:
 
     // Read by the backends.
     const native_address& peer; // borrowed until the await returns
-    bool called = false;        // epoll: connect(2) was, and goes on in the background
+    bool called = false;        // epoll: connect(2) was called, and continues in the background
 };
 
 } // namespace simplenet::v0::detail

@@ -25,8 +25,8 @@ const Value* address_of(const std::optional<Value>& value) noexcept {
     return value ? &*value : nullptr;
 }
 
-// What is left after a receive of one is not known: the next one asks, since the edge for what is
-// there already may have been seen.
+// A receive of one datagram does not tell whether more are left, so `readable` stays set: the edge
+// for them may have passed.
 template <class About>
 bool receive_one(operation& op, About& about) noexcept {
     const ssize_t outcome = datagrams::receive_one(op.record->fd, {op.data, op.size}, about);
@@ -38,18 +38,18 @@ bool receive_some(operation& op, std::span<Slot> into) noexcept {
     const ssize_t outcome = datagrams::receive_some(op.record->fd, into);
     if (outcome < 0) return receive_failed(op, outcome);
     op.moved = static_cast<std::size_t>(outcome);
-    // Fewer than asked for: the next one was not there yet (recvmmsg(2)). An error that came in
-    // between has its own edge.
+    // Fewer than requested: no further datagram was there yet (recvmmsg(2)). An error that arrived
+    // meanwhile has its own edge.
     if (op.moved < std::min(into.size(), datagrams::most_at_once)) op.record->readable = false;
     return true;
 }
 
-/// Moves on by `attempt`, which sends some from what has moved on, until all `whole` went or there
-/// is no room.
+/// Repeats `attempt`, which sends some of the rest, until all of `whole` is sent or there is no
+/// room.
 template <class Attempt, class Failed>
 bool send_all(operation& op, std::size_t whole, Attempt attempt, Failed failed) noexcept {
     for (int round = 0; op.moved != whole; ++round) {
-        if (round == most_tries) return false; // the record stays writable: goes on next turn
+        if (round == most_tries) return false; // the record stays writable: continues next turn
         const ssize_t outcome = attempt();
         if (outcome < 0) return failed(outcome);
         op.moved += static_cast<std::size_t>(outcome);
@@ -57,7 +57,7 @@ bool send_all(operation& op, std::size_t whole, Attempt attempt, Failed failed) 
     return true;
 }
 
-/// send_failed(), where a full queue of the receiver looks like a full send buffer.
+/// send_failed(), but distinguishes a full queue of the receiver from a full send buffer.
 bool send_message_failed(operation& op, ssize_t outcome, send_retry& retry) noexcept {
     const bool own_buffer_has_room =
         outcome == -EAGAIN &&

@@ -41,7 +41,7 @@ void io_queue::complete(operation& op, int error) noexcept {
     if (error == ECANCELED && op.stopped != stop_reason::none) {
         error = error_number(op.stopped);
     }
-    // Whatever ends an operation on a socket that we close, it is our close.
+    // Any failure on a socket that we are closing is reported as our close.
     if (error != 0 && !of.is_open()) error = ECANCELED;
     op.error = error;
     of.slot_of(op) = nullptr;
@@ -94,7 +94,7 @@ void io_queue::count(loop_metrics& into) const noexcept {
     into.live_operations = live_waits_ + live_lookups_;
     into.receive_pool_leased = pool().leases();
     into.receive_pool_overflow = pool().overflow();
-    // Asked for rarely, so counted and not kept.
+    // Rarely needed, so counted here instead of being kept.
     const_cast<intrusive_list<socket_record>&>(records_).for_each([&](const socket_record& record) {
         into.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
         into.open_descriptors += record.fd >= 0;
@@ -106,7 +106,7 @@ void io_queue::count(loop_metrics& into) const noexcept {
 socket_record& io_queue::new_record(int descriptor) {
     auto* const home = static_cast<io_queue*>(run_queue::current());
     if (home == nullptr || home->spare_.empty()) return *new socket_record{descriptor};
-    socket_record& reused = home->spare_.pop_front(); // the last one: it is warm
+    socket_record& reused = home->spare_.pop_front(); // the newest: it is in the cache
     std::destroy_at(&reused);
     return *std::construct_at(&reused, descriptor);
 }
@@ -120,8 +120,8 @@ void io_queue::bind(socket_record& record) noexcept {
 
 namespace {
 
-/// Whether closing drops what was received ahead, or still would be: close(2) finds no bytes unread
-/// then, for which it would send a reset (RFC 1122, 4.2.2.13).
+/// Whether closing drops bytes that were, or still would be, received ahead. close(2) then finds no
+/// unread bytes, for which it would send a reset (RFC 1122, 4.2.2.13).
 bool loses_bytes(const socket_record& record) noexcept {
     if (!record.ahead.empty()) return true;
     std::byte next{};
@@ -146,17 +146,17 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
     record.open_on = nullptr;
     record.reads = reading::by_driver;
     if (is_inherited()) [[unlikely]] {
-        // The parent goes on with the connection: its peer is told nothing.
+        // The parent continues the connection: do not tell the peer anything.
         close_descriptor(std::exchange(record.fd, -1));
         return;
     }
     ++closing_;
-    // The kernel keeps a socket alive as long as something is in flight on it, and tells the peer
-    // nothing until then.
+    // The kernel keeps a socket alive, and does not tell the peer, as long as anything is in flight
+    // on it.
     const bool in_flight =
         record.reader != nullptr || record.writer != nullptr || record.kernel_references != 0;
-    // A listener or a socket of datagrams has no peer to tell, and shutdown(2) would end it for
-    // every process that shares it.
+    // A listener or a datagram socket has no peer to tell, and shutdown(2) would end it for every
+    // process that shares it.
     if (in_flight && !record.is_kept() && record.is_stream()) {
         static_cast<void>(record.aborts || loses_bytes(record)
                               ? sys::disconnect(record.fd)
@@ -167,7 +167,7 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
         if (op != nullptr) op->on_stop(stop_reason::canceled);
     }
     if (record.kind == record_kind::listener && record.fd >= 0) { // an accept is in flight
-        // Nobody is to connect any more once close() has returned, and the address is free.
+        // Once close() has returned, the address is free and no peer can connect.
         driver_->let_go(record);
         close_number(record);
     }
@@ -177,7 +177,7 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
 void io_queue::close_number(socket_record& record) noexcept {
     if (record.accepting) {
         record.accepting->cancel();
-        static_cast<list_hook<paused_tag>&>(record).unlink(); // what it gives back is another one's
+        static_cast<list_hook<paused_tag>&>(record).unlink(); // another one resumes, below
     }
     close_descriptor(std::exchange(record.fd, -1));
     if (!paused_.empty()) resume_accepting(paused_.front());
@@ -270,8 +270,8 @@ void io_queue::resume_accepting(socket_record& listener) noexcept {
 
 // --- the end -------------------------------------------------------------------------------------
 
-// Popped and not walked: whatever is retired may lead to the end of another one, which is a spare
-// one then, and no more in the list.
+// Pops instead of walking: retiring one record may end another one, which then is a spare and no
+// longer in the list.
 void io_queue::retire_records() noexcept {
     intrusive_list<socket_record> records;
     records.splice_back(records_);

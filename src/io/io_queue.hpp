@@ -1,6 +1,6 @@
 #pragma once
-// io_queue: a posting_queue with sockets. What operations, sockets and backends know of the loop.
-// Layer io, private.
+// io_queue: a posting_queue with sockets; the part of the loop that operations, sockets and
+// backends know. Layer io, private.
 
 #include "io/backend.hpp"
 #include "io/socket_record.hpp"
@@ -23,43 +23,43 @@ public:
     [[nodiscard]] static io_queue& of(run_queue& queue) noexcept {
         return static_cast<io_queue&>(queue);
     }
-    /// Of this thread. @pre there is one.
+    /// The queue of this thread. @pre a loop runs.
     [[nodiscard]] static io_queue& current() noexcept { return of(run_queue::require_current()); }
 
-    /// A parent process made it: the kernel's side of it, and its connections, are the parent's.
+    /// Whether a parent process created it: its kernel objects and connections are the parent's.
     [[nodiscard]] bool is_inherited() const noexcept { return born_in_ != fork_generation(); }
     [[nodiscard]] backend_driver& driver() const noexcept { return *driver_; }
     [[nodiscard]] receive_pool& pool() const noexcept { return *pool_; }
 
     // --- sockets ---
 
-    /// A record around `descriptor` for a new handle, bound to no loop yet; from the loop of this
-    /// thread if there is one. Throws std::bad_alloc.
+    /// A record around `descriptor` for a new handle, not yet bound to a loop. Reuses a spare
+    /// record of this thread's loop, if any. Throws std::bad_alloc.
     [[nodiscard]] static socket_record& new_record(int descriptor);
-    /// Makes `record` this loop's.
+    /// Binds `record` to this loop.
     void bind(socket_record& record) noexcept;
     void close(socket_record& record) noexcept;
-    /// The same for release(), which takes the descriptor when closed() is over.
+    /// The same for release(), which takes the descriptor when closed() has finished.
     void release(socket_record& record) noexcept;
-    /// That release() will not come to take it: it is closed like any other.
+    /// That release() will not take the descriptor: closes it like any other.
     void close_released(socket_record& record) noexcept;
-    /// The handle is gone: closes, and frees when everyone else has let go too.
+    /// The handle is gone: closes, and frees the record once nothing else refers to it.
     void drop(socket_record& record) noexcept;
-    /// Something has let go of `record`: if it is being closed and nothing else holds its
+    /// A reference to `record` has gone: if it is being closed and nothing else holds its
     /// descriptor, the close ends.
     void advance_close(socket_record& record) noexcept {
         if (!record.is_open()) finish_close(record);
     }
-    /// A closed record that nobody holds goes back to the spare ones.
+    /// Makes a closed record without references a spare one.
     void free_if_unused(socket_record& record) noexcept;
-    /// The same for one of no loop: it goes to the loop of this thread, or is freed.
+    /// The same for a record without a loop: gives it to the loop of this thread, or frees it.
     static void discard(socket_record& record) noexcept;
 
     // --- for the backends, while they poll ---
 
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(operation& op, int error) noexcept;
-    /// The same for a read that has what it asked for, of a socket that is not being closed.
+    /// The same for a successful read on a socket that is not being closed.
     void read_ended(operation& op) noexcept {
         socket_record& of = *op.record;
         of.reader = nullptr;
@@ -67,26 +67,26 @@ public:
         touch(of);
         push(op);
     }
-    /// There may be something for a waiting `op`: attempts it when its turn comes.
+    /// A waiting `op` may succeed now: attempts it when its turn comes.
     void attempt_later(operation& op) noexcept {
         op.phase = operation::state::queued;
         push(op);
     }
-    /// The same, if `op` waits for something to happen. Null: nobody does.
+    /// The same, if `op` waits for an event. Null: no operation waits.
     void notify(operation* op) noexcept {
         if (op != nullptr && op->phase == operation::state::waiting) attempt_later(*op);
     }
     /// `op` is over: resumes its coroutine in a later turn.
     void complete(readiness_operation& op, int error) noexcept;
-    /// `op` was stopped, and the backend has let go of it.
+    /// `op` was stopped, and the backend no longer refers to it.
     void give_up(readiness_operation& op) noexcept;
-    /// Something moved on `record`, or a read began to wait.
+    /// Bytes moved on `record`, or a read began to wait.
     void touch(socket_record& record) noexcept {
         if (record.idle && !record.idle->touched()) note_touched(*record.idle);
     }
 
-    /// An attempt that moved much: the kernel is asked again in this turn, and what runs at its
-    /// start counts for more.
+    /// Called after an attempt that moved many bytes: makes the loop poll in this turn, and uses up
+    /// some of the coroutine's inline turns.
     void worked_long() noexcept {
         spend_inline_turns(inline_turns_per_resume / 4);
         unpolled_ += resumptions_per_poll;
@@ -94,8 +94,8 @@ public:
 
     // --- accepting ---
 
-    /// The kernel had no descriptor or memory for a connection: tries again after a pause, or when
-    /// this loop closes a descriptor.
+    /// The kernel had no descriptor or memory for a connection: retries after a pause, or when this
+    /// loop closes a descriptor.
     void pause_accepting(socket_record& listener) noexcept;
     void resume_accepting(socket_record& listener) noexcept;
 
@@ -107,33 +107,33 @@ protected:
         : posting_queue{time} {}
     ~io_queue();
 
-    /// From here on `driver` works for this queue.
+    /// Sets the backend of this queue.
     void use(std::unique_ptr<backend_driver> driver) noexcept;
-    /// Gives the sockets on which something moved in this turn the time of that, and starts their
-    /// idle timeouts.
+    /// Stamps the sockets on which bytes moved in this turn with `now`, and starts their idle
+    /// timeouts.
     void stamp_touched(std::chrono::steady_clock::time_point now) noexcept;
-    /// An operation or a close is under way.
+    /// Whether an operation or a close is in progress.
     [[nodiscard]] bool waits_for_io() const noexcept;
-    /// Adds what the records know.
+    /// Adds the figures of the records.
     void count(loop_metrics& into) const noexcept;
 
     // The end, in this order.
 
-    /// Ends what the backend does by itself, such as receiving ahead.
+    /// Ends the work that the backend does on its own, such as receiving ahead.
     void retire_records() noexcept;
-    /// And waits until the kernel has let go of everything.
+    /// Waits until the kernel refers to nothing of ours.
     void drain_kernel() noexcept;
     /// Operations leave their sockets: they are never resumed.
     void abandon_operations() noexcept;
-    /// Closes what is open. Handles keep their records.
+    /// Closes open sockets. Handles keep their records.
     void orphan_records() noexcept;
 
     static constexpr std::size_t resumptions_per_poll = 128;
 
     std::unique_ptr<backend_driver> driver_;
-    std::size_t unpolled_ = 0; // what counts as so many resumptions since the last poll
-    std::size_t closing_ = 0;  // records whose close is under way
-    intrusive_list<idle_state, touched_tag> touched_; // get their clock reading before the poll
+    std::size_t unpolled_ = 0;                        // work since the last poll, in resumptions
+    std::size_t closing_ = 0;                         // records whose close is in progress
+    intrusive_list<idle_state, touched_tag> touched_; // stamped with the time before the poll
 
 private:
     void close_number(socket_record& record) noexcept;
@@ -151,12 +151,13 @@ private:
     receive_pool* pool_ = nullptr; // the driver's
     unsigned born_in_ = fork_generation();
     bool reads_directly_ = false; // see `reading`
-    std::size_t live_waits_ = 0;  // for descriptors that belong to somebody else
+    std::size_t live_waits_ = 0;  // for descriptors that other code owns
     std::uint64_t accept_pauses_ = 0;
 
     intrusive_list<socket_record> records_; // bound to this queue
-    // Owned: closed and unheld. An awaitable that outlives its socket still finds it closed: a
-    // record rests until so many others were closed after it, and then serves another socket.
+    // Owned: closed, and without a handle. An awaitable that outlives its socket still finds the
+    // record closed: a record rests until `records_at_rest` others were closed after it, and then
+    // serves another socket.
     intrusive_list<socket_record> resting_; // oldest first
     std::size_t resting_count_ = 0;
     intrusive_list<socket_record> spare_;              // newest first

@@ -15,13 +15,13 @@ namespace simplenet::v0::detail {
 
 std::error_code operation::code() const noexcept {
     if (error < 0) return make_error_code(static_cast<errc>(-error));
-    // Ours and not the kernel's: the same code as of a stopped sleep.
+    // Ours, not the kernel's: the same code as for a stopped sleep.
     if (error == ECANCELED) return error_of(stop_reason::canceled);
     return {error, std::system_category()};
 }
 
-/// After an attempt that did not end it: whether it moved as much as one turn allows, rather than
-/// all there was.
+/// After an attempt that did not end it: whether it stopped because it moved as much as one turn
+/// allows.
 inline bool operation::can_go_on(const socket_record& of) const noexcept {
     if (is_read(kind)) return of.readable;
     return of.writable && kind != request::connect && phase != state::sleeping;
@@ -69,7 +69,7 @@ const char* operation::name() const noexcept {
 void operation::describe(std::string& text) {
     text += name();
     if (phase == state::finished) {
-        text += ", over"; // and its record may be gone
+        text += ", over"; // its record may be gone
         return;
     }
     if (record == nullptr || record->fd < 0) return;
@@ -78,8 +78,8 @@ void operation::describe(std::string& text) {
     append_names(text, record->fd);
 }
 
-// Reads and writes of one buffer are nearly all there is, and on both backends their attempt is the
-// same wherever it is a system call: the backend is not asked.
+// Nearly all operations are reads and writes of one buffer. Where their attempt is a system call it
+// is the same on both backends, so the backend is not called.
 
 inline bool operation::attempt_read(socket_record& of) noexcept {
     if (kind == request::read_some && of.reads_directly()) [[likely]] {
@@ -97,7 +97,8 @@ inline bool operation::attempt_write(socket_record& of) noexcept {
                : of.driver->attempt_connect(static_cast<connect_operation&>(*this));
 }
 
-// The starts keep no registers for these two: the first has their parameters, the second none.
+// The start functions save no registers for these two: the first has their parameters, the second
+// none.
 
 bool operation::moved_from(std::coroutine_handle<> caller, scope& within) noexcept {
     caller_ = caller;
@@ -117,9 +118,9 @@ bool operation::misused_at_start() noexcept {
     return misused(caller_, *within_, what);
 }
 
-// Each start is two functions. The first has what nearly every operation is, and nothing else, so
-// that it needs neither branches nor saved registers for the rest: a read of what is not there yet,
-// and a write of one buffer that is over with its send(2). The second can do everything.
+// Each start is two functions. The first handles only the usual case, a read that has to wait or a
+// write of one buffer that ends with its send(2), so it needs neither branches nor saved registers
+// for the rest. The second handles everything.
 
 bool operation::start_read(std::coroutine_handle<> caller, scope& within) noexcept {
     if (record == nullptr) [[unlikely]]
@@ -149,7 +150,7 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
     }
     if (of.reader != nullptr) [[unlikely]]
         return misused_at_start();
-    of.home->touch(of); // something moves now, or it begins to wait
+    of.home->touch(of); // bytes move now, or it begins to wait
     if (of.readable) {
         if (!within.queue->take_inline_turn()) {
             queue_up(of.reader, within);
@@ -161,7 +162,7 @@ bool operation::start_any_read(std::coroutine_handle<> caller, scope& within) no
             return true;
         }
     }
-    if (kind == request::read_exact && size == 0) return false; // whatever is there
+    if (kind == request::read_exact && size == 0) return false; // whatever has arrived
     enter(of.reader, within);
     phase = state::waiting;
     if (!of.receiving) of.driver->submit(*this);
@@ -214,7 +215,7 @@ bool operation::start_any_write(std::coroutine_handle<> caller, scope& within) n
             return true;
         }
         const bool over = attempt_write(of);
-        if (over || moved != 0) of.home->touch(of); // also a part of it is movement
+        if (over || moved != 0) of.home->touch(of); // a part counts as movement, too
         if (over) return false;
     }
     return wait_for_room(of);
@@ -245,7 +246,7 @@ bool operation::read_ready() noexcept {
     return true;
 }
 
-/// Something is unusual: true if that ends it. The first use of a socket does not.
+/// Handles an unusual start. True: it ends here. The first use of a socket continues.
 bool operation::cannot_start(scope& within) noexcept {
     socket_record& of = *record;
     if (within.stopped()) {
@@ -274,18 +275,18 @@ bool operation::perform() noexcept {
 /// It is not over: it becomes the reader or writer of its record.
 inline void operation::enter(operation*& slot, scope& within) noexcept {
     slot = this;
-    within.current = this; // one store: this is how a stop finds us
+    within.current = this; // one store, through which a stop finds this operation
     within.tell_observer();
 }
 
-/// This coroutine, or this transfer, had its share of the turn: it queues like everybody else.
+/// This coroutine, or this transfer, has used its share of the turn: queues it with the others.
 void operation::queue_up(operation*& slot, scope& within) noexcept {
     enter(slot, within);
     phase = state::queued;
     within.queue->push(*this);
 }
 
-/// Its attempt found nothing, or put it to sleep.
+/// Called after an attempt that found nothing or put the operation to sleep.
 inline void operation::wait(socket_record& of) noexcept {
     if (phase == state::sleeping) return;
     phase = state::waiting;
@@ -315,7 +316,7 @@ inline void operation::finish_read(socket_record& of) noexcept {
     resume();
 }
 
-// What is above, for the operation that most of them are.
+// The same as operation::run(), for the most frequent operation.
 void read_some_operation::run() noexcept {
     if (phase != state::queued) return resume();
     socket_record& of = *record;
@@ -326,8 +327,8 @@ void read_some_operation::run() noexcept {
     finish_read(of);
 }
 
-/// What an attempt in its turn leads to. `over`: it has its outcome, or its socket was closed.
-/// `before`: what had moved then.
+/// Continues after an attempt in its turn. `over`: it has its outcome, or its socket was closed.
+/// `before`: what had moved before the attempt.
 void operation::attempted(socket_record& of, bool over, std::size_t before) noexcept {
     const bool reads = is_read(kind);
     if (over || moved != before) of.home->touch(of); // a slow transfer is not an idle stream
@@ -373,7 +374,7 @@ void receive_operation::run() noexcept {
 
 void operation::on_stop(stop_reason reason) noexcept {
     const bool over = phase == state::idle || phase == state::finished;
-    if (over) return;                         // success beats stop; the next operation sees it
+    if (over) return;                         // success beats a stop; the next operation sees it
     if (stopped != stop_reason::none) return; // the first reason stays
     stopped = reason;
     if (reason == stop_reason::deadline) record->driver->limit_passed();

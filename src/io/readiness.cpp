@@ -28,7 +28,7 @@ void readiness_operation::start(std::coroutine_handle<> caller, scope& within) n
 
 void readiness_operation::run() noexcept {
     if (phase == state::looking) {
-        // The event may be there and not yet reported.
+        // The event may be there although it is not yet reported.
         const short events = waits_to == direction::read ? POLLIN : POLLOUT;
         const int happened = sys::poll(fd, events, std::chrono::steady_clock::time_point::min());
         error = happened > 0 ? 0 : happened < 0 ? -happened : ECANCELED;

@@ -1,9 +1,9 @@
 #pragma once
 // receive_pool: the receive buffers of one loop. Layer io, private.
 //
-// One reservation of address space; memory is taken only for buffers that were used. A buffer is
-// free, posted to the kernel (io_uring), queued on a stream, or held by a lease. When none is free,
-// a lease takes memory from the heap: no reader waits for what others hold.
+// One reservation of address space; only buffers that were used take memory. A buffer is free,
+// posted to the kernel (io_uring), queued on a stream, or held by a lease. When none is free, a
+// lease takes memory from the heap: no reader waits for buffers that others hold.
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
@@ -21,9 +21,9 @@ public:
     // Bytes; docs/development/decisions/0010.
     static constexpr std::size_t buffer_size = std::size_t{16} * 1024;
     static constexpr std::uint32_t none = 0xffffffff;
-    static constexpr std::uint32_t on_heap = 0xfffffffe; // of a lease on memory from the heap
+    static constexpr std::uint32_t on_heap = 0xfffffffe; // of a lease on heap memory
 
-    /// Told when a lease gives a buffer back. Loop thread only.
+    /// Notified when a lease gives a buffer back. Loop thread only.
     class listener {
     public:
         virtual void buffer_returned() noexcept = 0;
@@ -34,13 +34,13 @@ public:
 
     /// @param told  May be null.
     [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told);
-    /// The loop lets go; leases may remain.
+    /// The loop no longer uses the pool; leases may remain.
     void abandon() noexcept;
 
     receive_pool(const receive_pool&) = delete;
     receive_pool& operator=(const receive_pool&) = delete;
 
-    /// A free buffer, or none. The last one given back comes first: it is warm.
+    /// A free buffer, or none. The last one given back comes first, because it is in the cache.
     [[nodiscard]] std::uint32_t claim() noexcept {
         const std::uint32_t buffer = free_;
         if (buffer != none) free_ = slots_[buffer].next;
@@ -50,16 +50,16 @@ public:
         slots_[buffer].next = free_;
         free_ = buffer;
     }
-    /// Memory for a lease that finds no buffer free; null if there is none. For release(), or
+    /// Memory for a lease when no buffer is free; null if there is none. Freed by release(), or by
     /// free_overflow() if nothing was received.
     [[nodiscard]] static std::byte* allocate_overflow(std::size_t bytes) noexcept;
     static void free_overflow(const std::byte* memory) noexcept;
 
     void count_overflow() noexcept { ++overflow_; }
 
-    /// A buffer leaves the loop's books for a lease.
+    /// A lease takes over a buffer.
     void lend() noexcept { ++leases_; }
-    /// The end of a lease, which begins at `memory` if it is on the heap.
+    /// The end of a lease; `memory` is its beginning if it is on the heap.
     void release(std::uint32_t buffer, const std::byte* memory) noexcept;
 
     [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
@@ -69,12 +69,12 @@ public:
     [[nodiscard]] std::uint32_t count() const noexcept {
         return static_cast<std::uint32_t>(slots_.size());
     }
-    /// Leases that live.
+    /// Leases that are held.
     [[nodiscard]] std::size_t leases() const noexcept { return leases_; }
     /// Receives that took memory from the heap.
     [[nodiscard]] std::uint64_t overflow() const noexcept { return overflow_; }
 
-    // Of a buffer that is queued on a stream.
+    // The state of a buffer that is queued on a stream.
     struct slot {
         std::uint32_t next = none;
         std::uint32_t offset = 0; // bytes already taken

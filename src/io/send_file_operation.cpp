@@ -10,7 +10,7 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-/// What one turn sends of a file: so long the others wait, and so rarely the kernel is asked.
+/// The most bytes of a file that one turn sends: that long other tasks and the next poll wait.
 constexpr std::size_t file_bytes_per_turn = std::size_t{256} * 1024;
 
 } // namespace

@@ -12,14 +12,15 @@ namespace simplenet::v0::detail {
 
 result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) noexcept {
     run_queue& queue = run_queue::require_current();
-    // Not past what was received ahead, nor while the kernel receives by itself.
+    // Must not overtake bytes that were received ahead, nor run while the kernel receives ahead.
     const bool apart = of.open_on == &queue && of.reader == nullptr && of.ahead.empty() &&
                        of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
-    // At an urgent byte it says so too, whatever is behind: recv(2) has to tell then.
+    // splice(2) also returns EAGAIN at an urgent byte, even if more data follows: then leave it to
+    // recv(2).
     if (count == -EAGAIN && !of.reads_to_the_end) of.readable = false;
-    // The end is for the next read to report; what is refused, for it to do.
+    // The next read reports the end, and moves the bytes if splice(2) is refused.
     if (count == 0 || count == -EAGAIN || sys::is_refusal(count))
         return fail(std::errc::operation_would_block);
     if (count < 0) return fail(sys::error_from(count));
@@ -27,7 +28,7 @@ result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) 
     return static_cast<std::size_t>(count);
 }
 
-// The end is for the next read to report; an error is told once, to this.
+// The next read reports the end; an error is reported once, by this.
 bool await_bytes_operation::perform() noexcept {
     socket_record& of = *record;
     if (!of.ahead.empty() || of.end != 0) return true;
