@@ -10,9 +10,9 @@
 
 namespace simplenet::v0::detail {
 
-// An accept in the kernel takes every connection that comes, wanted or not, and nobody else gets a
-// descriptor while it does. So nothing is accepted ahead when they are running out: a proxy needs
-// them for its own connections.
+// A multishot accept takes every connection that arrives, wanted or not, and with it a descriptor.
+// So nothing is accepted ahead when descriptors run out: a proxy needs them for its own
+// connections.
 void acceptor::submit(operation& op) noexcept {
     socket_record& listener = *op.record;
     accept_state& accepting = *listener.accepting;
@@ -35,7 +35,8 @@ void acceptor::push(socket_record& listener, int connection) noexcept {
     try {
         if (accepting.ahead.full()) accepting.ahead.grow(2 * accepting.ahead.capacity());
     } catch (const std::bad_alloc&) {
-        // Taken off the queue already, and there is no place for it: its client hears of it.
+        // The kernel has already accepted it, and there is no place for it: close it, so that the
+        // client notices.
         close_descriptor(connection);
         return queue_.pause_accepting(listener);
     }
@@ -66,7 +67,7 @@ void acceptor::completed(socket_record& listener, uring::completion seen) noexce
                !sys::is_error_of_the_connection(seen.res)) {
         listener.end = -seen.res;
     }
-    listener.readable = !more || !accepting.ahead.empty(); // over: perhaps others wait
+    listener.readable = !more || !accepting.ahead.empty(); // over: more may be waiting
     if (listener.readable && listener.is_open()) queue_.notify(listener.reader);
     if (!more) kernel_.release(listener);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// acceptor: takes connections for the listeners of a loop. Layer io_uring, private.
+// acceptor: accepts connections for the listeners of a loop. Layer io_uring, private.
 
 #include "io_uring/entries.hpp"
 #include "io_uring/poller.hpp"
@@ -8,8 +8,8 @@
 
 namespace simplenet::v0::detail {
 
-/// Nearly always by a multishot accept for each listener, which takes connections before anybody
-/// asks for them: accept_state::ahead.
+/// Nearly always by one multishot accept per listener, which accepts connections ahead of accept():
+/// accept_state::ahead.
 class acceptor {
 public:
     acceptor(io_queue& owner, entries& kernel, poller& polls) noexcept
@@ -17,12 +17,12 @@ public:
         , kernel_{kernel}
         , polls_{polls} {}
 
-    /// As backend_driver::attempt_read().
+    /// Like backend_driver::attempt_read().
     bool attempt(accept_base& op) noexcept;
     /// `op` waits.
     void submit(operation& op) noexcept;
     void completed(socket_record& listener, uring::completion seen) noexcept;
-    /// Accepts no more, and closes what was accepted ahead.
+    /// Stops accepting, and closes connections that were accepted ahead.
     void retire(socket_record& listener) noexcept;
 
 private:

@@ -38,7 +38,7 @@ void uring_backend::dispatch_any(subject about, void* pointer, uring::completion
     case subject::operation_cancel:
         return cancel_completed(*static_cast<operation*>(pointer), seen.res);
     case subject::receive:
-        return; // dispatched by whom this is called from
+        return; // dispatched by the caller
     case subject::accept:
         return acceptor_.completed(*static_cast<socket_record*>(pointer), seen);
     case subject::record_cancel:
@@ -79,15 +79,15 @@ std::size_t uring_backend::poll(std::chrono::nanoseconds timeout) noexcept {
     if (is_to_be_asked_again()) [[unlikely]]
         total += ask_again();
     last_attempts_ = false;
-    // What was made of completions from before this poll waits for the next one, which nothing
-    // else may call for; nor need what the kernel still has.
+    // Entries made during this poll, and work that the kernel still has, wait for the next poll,
+    // which nothing else may trigger.
     if (embed_ && entries_.has_work()) announce();
     return total;
 }
 
-// The kernel does 20 pieces of deferred work in a pass. Bounded here, so that timers and posts get
-// their turn. But an operation whose limit has passed is over after this: what counts for it may be
-// the last that the kernel has to work on, which is at most as much as there are entries.
+// The kernel does 20 pieces of deferred work per pass. The number of passes is bounded, so that
+// timers and posts get their turn. But an operation whose deadline has passed ends after this, and
+// its data may be the last piece of work; there is at most one piece per entry.
 std::size_t uring_backend::ask_again() noexcept {
     std::size_t total = 0;
     const std::size_t most =
@@ -99,8 +99,8 @@ std::size_t uring_backend::ask_again() noexcept {
     return total;
 }
 
-// An accept in the kernel keeps the socket open, so its cancel is worked on here. What comes of
-// that waits for the next poll: somebody up the stack may be dispatching, or walking the records.
+// An accept in the kernel keeps the socket open, so its cancel is processed here. The completions
+// wait for the next poll: a caller may be dispatching, or walking the records.
 void uring_backend::let_go(const socket_record& record) noexcept {
     if (record.kernel_references == 0) return;
     std::size_t left = 2 + entries_.references() / kernel_pass;
@@ -116,8 +116,8 @@ void uring_backend::wake() noexcept {
         sys::signal_eventfd(handle);
 }
 
-// The ring's own descriptor does not become readable for deferred work; an eventfd that is
-// registered with the ring does. It costs a little each completion, so only where asked for.
+// The ring's own descriptor does not become readable for deferred work; an eventfd registered with
+// the ring does. It costs a little per completion, so it is registered only on request.
 int uring_backend::native_handle() noexcept {
     if (!embed_) {
         const int made = sys::eventfd(1);

@@ -1,9 +1,9 @@
 #pragma once
-// The io_uring backend: what has to wait is a completion, one io_uring_enter a turn submits, waits
-// and times out. Layer io_uring, private.
+// The io_uring backend: operations that have to wait end with a completion; one io_uring_enter per
+// turn submits, waits and times out. Layer io_uring, private.
 //
-// The turn and the dispatch of completions (backend.cpp), and operations that have an entry of
-// their own (operations.cpp). Reads of streams are the receiver's, accepts the acceptor's.
+// backend.cpp has the turn and the dispatch of completions, operations.cpp the operations with an
+// entry of their own. The receiver reads from streams, the acceptor accepts.
 
 #include "io/backend.hpp"
 #include "io/io_queue.hpp"
@@ -36,7 +36,7 @@ public:
 
     result<> open(const loop_options& options);
     bool attempt_read(operation& op) noexcept override;
-    // Not tried first: a second connect(2) for the same connection would say EALREADY.
+    // Not tried first: a second connect(2) for the same connection would fail with EALREADY.
     bool attempt_connect(connect_operation&) noexcept override { return false; }
     void submit(operation& op) noexcept override;
     void cancel(operation& op, stop_reason reason) noexcept override;
@@ -82,24 +82,25 @@ private:
 
     void completed(operation& op, uring::completion seen) noexcept;
     void cancel_completed(operation& op, int outcome) noexcept;
-    /// Of the wait itself or of its cancel, which says 0, ENOENT or EALREADY as no wait does.
+    /// For the wait itself or for its cancel, which returns 0, ENOENT or EALREADY; a wait never
+    /// returns these.
     void wait_completed(readiness_operation& op, int outcome) noexcept;
     void record_cancel_completed(socket_record& record, int outcome) noexcept;
 
-    /// One entry less names `op`. When none does, the kernel has forgotten it and its buffer.
+    /// One entry less refers to `op`. Without any, the kernel no longer uses it or its buffer.
     void release(operation& op) noexcept;
     void finish(operation& op) noexcept;
     void finish_send(write_operation& op) noexcept;
     void finish_connect(operation& op) noexcept;
 
     io_queue& queue_;
-    receiver receiver_; // has the buffers, which outlive the ring
+    receiver receiver_; // owns the buffers, which outlive the ring
     entries entries_;
     poller poller_;
     acceptor acceptor_;
     unique_fd embed_;              // readable when a completion is due; only for native_handle()
     std::atomic<int> handle_ = -1; // the same, for wake()
-    // A limit has passed since the last poll: what the kernel has by then counts, all of it.
+    // A deadline has passed since the last poll: everything that the kernel has by then counts.
     bool last_attempts_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace simplenet::v0::detail {
 
 int entries::open(const loop_options& options) {
     const unsigned depth = std::clamp(options.queue_depth, 8U, 4096U);
-    // The kernel wants at least as many as entries, which it rounds up.
+    // The kernel requires at least as many completions as entries, which it rounds up.
     const unsigned completions =
         std::max(std::bit_ceil(depth), std::clamp(options.completion_depth, 16U, 65536U));
     const int outcome = ring_.open(depth, completions, IORING_SETUP_R_DISABLED);
@@ -20,8 +20,8 @@ int entries::open(const loop_options& options) {
     const int wake = sys::eventfd(0);
     if (wake < 0) return wake;
     wake_.reset(wake);
-    // All that fits into the queue, so that set_aside() allocates only for what the kernel kept
-    // beyond it. Memory only when it is used.
+    // Room for a full queue, so that set_aside() allocates only for completions that the kernel
+    // kept beyond it. Takes memory only when used.
     aside_.reserve(ring_.get()->cq.ring_entries);
     return 0;
 }
@@ -45,11 +45,11 @@ void entries::wake() noexcept {
 }
 
 void entries::check_entered(int outcome) noexcept {
-    // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped
-    // first, and takes the entries next time. Nothing else is possible with our arguments, but for
-    // EBADR: more completions than the ring holds came between two turns, and the kernel had no
-    // memory to keep the rest. Their operations would never end, and the kernel may have written
-    // to buffers of theirs: there is nothing to go on with.
+    // ETIME, EINTR: the wait is over. EBUSY, EAGAIN: the kernel wants its completions reaped first,
+    // and takes the entries next time. With our arguments the only other error is EBADR: more
+    // completions than the ring holds arrived between two turns, and the kernel had no memory to
+    // keep the rest. Their operations would never end, and the kernel may have written to their
+    // buffers: the loop cannot continue.
     SIMPLENET_EXPECTS(outcome != -EBADR,
                       "the kernel had no memory for completions that the ring of io_uring had no "
                       "room for, and has lost them: give the process more memory, or its loops a "
@@ -78,8 +78,8 @@ bool entries::submit_now() noexcept {
     return ring_.kernel_has_more();
 }
 
-// The kernel takes no entry before its completions are reaped, and somebody up the stack may be
-// dispatching one: they wait for next(), in order.
+// The kernel takes no entry before its completions are reaped, but a caller may be dispatching one:
+// so they wait for next(), in order.
 void entries::set_aside() noexcept {
     uring::completion seen;
     while (ring_.next_completion(seen))

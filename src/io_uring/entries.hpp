@@ -1,5 +1,5 @@
 #pragma once
-// entries: the ring of a loop and the entries that the kernel has from it. Layer io_uring, private.
+// entries: the ring of a loop and the entries in it. Layer io_uring, private.
 
 #include "io/io_queue.hpp"
 #include "io_uring/ring.hpp"
@@ -15,16 +15,16 @@
 
 namespace simplenet::v0::detail {
 
-// What a completion is about, in the low bits of its user_data; the rest is a pointer.
+// The subject of a completion, in the low bits of its user_data; the rest is a pointer.
 enum class subject : std::uintptr_t {
     operation,        // the operation itself
-    operation_cancel, // a cancel that names it
+    operation_cancel, // a cancel of it
     receive,          // a record's multishot receive
     accept,           // a record's multishot accept
-    record_cancel,    // a cancel that names one of these, or the next
+    record_cancel,    // a cancel of one of these, or of the next
     edges,            // a record's multishot poll
     wake_up,          // the eventfd
-    wait,             // a wait for readiness, or a cancel that names it
+    wait,             // a wait for readiness, or a cancel of it
 };
 inline constexpr std::uintptr_t subject_mask = 7;
 
@@ -32,12 +32,12 @@ inline std::uint64_t tagged(const void* pointer, subject about) noexcept {
     return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<std::uintptr_t>(about);
 }
 
-/// Entries can be made at any time: the queue is submitted when it is full, and completions that
-/// the kernel wants reaped for that are set aside. Counts the entries that name a record or an
-/// operation, neither of which ends before the kernel has let go.
+/// Entries can be made at any time: a full queue is submitted, and completions that the kernel
+/// wants reaped first are set aside. Counts the entries that refer to a record or an operation:
+/// neither is freed before the kernel no longer refers to it.
 class entries {
 public:
-    /// @param buffers  What the kernel receives into; shown to it with each enter().
+    /// @param buffers  The kernel's receive buffers; published with each enter().
     entries(io_queue& owner, uring::buffer_ring& buffers) noexcept
         : queue_{owner}
         , buffers_{buffers} {}
@@ -47,7 +47,7 @@ public:
 
     // --- making entries ---
 
-    /// One that names nobody.
+    /// An entry that refers to no record or operation.
     [[nodiscard]] io_uring_sqe& make() noexcept;
     [[nodiscard]] io_uring_sqe& make(socket_record& record) noexcept {
         io_uring_sqe& made = make();
@@ -68,26 +68,27 @@ public:
         return made;
     }
 
-    /// Cancels a multishot entry of `record`, unless it is not there or canceled already.
+    /// Cancels a multishot entry of `record`, unless there is none or it is already being canceled.
     void cancel(socket_record& record, multishot& entry, subject about) noexcept;
-    /// The same for one whose cancel has failed: the kernel does not find an entry that is on its
-    /// way from one attempt to the next (ENOENT), and goes on with it as if nobody had asked.
+    /// The same after a failed cancel: the kernel does not find an entry that is between two
+    /// attempts (ENOENT), and ignores the request.
     void cancel_again(socket_record& record, multishot& entry, subject about) noexcept;
 
-    // --- the kernel works on them ---
+    // --- submitting ---
 
-    /// From here on this thread is the one that submits: the one that makes a loop need not be.
+    /// Makes this thread the one that submits, because another thread may have created the loop.
     void enable_once() noexcept {
         if (!enabled_) [[unlikely]]
             enable();
     }
     [[nodiscard]] bool is_enabled() const noexcept { return enabled_; }
 
-    /// Submits what was made and waits for a completion. Null: however long it takes.
+    /// Submits all entries and waits for a completion. Null: without a limit.
     void wait(const std::chrono::nanoseconds* timeout) noexcept { enter(1, timeout); }
-    /// Submits what was made, and lets the kernel work on what it has put off.
+    /// Submits all entries, and lets the kernel do deferred work.
     void submit() noexcept { enter(0, nullptr); }
-    /// Submits, and sets aside what the kernel wants reaped first. False: nothing is left to do.
+    /// Submits, and sets completions aside that the kernel wants reaped first. False: nothing is
+    /// left to do.
     [[nodiscard]] bool submit_now() noexcept;
     /// Whether submit() has something to do.
     [[nodiscard]] bool has_work() const noexcept {
@@ -95,9 +96,9 @@ public:
     }
     [[nodiscard]] bool kernel_has_more() const noexcept { return ring_.kernel_has_more(); }
 
-    // --- their completions ---
+    // --- completions ---
 
-    /// One entry less names it.
+    /// One entry less refers to `record`.
     void release(socket_record& record) noexcept {
         --record.kernel_references;
         --references_;
@@ -107,7 +108,7 @@ public:
         --op.kernel_references;
         --references_;
     }
-    /// How many name a record or an operation.
+    /// The number of entries that refer to a record or an operation.
     [[nodiscard]] std::size_t references() const noexcept { return references_; }
 
     [[nodiscard]] bool has_completions() const noexcept {
@@ -121,14 +122,14 @@ public:
         }
         return ring_.next_completion(seen);
     }
-    /// The kernel may use the places of those that were taken.
+    /// Gives the kernel the places of taken completions back.
     void give_back_places() noexcept { ring_.give_back(); }
 
     // --- the eventfd ---
 
-    /// From another thread: wait() ends.
+    /// Ends wait(). Any thread.
     void wake() noexcept;
-    /// The kernel does not watch the eventfd any more.
+    /// Watches the eventfd, at first and when the kernel no longer does.
     void watch_wake_ups() noexcept;
 
 private:
@@ -149,7 +150,7 @@ private:
     unique_fd wake_;
     bool enabled_ = false;
     std::size_t references_ = 0;
-    std::vector<uring::completion> aside_; // reaped where they could not be dispatched
+    std::vector<uring::completion> aside_; // reaped when they could not be dispatched
     std::size_t aside_next_ = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// make_uring_backend, probe_uring: all of the backend over io_uring that others see. Layer
-// io_uring, private.
+// make_uring_backend, probe_uring: the only functions of the io_uring backend that other layers
+// see. Layer io_uring, private.
 
 #include "io/backend.hpp"
 
@@ -14,7 +14,7 @@ namespace simplenet::v0::detail {
 [[nodiscard]] result<std::unique_ptr<backend_driver>>
 make_uring_backend(io_queue& owner, const loop_options& options);
 
-/// Whether io_uring works here, by a real round trip; the reason if not. Found out once per
+/// Whether io_uring works here, tried by a real round trip; if not, the reason. Tried once per
 /// process.
 [[nodiscard]] result<> probe_uring() noexcept;
 

@@ -1,4 +1,4 @@
-// What operations do that have an entry of their own. Layer io_uring.
+// The operations that have an entry of their own. Layer io_uring.
 
 #include "io/attempts.hpp"
 #include "io/connect_operation.hpp"
@@ -37,7 +37,7 @@ void uring_backend::cancel(operation& op, stop_reason reason) noexcept {
     if (op.kernel_references != 0) {
         submit_cancel(op);
     } else if (reason == stop_reason::deadline) {
-        // Attempted after the next poll: what has arrived by then counts.
+        // Attempted after the next poll: data that has arrived by then counts.
         queue_.attempt_later(op);
     } else {
         queue_.complete(op, ECANCELED);
@@ -69,11 +69,11 @@ void uring_backend::wait_completed(readiness_operation& op, int outcome) noexcep
 
 void uring_backend::submit_send(write_operation& op) noexcept {
     io_uring_sqe& entry = entries_.make(op);
-    // One buffer even of a vectored write: the entry then points to nothing but the bytes.
+    // Only one buffer, even of a vectored write: the entry then refers only to the bytes.
     const const_buffer rest = next_bytes(op);
-    // Not with MSG_WAITALL: until all is sent the kernel would say nothing, which an idle timeout
-    // takes for silence, also one that is set later. An attempt has just found no room: the kernel
-    // polls first, until a good part of the buffer is free, so that each entry moves much.
+    // Without MSG_WAITALL, with which the kernel would report nothing until all is sent: an idle
+    // timeout, even one set later, would take that for silence. An attempt has just found no room:
+    // the kernel polls first, until a good part of the buffer is free, so each entry moves much.
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
                        std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL);
     entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
@@ -92,15 +92,15 @@ void uring_backend::submit_cancel(operation& op) noexcept {
     entry.user_data = tagged(&op, subject::operation_cancel);
 }
 
-// The kernel does not find what is on its way from one attempt to the next (ENOENT), or is with a
-// worker thread (EALREADY), and then goes on to wait with it as if nobody had asked. So it is asked
-// again, until the operation's own completion is there.
+// The kernel does not find an entry that is between two attempts (ENOENT) or with a worker thread
+// (EALREADY), and then ignores the cancel. So the cancel is repeated until the operation's own
+// completion is there.
 void uring_backend::cancel_completed(operation& op, int outcome) noexcept {
     if (outcome < 0 && op.kernel_references > 1) submit_cancel(op);
     release(op);
 }
 
-/// As cancel_completed().
+/// Like cancel_completed().
 void uring_backend::record_cancel_completed(socket_record& record, int outcome) noexcept {
     if (outcome < 0) {
         const bool listens = record.kind == record_kind::listener;
@@ -150,7 +150,7 @@ void uring_backend::finish(operation& op) noexcept {
 
 namespace {
 
-/// Of an entry that says nothing about its socket.
+/// Whether the result of an entry says nothing about its socket.
 bool is_interrupted(int outcome) noexcept {
     return outcome == -EAGAIN || outcome == -EINTR;
 }
@@ -164,7 +164,7 @@ void uring_backend::finish_send(write_operation& op) noexcept {
         if (is_interrupted(outcome) && wanted) return submit_send(op);
         if ((is_interrupted(outcome) || outcome == -ECANCELED) &&
             op.stopped == stop_reason::deadline) {
-            // The last attempt counts: there may have been room before the cancel was worked on.
+            // A last attempt: there may have been room before the cancel was processed.
             return queue_.attempt_later(op);
         }
         if (is_interrupted(outcome)) return queue_.complete(op, ECANCELED);
@@ -173,10 +173,10 @@ void uring_backend::finish_send(write_operation& op) noexcept {
     const bool done = advance_write(op, static_cast<std::size_t>(outcome));
     if (done || op.kind == request::write_some) return queue_.complete(op, 0);
     queue_.touch(*op.record);
-    // An attempt would find what little room has come since; but of many buffers it can send more
-    // than the one that an entry points to.
+    // An attempt would find only the little room that is free since then; but of several buffers it
+    // can send more than the one that an entry refers to.
     if (wanted && op.buffers == nullptr) return submit_send(op);
-    // There is more to do: before a limit ends it, what there is room for.
+    // More is left to send: before a deadline ends the write, send as much as there is room for.
     if (!wanted && op.stopped != stop_reason::deadline) return queue_.complete(op, ECANCELED);
     queue_.attempt_later(op);
 }
@@ -186,7 +186,7 @@ void uring_backend::finish_connect(operation& op) noexcept {
     const bool interrupted = is_interrupted(op.outcome);
     if (interrupted && op.stopped == stop_reason::none && op.record->is_open()) return submit(op);
     if ((interrupted || op.outcome == -ECANCELED) && op.stopped == stop_reason::deadline) {
-        // Taken back for a limit, where it may have been made.
+        // Canceled by a deadline, but the connection may have been established.
         const auto made = detail::finish_connect(fd);
         if (made) return queue_.complete(op, 0);
         const bool goes_on = made.error() == std::errc::operation_would_block;

@@ -8,7 +8,7 @@ namespace simplenet::v0::detail {
 
 void poller::submit(operation& op, short events) noexcept {
     socket_record& record = *op.record;
-    if (record.uring.edges.armed()) return; // the next one is for us
+    if (record.uring.edges.armed()) return; // its next report is for us
     if (record.uring.polls_in_error && record.is_open() && !queue_.dying) return watch(record);
     io_uring_sqe& entry = kernel_.make(op);
     io_uring_prep_poll_add(&entry, record.fd, static_cast<unsigned>(events));
@@ -24,7 +24,7 @@ void poller::finish(operation& op) noexcept {
     const bool canceled = op.outcome == -ECANCELED && op.stopped != stop_reason::deadline;
     if (canceled || !record.is_open()) return queue_.complete(op, ECANCELED);
     (reads ? record.readable : record.writable) = true;
-    queue_.attempt_later(op); // which decides: also about a stop that came meanwhile
+    queue_.attempt_later(op); // the attempt decides, also about a stop that arrived meanwhile
 }
 
 void poller::watch(socket_record& record) noexcept {
@@ -38,7 +38,7 @@ void poller::watch_completed(socket_record& record, uring::completion seen) noex
     constexpr int error = POLLERR | POLLHUP;
     const bool over = (seen.flags & IORING_CQE_F_MORE) == 0;
     if (over) record.uring.edges.end();
-    // When it is over, whoever waits has to ask for another one.
+    // When it is over, waiting operations have to arm another one.
     if (over || (seen.res & (POLLIN | error)) != 0) {
         record.readable = true;
         queue_.notify(record.reader);

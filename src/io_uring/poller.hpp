@@ -5,13 +5,14 @@
 
 namespace simplenet::v0::detail {
 
-/// For what no entry can do, or does better (docs/development/decisions/0014): the operation waits
-/// until its socket is ready, and is attempted then.
+/// For operations without an entry of their own, or better without one
+/// (docs/development/decisions/0014): the operation waits until its socket is ready, and is
+/// attempted then.
 ///
-/// Nearly always that is a poll of its own, which reports what is there. An error that nobody takes
-/// (an error queue, recvmsg(2)) would end each of them at once, so such a socket is watched by one
-/// multishot poll from then on. It reports changes: an operation that waits for the next one must
-/// have found nothing since the last.
+/// Nearly always each operation has its own poll, which reports what is already there. An error
+/// that is never taken (an error queue, recvmsg(2)) would end each poll at once, so such a socket
+/// is watched by one multishot poll from then on. That poll only reports changes: an operation may
+/// wait for the next change only if it has found nothing since the last one.
 class poller {
 public:
     poller(io_queue& owner, entries& kernel) noexcept
@@ -20,10 +21,10 @@ public:
 
     /// @param events  POLLIN or POLLOUT.
     void submit(operation& op, short events) noexcept;
-    /// The poll of `op` is over.
+    /// The poll of `op` has ended.
     void finish(operation& op) noexcept;
 
-    /// Reports changes of `record` to whoever waits on it. Says what is there already.
+    /// Reports changes of `record` to its waiting operations, and at first what is already there.
     void watch(socket_record& record) noexcept;
     void unwatch(socket_record& record) noexcept {
         kernel_.cancel(record, record.uring.edges, subject::edges);

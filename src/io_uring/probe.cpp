@@ -31,7 +31,7 @@ int try_uring() noexcept {
     buffers.publish();
 
     int fds[2];
-    // Nonblocking, as all our sockets are: receives have to wait on them all the same.
+    // Nonblocking, like all our sockets: receives must nevertheless wait on them.
     if (const int outcome = sys::socketpair(SOCK_STREAM, sys::mode::nonblocking, fds);
         outcome < 0) {
         return outcome;
@@ -74,7 +74,7 @@ result<> probe_uring() noexcept {
     int outcome = verdict.load(std::memory_order_relaxed);
     if (outcome == unknown) {
         outcome = try_uring();
-        // A shortage of descriptors says nothing about io_uring.
+        // A lack of descriptors says nothing about io_uring.
         if (outcome == -EMFILE || outcome == -ENFILE) return fail(sys::error_from(outcome));
         verdict.store(outcome, std::memory_order_relaxed);
     }

@@ -17,8 +17,9 @@ constexpr unsigned feature_no_iowait = 1U << 17; // Linux 6.15, IORING_FEAT_NO_I
 constexpr unsigned smallest_entries = 8;
 constexpr unsigned smallest_completions = 256;
 
-// ThreadSanitizer does not see liburing's munmap() and mmap(): a ring where another thread had one
-// looks like a race. Told that the end of a ring comes before the beginning of later ones.
+// ThreadSanitizer does not see liburing's munmap() and mmap(): a ring at an address where another
+// thread had one looks like a race. Tell it that the end of a ring precedes the beginning of later
+// ones.
 #if defined(__SANITIZE_THREAD__)
 #define SIMPLENET_TSAN 1
 #elif defined(__has_feature)
@@ -41,7 +42,7 @@ void ring_begins() noexcept {}
 void ring_ends() noexcept {}
 #endif
 
-// liburing returns the negated errno; seen as system calls, they are those of the others.
+// liburing returns a negated errno; these turn it into -1 and errno, as system calls return.
 
 int set_up(unsigned entries, io_uring& into, io_uring_params& params) noexcept {
     constexpr auto call = [](unsigned count, io_uring* ring, io_uring_params* how) noexcept {
@@ -72,7 +73,8 @@ ring::~ring() {
 int ring::open(unsigned entries, unsigned completions, unsigned flags) noexcept {
     for (;;) {
         io_uring_params params{};
-        // Since Linux 6.1. One thread submits, and completions are only worked on when it asks.
+        // Since Linux 6.1. One thread submits, and the kernel processes completions only when that
+        // thread asks.
         params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
                        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                        IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | flags;
@@ -96,11 +98,11 @@ int ring::open(unsigned entries, unsigned completions, unsigned flags) noexcept 
 int ring::enable() noexcept {
     const int outcome = sys::uring_enable(ring_.ring_fd);
     if (outcome < 0) return outcome;
-    io_uring_register_ring_fd(&ring_); // saves a descriptor look-up an enter; may fail
+    io_uring_register_ring_fd(&ring_); // saves a descriptor look-up per enter; may fail
     return 0;
 }
 
-// Not by liburing, which before 2.5 fails here on Linux < 6.3 once the ring's descriptor is
+// Not through liburing, which before 2.5 fails here on Linux < 6.3 once the ring's descriptor is
 // registered (axboe/liburing#877).
 int ring::signal_completions(int eventfd) noexcept {
     return sys::uring_register(ring_.ring_fd, IORING_REGISTER_EVENTFD, &eventfd, 1);

@@ -1,6 +1,6 @@
 #pragma once
-// The rings of the io_uring backend: entries and completions, and the receive buffers that the
-// kernel takes. Layer io_uring, private. Knows nothing of operations.
+// The rings of the io_uring backend: entries and completions, and receive buffers for the kernel.
+// Layer io_uring, private. Does not know operations.
 
 #if SIMPLENET_SEAMS
 #include "io_uring/ring_seam.hpp"
@@ -16,14 +16,14 @@
 
 namespace simplenet::v0::detail::uring {
 
-/// A copy of an io_uring_cqe, whose place in the ring is given back before it is looked at.
+/// A copy of an io_uring_cqe, whose place in the ring may be given back before it is dispatched.
 struct completion {
     std::uint64_t about; // user_data
     int res;
     unsigned flags;
 };
 
-/// A ring with its mappings. Everything that waits goes through enter().
+/// A ring with its mappings. All waiting is in enter().
 class ring {
 public:
     ring() noexcept { ring_.ring_fd = -1; }
@@ -31,27 +31,27 @@ public:
     ring& operator=(const ring&) = delete;
     ~ring();
 
-    /// @param flags  Beside those that every ring here has.
+    /// @param flags  In addition to those that all our rings have.
     [[nodiscard]] int open(unsigned entries, unsigned completions, unsigned flags) noexcept;
 
-    /// The calling thread becomes the one that submits. For a ring that was made disabled.
+    /// Makes the calling thread the one that submits. For a ring that was created disabled.
     [[nodiscard]] int enable() noexcept;
 
-    /// Submits what is queued and waits until `wait_for` completions are there, or the time is
-    /// over. Null: however long it takes.
+    /// Submits all queued entries and waits until there are `wait_for` completions, or `timeout`
+    /// has passed. Null: without a limit.
     [[nodiscard]] int enter(unsigned wait_for, const std::chrono::nanoseconds* timeout) noexcept {
         if (timeout != nullptr) return enter_until(wait_for, *timeout);
         return enter(wait_for, 0, nullptr, 0);
     }
 
-    /// Completions make `eventfd` readable.
+    /// Makes `eventfd` readable when there are completions.
     [[nodiscard]] int signal_completions(int eventfd) noexcept;
 
     /// An entry to prepare, or null if the queue is full.
     io_uring_sqe* next_entry() noexcept { return io_uring_get_sqe(&ring_); }
 
-    /// Takes the oldest completion. False: there is none. Its place goes back to the kernel with
-    /// the next give_back() or enter(): one store for all that were taken.
+    /// Takes the oldest completion. False: there is none. The next give_back() or enter() gives the
+    /// places of all taken completions back to the kernel, with one store.
     [[nodiscard]] bool next_completion(completion& seen) noexcept {
 #if SIMPLENET_SEAMS
         return seam_.next(seen);
@@ -59,7 +59,7 @@ public:
         return next_in_queue(seen);
 #endif
     }
-    /// The same, with nobody between us and the kernel.
+    /// The same, without the seam.
     [[nodiscard]] bool next_in_queue(completion& seen) noexcept {
         const io_uring_cq& queue = ring_.cq;
         if (taken_ == known_) {
@@ -80,7 +80,7 @@ public:
     }
 
     [[nodiscard]] bool has_unsubmitted() const noexcept { return io_uring_sq_ready(&ring_) != 0; }
-    /// The kernel has completions that only an enter brings into the queue.
+    /// Whether the kernel has completions that only an enter brings into the queue.
     [[nodiscard]] bool kernel_has_more() const noexcept {
         return (IO_URING_READ_ONCE(*ring_.sq.kflags) &
                 (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
@@ -101,7 +101,7 @@ private:
         if (wait_for != 0) flags |= no_iowait_;
         return sys::uring_enter(ring_.enter_ring_fd, to_submit, wait_for, flags, extra, extra_size);
     }
-    // Apart, as a wait without a limit has nothing to fill in.
+    // A separate function, because a wait without a limit has no structures to fill in.
     [[gnu::noinline]] int enter_until(unsigned wait_for,
                                       std::chrono::nanoseconds timeout) noexcept {
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
@@ -114,7 +114,7 @@ private:
         return enter(wait_for, IORING_ENTER_EXT_ARG, &argument, sizeof argument);
     }
 
-    // What io_uring_submit() does first; liburing keeps it to itself.
+    // The first part of io_uring_submit(), which liburing does not export.
     unsigned flush() noexcept {
         io_uring_sq& queue = ring_.sq;
         if (queue.sqe_head != queue.sqe_tail) {
@@ -126,8 +126,8 @@ private:
 
     io_uring ring_{};
     unsigned no_iowait_ = 0;
-    unsigned taken_ = 0; // completions taken; where the next one is
-    unsigned known_ = 0; // completions that are there, when last looked
+    unsigned taken_ = 0; // completions taken; the position of the next one
+    unsigned known_ = 0; // the queue's tail when it was last read
 #if SIMPLENET_SEAMS
     ring_seam seam_{*this};
 #endif
@@ -141,7 +141,7 @@ public:
     buffer_ring& operator=(const buffer_ring&) = delete;
     ~buffer_ring();
 
-    /// @param buffers  What it has room for, rounded up to a power of two.
+    /// @param buffers  The number of buffers it has room for, rounded up to a power of two.
     [[nodiscard]] int open(ring& owner, std::uint32_t buffers, std::uint16_t group) noexcept;
 
     void add(void* memory, std::size_t size, std::uint32_t number) noexcept {
@@ -150,7 +150,7 @@ public:
                               static_cast<int>(added_));
         ++added_;
     }
-    /// Shows the kernel what was added. One store, once an enter.
+    /// Shows added buffers to the kernel. One store per enter.
     void publish() noexcept {
         if (added_ == 0) return;
 #if SIMPLENET_SEAMS

@@ -10,7 +10,7 @@ namespace simplenet::v0::detail::uring {
 
 namespace {
 
-// A bit that no pointer has, and so no completion of the backend, with a number below it.
+// A bit that no pointer has, so no completion of the backend has it; the bits below are a number.
 constexpr std::uint64_t ours = std::uint64_t{1} << 63U;
 constexpr std::uint64_t of_cancel = ours;
 
@@ -102,7 +102,7 @@ bool ring_seam::next(completion& seen) noexcept {
     return false;
 }
 
-/// Cancels it in the kernel and brings in what it still had; `last` is the one at hand.
+/// Cancels a multishot entry in the kernel and collects its remaining completions, after `last`.
 void ring_seam::end_multishot(held& last, int error) noexcept {
     io_uring_sqe* entry = ring_.next_entry();
     while (entry == nullptr) {
@@ -124,7 +124,7 @@ void ring_seam::end_multishot(held& last, int error) noexcept {
         while (ring_.next_in_queue(seen)) {
             if (seen.about == of_cancel) {
                 cancelled = true;
-                over = over || seen.res == -ENOENT; // its last completion was there already
+                over = over || seen.res == -ENOENT; // its last completion had already arrived
                 continue;
             }
             over = over || (seen.about == last.about && (seen.flags & IORING_CQE_F_MORE) == 0);
@@ -136,7 +136,7 @@ void ring_seam::end_multishot(held& last, int error) noexcept {
         }
     }
     const auto from_end = std::find_if(came.rbegin(), came.rend(), is_its_own);
-    // Anything but the cancel's doing: it has ended by itself, which is as good.
+    // If it did not end because of the cancel, it ended by itself, which is as good.
     if (from_end != came.rend() && from_end->res == -ECANCELED) {
         if (error != 0) {
             from_end->res = error;
@@ -150,7 +150,7 @@ void ring_seam::end_multishot(held& last, int error) noexcept {
     waiting_ = std::move(came);
 }
 
-/// What was held for its time comes with the next pass.
+/// Completions whose time has come are delivered with the next pass.
 void ring_seam::end_pass() noexcept {
     for (std::size_t left = held_.size(); left != 0; --left) {
         held each = held_.front();

@@ -1,6 +1,6 @@
 #pragma once
-// The seam of the ring: what sys/seam.hpp says of entries, completions and buffers, done as the
-// kernel would. Layer io_uring, private; only with SIMPLENET_SEAMS.
+// The seam of the ring: carries out what sys/seam.hpp prescribes for entries, completions and
+// buffers, as the kernel would. Layer io_uring, private; only with SIMPLENET_SEAMS.
 
 #include "sys/seam.hpp"
 
@@ -14,21 +14,21 @@ namespace simplenet::v0::detail::uring {
 struct completion;
 class ring;
 
-/// Part of a ring. What it allocates is the test's, not the library's.
+/// A part of a ring. Its allocations count as the test's, not as the library's.
 class ring_seam {
 public:
     explicit ring_seam(ring& of) noexcept
         : ring_{of} {}
 
-    /// Shows the entries that leave with the next enter.
+    /// Shows the entries of the next enter to the interceptor.
     void show_entries() noexcept;
-    /// The next completion that is to be delivered.
+    /// The next completion to deliver.
     [[nodiscard]] bool next(completion& seen) noexcept;
-    /// Completions are kept here: no time to sleep.
+    /// Whether completions are held here, so that the loop must not sleep.
     [[nodiscard]] bool holds() const noexcept { return !held_.empty() || !waiting_.empty(); }
 
 private:
-    /// Of an entry that was not submitted: a no-op went in its place.
+    /// An entry that was not submitted: a no-op was submitted in its place.
     struct replaced {
         std::uint64_t about;
         int outcome;
@@ -48,7 +48,7 @@ private:
     ring& ring_;
     std::vector<replaced> replaced_; // by number, for the user_data of the no-ops
     std::vector<held> held_;         // by an interceptor
-    std::vector<held> waiting_;      // reaped by us, or held long enough: come next
+    std::vector<held> waiting_;      // reaped by us, or held long enough: delivered next
 };
 
 } // namespace simplenet::v0::detail::uring
