@@ -28,7 +28,7 @@ void receiver::take_ahead(socket_record& record, std::vector<std::byte>& unread)
     try {
         unread.reserve(unread.size() + record.ahead.bytes());
     } catch (...) {
-        give_back_ahead(record); // or the next socket that has this record would read it
+        give_back_ahead(record); // or the next socket with this record would read the bytes
         tell_of_loss(record);
         throw;
     }
@@ -50,7 +50,7 @@ void receiver::want(socket_record& record) noexcept {
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
         stop_reading_directly(record);
     if (record.uring.inflow.armed()) {
-        if (directly) stop(record); // the end of which leads here again
+        if (directly) stop(record); // its end leads here again
         return;
     }
     if (record.end != 0 || !record.ahead.empty()) return queue_.notify(record.reader);
@@ -59,17 +59,18 @@ void receiver::want(socket_record& record) noexcept {
 }
 
 // The buffers of the pool are many and far apart, so a large piece is fetched into the processor's
-// caches twice and pushes everything else out of them: at 1000 connections with 16 KiB each that is
-// a quarter of a round trip. As on epoll the kernel then says when there is something, once for all
-// of it, and recv(2) puts it where it belongs. Other than epoll, a multishot poll reports what woke
-// it and not what is there: urgent data and an end, behind which a short read says nothing, cannot
-// be told from plain bytes. So reads go on until there is nothing.
+// caches twice and evicts everything else: at 1000 connections with 16 KiB each that is a quarter
+// of a round trip. So, as on epoll, the kernel only reports that data has arrived, and recv(2)
+// reads it into the caller's memory. Unlike epoll, a multishot poll reports what woke it, not what
+// is there: it cannot distinguish plain bytes from urgent data and from the end, after which a
+// short read does not mean that nothing is left. So reads continue until they find nothing.
 void receiver::read_directly(socket_record& record, reading how) noexcept {
     const bool begins = !record.reads_directly();
     record.reads = how;
     record.reads_to_the_end = true;
-    if (!record.uring.edges.armed()) return polls_.watch(record); // says what is there already
-    // From before, and what it said meanwhile was not for this: an attempt has to tell.
+    if (!record.uring.edges.armed()) return polls_.watch(record); // reports what is already there
+    // The poll was armed before, and its reports may have been for another operation: make an
+    // attempt.
     if (!begins) return;
     record.readable = true;
     queue_.notify(record.reader);
@@ -92,8 +93,8 @@ bool receiver::attempt_directly(operation& op) noexcept {
     }
     if (posted_ == 0 || op.stopped == stop_reason::deadline)
         return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
-    // The kernel has buffers for it. If it was stopped, the kernel is not asked: the next read
-    // looks for itself, as what is there has had its edge.
+    // The kernel has buffers for it. If the receive was stopped, nothing is submitted: the next
+    // read makes an attempt, because the edge of data that is there has passed.
     op.record->readable = op.stopped != stop_reason::none;
     return false;
 }
@@ -146,8 +147,8 @@ void receiver::unusual_completed(socket_record& record, uring::completion seen) 
 
 void receiver::submit(operation& op) noexcept {
     if (op.kind == request::receive && !kernel_has_buffers()) {
-        // A multishot poll reports changes only. Bytes that an earlier read left in the socket have
-        // been reported already: look for them first.
+        // A multishot poll reports only changes. Bytes that an earlier read left in the socket have
+        // already been reported: look for them first.
         std::byte next{};
         const int fd = op.record->fd;
         if (op.record->uring.edges.armed() &&
@@ -189,7 +190,7 @@ void receiver::finish(operation& op) noexcept {
     const bool wanted = op.stopped == stop_reason::none && open;
     const bool lacks_buffer = outcome == -ENOBUFS && op.kind == request::receive;
     if (outcome == -EAGAIN || outcome == -EINTR || lacks_buffer || outcome == -ECANCELED) {
-        // The last attempt counts: there may have been bytes before the cancel was worked on.
+        // A last attempt: bytes may have arrived before the cancel was processed.
         if (op.stopped == stop_reason::deadline) return queue_.attempt_later(op);
         if (!wanted || outcome == -ECANCELED) return queue_.complete(op, ECANCELED);
         if (lacks_buffer) grow();
@@ -205,7 +206,7 @@ void receiver::finish(operation& op) noexcept {
     op.moved += static_cast<std::size_t>(outcome);
     if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
     queue_.touch(*op.record);
-    // There is more to read: before a limit ends it, what there is now.
+    // More is left to read: before a deadline ends the read, take what is there now.
     if (!wanted && op.stopped != stop_reason::deadline) return queue_.complete(op, ECANCELED);
     queue_.attempt_later(op);
 }
@@ -214,14 +215,15 @@ bool receiver::attempt_direct(operation& op) noexcept {
     socket_record& record = *op.record;
     if (op.kind == request::receive) return attempt_receive(op);
     if (op.moved == op.size) return true;
-    // It may stop short of what is there (unix(7), at descriptors), and no entry finds the rest.
+    // recv(2) may stop short although more is there (unix(7), at descriptors), and no entry will
+    // find the rest.
     if (op.kind == request::read_exact && op.stopped == stop_reason::deadline) {
-        record.readable = true; // unless recv(2) says otherwise
+        record.readable = true; // unless recv(2) finds nothing
         return receive_exactly(op);
     }
     const std::size_t size = op.size - op.moved;
     const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
-    // An entry would find what is left, if anything is.
+    // An entry finds the rest, if there is any.
     record.readable = count > 0 && static_cast<std::size_t>(count) == size;
     if (count == -EAGAIN) return false;
     if (count > 0) {
@@ -232,17 +234,17 @@ bool receiver::attempt_direct(operation& op) noexcept {
     return true;
 }
 
-/// A receive(): if the kernel has buffers, it says what is there when it is asked. Before a
-/// deadline ends the receive there is no time for that.
+/// A receive(): if the kernel has buffers, an entry will find what is there. Before a deadline ends
+/// the receive there is no time for an entry.
 bool receiver::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
     if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
     return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
 }
 
-/// Before a deadline ends `op`: a receive that was taken back has perhaps not looked into the
-/// socket any more. What is armed has looked: the kernel was asked for all that it had. Not at the
-/// end of the loop, which has dropped what was received ahead.
+/// A last attempt before a deadline ends `op`: a canceled receive may not have looked into the
+/// socket any more. An armed receive has looked, because the kernel was asked for everything it
+/// had. Not at the end of the loop, which has dropped bytes received ahead.
 bool receiver::attempt_last(operation& op) noexcept {
     if (op.record->uring.inflow.armed() || queue_.dying) return false;
     return attempt_direct(op);
@@ -257,7 +259,7 @@ void receiver::retire(socket_record& record) noexcept {
 }
 
 void receiver::tell_of_loss(socket_record& record) noexcept {
-    if (record.is_open()) { // a loop that ends: close(2) resets, whoever calls it
+    if (record.is_open()) { // at the end of a loop: makes any later close(2) send a reset
         record.aborts = true;
         static_cast<void>(options::set_linger(record.fd, std::chrono::seconds{0}));
     } else {
@@ -272,8 +274,8 @@ void receiver::give_back_ahead(socket_record& record) noexcept {
 
 bool receiver::at_end(operation& op) noexcept {
     socket_record& record = *op.record;
-    // A poll has found bytes, for an await_bytes_operation: unless the kernel receives by itself
-    // they are still in the socket.
+    // A poll has found bytes, for an await_bytes_operation: unless the kernel receives ahead, they
+    // are still in the socket.
     const bool in_the_socket = record.readable;
     if (record.end != 0) return tell_end(op);
     record.readable = false;

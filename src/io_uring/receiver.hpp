@@ -1,7 +1,7 @@
 #pragma once
 // receiver: receives for the streams of a loop. Layer io_uring, private.
 //
-// Here is what a round trip runs through, to be inlined.
+// The functions of a round trip are defined here, to be inlined.
 
 #include "io/receive_pool.hpp"
 #include "io_uring/entries.hpp"
@@ -17,8 +17,8 @@
 
 namespace simplenet::v0::detail {
 
-/// Nearly always by a multishot receive for each stream, into buffers of the pool that the kernel
-/// has: what nobody has asked for yet waits in the record's `ahead`.
+/// Nearly always by one multishot receive per stream, into buffers of the pool that are posted to
+/// the kernel. Bytes that arrive before a read wait in the record's `ahead`.
 class receiver final : private receive_pool::listener {
 public:
     receiver(io_queue& owner, entries& kernel, poller& polls) noexcept
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] receive_pool& pool() noexcept { return *pool_; }
     [[nodiscard]] uring::buffer_ring& buffers() noexcept { return buffers_; }
 
-    /// As backend_driver::attempt_read().
+    /// Like backend_driver::attempt_read().
     bool attempt(operation& op) noexcept {
         const socket_record& record = *op.record;
         if (record.kind == record_kind::local_stream) return attempt_direct(op);
@@ -47,9 +47,9 @@ public:
         return op.kind == request::receive ? take_buffer(static_cast<receive_operation&>(op))
                                            : take_bytes(op);
     }
-    /// The reader of `record` waits: sees to it that the kernel receives for it.
+    /// The reader of `record` waits: makes the kernel receive for it.
     void want(socket_record& record) noexcept;
-    /// Of the multishot receive.
+    /// A completion of the multishot receive.
     void completed(socket_record& record, uring::completion seen) noexcept {
         constexpr unsigned usual = IORING_CQE_F_MORE | IORING_CQE_F_BUFFER;
         if ((seen.flags & usual) != usual || seen.res <= 0 || !record.is_open()) [[unlikely]] {
@@ -70,20 +70,20 @@ public:
         if (is_far_ahead(record)) [[unlikely]]
             stop(record);
     }
-    /// Of an entry of `op` itself.
+    /// A completion of an entry of `op` itself.
     void completed(operation& op, uring::completion seen) noexcept;
-    /// No entry names `op` any more.
+    /// No entry refers to `op` any more.
     void finish(operation& op) noexcept;
 
-    /// Receives no more, and drops what was received ahead unless it is for release().
+    /// Stops receiving, and drops bytes received ahead unless they are for release().
     void retire(socket_record& record) noexcept;
-    /// As backend_driver::take_ahead().
+    /// Like backend_driver::take_ahead().
     void take_ahead(socket_record& record, std::vector<std::byte>& unread);
 
     void begin_poll() noexcept { received_ = 0; }
-    /// Whether more may be received in this poll. Those who were received for go first, before the
-    /// kernel needs more buffers than there are, and while what they were sent is in the
-    /// processor's caches.
+    /// Whether more may be received in this poll. Otherwise the readers of the received bytes run
+    /// first, before the kernel runs out of buffers, and while the bytes are in the processor's
+    /// caches.
     [[nodiscard]] bool has_room_for(std::size_t pieces) const noexcept {
         return posted_ >= pieces && received_ < much_received;
     }
@@ -104,8 +104,8 @@ private:
     }
     [[gnu::noinline]] void unusual_completed(socket_record& record,
                                              uring::completion seen) noexcept;
-    /// The first bytes of a stream whose reader waits need not be queued for it. False: they are
-    /// not all that it takes, or more than it does.
+    /// Passes received bytes directly to the waiting reader, without queueing them. False: the
+    /// reader needs more, or has room for less.
     bool hand_over(operation& reader, std::uint32_t buffer, std::uint32_t length) noexcept {
         if (reader.kind == request::read_some && length <= reader.size) {
             std::memcpy(reader.data, pool_->memory(buffer), length);
@@ -126,14 +126,14 @@ private:
         return record.ahead.bytes() >= read_ahead_ || record.ahead.buffers() >= most_ahead_buffers;
     }
     void give_back_ahead(socket_record& record) noexcept;
-    /// What was received is dropped: the peer is sent a reset, as by close(2) of a socket with
-    /// bytes unread, of which the kernel knows none. A peer that waits for room would otherwise
-    /// wait until the last of the connection is forgotten, for a minute (tcp_fin_timeout, tcp(7)).
+    /// Received bytes are dropped: sends the peer a reset, as close(2) does for a socket with
+    /// unread bytes; the kernel does not know of ours. Otherwise a peer that waits for room would
+    /// wait until the kernel forgets the connection, for a minute (tcp_fin_timeout, tcp(7)).
     static void tell_of_loss(socket_record& record) noexcept;
 
-    // --- attempts at what was received ahead ---
+    // --- attempts that take bytes received ahead ---
 
-    /// What nearly every read_some() is: all of one buffer fits, and nothing is behind it.
+    /// The usual read_some(): exactly one buffer was received ahead, and all of it fits.
     bool take_one_buffer(operation& op) noexcept {
         socket_record& record = *op.record;
         if (record.ahead.buffers() != 1 || record.ahead.bytes() > op.size) return false;
@@ -157,35 +157,34 @@ private:
         record.readable = !record.ahead.empty() || record.end != 0;
         return true;
     }
-    /// Nothing is ahead: the error behind it, or nothing yet.
+    /// Nothing is ahead: reports the error that follows, or finds nothing.
     bool at_end(operation& op) noexcept;
 
-    // --- without it ---
+    // --- without the multishot receive ---
 
-    /// A large piece was copied: the next ones are better received where they belong, which the
-    /// next read that waits for one sees to. Nothing is asked of the kernel yet: a receive() may
-    /// come first.
+    /// A large piece was copied: the next read that waits will let the following ones be received
+    /// directly into its memory. The kernel is not asked yet, because a receive() may come first.
     static void note_large(socket_record& record) noexcept {
         record.reads = reading::large;
         record.receiving = false; // so that it is submitted
     }
-    /// What want() does for a read_some() or async_read_exact() of large pieces, and for every read
-    /// while the pool is used up.
+    /// The part of want() for a read_some() or async_read_exact() of large pieces, and for every
+    /// read while the pool is used up.
     void read_directly(socket_record& record, reading how) noexcept;
     void stop_reading_directly(socket_record& record) noexcept;
     bool attempt_directly(operation& op) noexcept;
-    /// A receive of no more than `op` asks for: into the caller's own memory, or a receive() into a
-    /// buffer that the kernel takes when there is something. A receive() that the kernel has no
-    /// buffer for waits until there is something, and takes memory then.
+    /// Submits a receive of no more than `op` asks for: into the caller's own memory, or, for a
+    /// receive(), into a buffer that the kernel takes when data arrives. If the kernel has no
+    /// buffer, a receive() waits for data and then allocates memory.
     void submit(operation& op) noexcept;
-    /// Of a record for which the kernel receives nothing: what is there now.
+    /// For a record for which the kernel receives nothing ahead: takes what is there now.
     bool attempt_direct(operation& op) noexcept;
     bool attempt_receive(operation& op) noexcept;
     bool attempt_last(operation& op) noexcept;
 
     // --- buffers ---
 
-    /// The buffer is empty: the kernel may have it.
+    /// Posts an empty buffer to the kernel.
     void give_back(std::uint32_t buffer) noexcept {
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
@@ -198,8 +197,8 @@ private:
         if (posted_ == 0) post_buffers(more_buffers);
         return posted_ != 0;
     }
-    /// The kernel had no buffer for a receive. Many receives may be refused at once: post one
-    /// buffer for each of them, and some to spare.
+    /// The kernel had no buffer for a receive. Many receives may be refused at once: posts one
+    /// buffer for each of them, and some spare ones.
     void grow() noexcept {
         if (kernel_has_buffers()) post_buffers(1);
     }
