@@ -1,5 +1,5 @@
-# What Doxygen reads instead of a public header: the names as programs write them, a group for each layer, and the
-# comment on top as the comment of the file. The lines keep their numbers.
+# Rewrites a public header for Doxygen: names as programs write them, a group for each layer, and the comment at the
+# top as the comment of the file. Line numbers stay the same.
 
 # Whether the line begins a destructor, an assignment, or a constructor from another object of the class.
 function special(    name, of) {
@@ -19,30 +19,30 @@ FNR == 1 {
     about = sub(/^#pragma once$/, "/// @file")
 }
 FNR > 1 && about {
-    # "tcp_stream: a connection" stands below this name.
+    # The page already has the name as its title, so "tcp_stream: a connection" becomes "a connection".
     if (FNR == 2) sub(/^\/\/ ([a-z_:<>(),T]+ )*[a-z_:<>()T]*[a-z_<>()T]: /, "// ")
     about = sub(/^\/\//, "///")
 }
 
-# An address is no name of the global namespace.
+# An address such as `::1` is not a name in the global namespace.
 /^ *\/\/\// && match($0, /`::[^`]*`/) {
     $0 = substr($0, 1, RSTART - 1) "<code>\\" substr($0, RSTART + 1, RLENGTH - 2) "</code>" substr($0, RSTART + RLENGTH)
 }
 
-# `v0` and `runtime` are inline: nobody writes them.
+# `v0` and `runtime` are inline namespaces, which programs do not write.
 /^inline namespace runtime \{$/ || /^\} \/\/ namespace runtime$/ { $0 = "" }
 { gsub(/simplenet::v0/, "simplenet") }
 
-# Of `result<>` Doxygen keeps `result`. scripts/website makes it `result<>` again.
+# Doxygen turns `result<>` into `result`. scripts/website restores `result<>`.
 !/^ *\/\// { gsub(/<>/, "<void>") }
 
-# Programs await what a function returns; what it is called they need not know.
+# Programs await what a function returns, and need not know the name of its type.
 /^ *\[\[nodiscard\]\] / { gsub(/detail::/, "") }
 
-# Nobody derives from our classes.
+# Programs do not derive from our classes.
 /^ *protected:$/ { sub(/protected/, "private") }
 
-# What every class has, and friends that are ours, when nothing is said about them. A definition ends with its body.
+# Hides special members and friends without a comment. A definition ends with its body.
 !silent && !said && special() { silent = 1 }
 silent {
     sub(/ *\/\/.*/, "")
@@ -53,7 +53,7 @@ silent {
 /^ *friend [^()]*;$/ { $0 = "" }
 { said = /^ *\/\/\// }
 
-# What stands behind a member or an enumerator is about it.
+# A comment after a member or an enumerator documents it.
 /^ *(class|struct|enum class) .*\{$/ { members[++types] = indent() + 4 }
 types && /^ *\};/ && indent() == members[types] - 4 { --types }
 types && indent() == members[types] && /[;,0-9a-z_] +\/\/ / { sub(/\/\/ /, "///< "); behind = 1; print; next }
