@@ -9,8 +9,8 @@ usage() {
     cat <<END
 Usage: scripts/tidy.sh [--jobs N] [--seconds N] [FILE]...
 
-Checks the named sources, or all of src/, and the public headers that they include, most recently changed
-files first. Each source takes half a minute or more.
+Checks the named sources and the headers that they include. Without a name: all of src/, most recently
+changed files first, and all public headers. Each source takes half a minute or more.
 
   --seconds N  starts no further source after N seconds, and prints how many were checked: for CI
   --jobs N     sources at once (default: $(default_jobs) here)
@@ -43,7 +43,10 @@ by_age() {
         if [[ -e $file ]]; then printf '%s\n' "$file"; fi
     done
 }
-if ((${#files[@]} == 0)); then mapfile -t files < <(by_age); fi
+if ((${#files[@]} == 0)); then
+    mapfile -t files < <(by_age)
+    files+=(docs/snippets/readme.cpp) # includes every public header; src/ leaves some out
+fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-tidy.XXXXXX")
 trap 'rm -rf "$work"' EXIT
