@@ -68,7 +68,7 @@ public:
             return receive_exactly(op);
         case request::receive:
             // Claimed only when there is something to receive: an idle stream holds no memory.
-            return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
+            return receive_lease(static_cast<receive_operation&>(op), *pool_);
         default:
             return attempt_accept(static_cast<accept_base&>(op));
         }

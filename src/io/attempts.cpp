@@ -83,31 +83,34 @@ std::size_t size_of_overflow(int fd) noexcept {
 
 } // namespace
 
-bool receive_lease(receive_operation& op, receive_pool& pool, std::uint32_t buffer) noexcept {
-    const bool overflows = buffer == receive_pool::none;
-    std::size_t size = receive_pool::buffer_size;
-    std::byte* memory = nullptr;
-    if (overflows) [[unlikely]] {
-        size = size_of_overflow(op.record->fd);
-        memory = receive_pool::allocate_overflow(size);
-        if (memory == nullptr) {
-            op.error = ENOMEM; // the bytes are still in the socket
-            return true;
-        }
-        buffer = receive_pool::on_heap;
-    } else {
-        memory = pool.memory(buffer);
+bool receive_no_lease(receive_operation& op, receive_pool& pool, std::uint32_t buffer,
+                      ssize_t count) noexcept {
+    if (count < 0) count = sys::failure();
+    std::byte* const memory = pool.memory(buffer);
+    if (count == -EINTR) count = receive_directly(*op.record, memory, receive_pool::buffer_size);
+    if (count <= 0) {
+        pool.give_back(buffer);
+        return receive_failed(op, count);
     }
-    const ssize_t count = receive_directly(*op.record, memory, size);
-    if (count > 0) {
-        op.buffer = buffer;
-        op.data = memory;
-        op.moved = static_cast<std::size_t>(count);
-        if (overflows) pool.count_overflow();
+    op.hold(buffer, memory, static_cast<std::size_t>(count));
+    return true;
+}
+
+bool receive_on_heap(receive_operation& op, receive_pool& pool) noexcept {
+    const std::size_t size = size_of_overflow(op.record->fd);
+    std::byte* const memory = receive_pool::allocate_overflow(size);
+    if (memory == nullptr) {
+        op.error = ENOMEM; // the bytes are still in the socket
         return true;
     }
-    overflows ? receive_pool::free_overflow(memory) : pool.give_back(buffer);
-    return receive_failed(op, count);
+    const ssize_t count = receive_directly(*op.record, memory, size);
+    if (count <= 0) {
+        receive_pool::free_overflow(memory);
+        return receive_failed(op, count);
+    }
+    op.hold(receive_pool::on_heap, memory, static_cast<std::size_t>(count));
+    pool.count_overflow();
+    return true;
 }
 
 bool receive_exactly(operation& op) noexcept {

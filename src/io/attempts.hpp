@@ -92,10 +92,28 @@ inline bool tell_end(operation& op) noexcept {
 /// Whether a receive's result that is not positive ends the operation.
 [[nodiscard]] bool receive_failed(operation& op, ssize_t count) noexcept;
 
-/// A receive() by recv(2) into the free buffer `buffer`, or into heap memory if it is none. True:
-/// it is over.
-[[nodiscard]] bool receive_lease(receive_operation& op, receive_pool& pool,
-                                 std::uint32_t buffer) noexcept;
+/// The rest of receive_lease() after recv(2) brought no bytes into `buffer` but `count`, as it
+/// returned it.
+[[nodiscard]] bool receive_no_lease(receive_operation& op, receive_pool& pool, std::uint32_t buffer,
+                                    ssize_t count) noexcept;
+
+/// The same into memory from the heap, as no buffer is free.
+[[nodiscard]] bool receive_on_heap(receive_operation& op, receive_pool& pool) noexcept;
+
+/// A receive() by recv(2) into a free buffer of `pool`. True: it is over.
+[[nodiscard]] inline bool receive_lease(receive_operation& op, receive_pool& pool) noexcept {
+    const std::uint32_t buffer = pool.claim();
+    if (buffer == receive_pool::none) [[unlikely]]
+        return receive_on_heap(op, pool);
+    socket_record& record = *op.record;
+    std::byte* const memory = pool.memory(buffer);
+    const ssize_t count = sys::recv_once(record.fd, memory, receive_pool::buffer_size);
+    if (count <= 0) [[unlikely]]
+        return receive_no_lease(op, pool, buffer, count);
+    op.hold(buffer, memory, static_cast<std::size_t>(count));
+    if (op.moved != receive_pool::buffer_size && !record.reads_to_the_end) record.readable = false;
+    return true;
+}
 
 /// The rest of receive_some() after recv(2) returned no bytes but `count`.
 [[nodiscard]] bool receive_nothing(operation& op, ssize_t count) noexcept;

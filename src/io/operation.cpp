@@ -354,21 +354,8 @@ void receive_operation::run() noexcept {
     socket_record& of = *record;
     if (phase != state::queued || !of.reads_directly()) [[unlikely]]
         return operation::run();
-    receive_pool& pool = of.home->pool();
-    const std::uint32_t claimed = pool.claim();
-    if (claimed == receive_pool::none) [[unlikely]]
-        return operation::run();
-    data = pool.memory(claimed);
-    const ssize_t count = sys::recv_once(of.fd, data, receive_pool::buffer_size);
-    if (count <= 0) [[unlikely]] {
-        const ssize_t outcome = count < 0 ? sys::failure() : 0;
-        pool.give_back(claimed);
-        if (outcome == -EINTR) return operation::run();
-        return attempted(of, receive_failed(*this, outcome), moved);
-    }
-    buffer = claimed;
-    moved = static_cast<std::size_t>(count);
-    if (moved != receive_pool::buffer_size && !of.reads_to_the_end) of.readable = false;
+    if (!receive_lease(*this, of.home->pool())) [[unlikely]]
+        return attempted(of, false, moved);
     finish_read(of);
 }
 

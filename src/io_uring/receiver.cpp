@@ -92,7 +92,7 @@ bool receiver::attempt_directly(operation& op) noexcept {
         break;
     }
     if (posted_ == 0 || op.stopped == stop_reason::deadline)
-        return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
+        return receive_lease(static_cast<receive_operation&>(op), *pool_);
     // The kernel has buffers for it. If the receive was stopped, nothing is submitted: the next
     // read makes an attempt, because the edge of data that is there has passed.
     op.record->readable = op.stopped != stop_reason::none;
@@ -177,8 +177,8 @@ void receiver::completed(operation& op, uring::completion seen) noexcept {
     --posted_;
     const std::uint32_t buffer = seen.flags >> IORING_CQE_BUFFER_SHIFT;
     if (seen.res > 0) {
-        static_cast<receive_operation&>(op).buffer = buffer;
-        op.data = pool_->memory(buffer);
+        static_cast<receive_operation&>(op).hold(buffer, pool_->memory(buffer),
+                                                 static_cast<std::size_t>(seen.res));
     } else {
         give_back(buffer);
     }
@@ -199,9 +199,7 @@ void receiver::finish(operation& op) noexcept {
     if (outcome < 0) return queue_.complete(op, -outcome);
     if (outcome == 0) return queue_.complete(op, open ? end_of_stream_error : ECANCELED);
     if (op.kind == request::receive) {
-        if (op.data == nullptr) return polls_.finish(op);
-        op.moved = static_cast<std::size_t>(outcome);
-        return queue_.complete(op, 0);
+        return op.moved != 0 ? queue_.complete(op, 0) : polls_.finish(op);
     }
     op.moved += static_cast<std::size_t>(outcome);
     if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
@@ -239,7 +237,7 @@ bool receiver::attempt_direct(operation& op) noexcept {
 bool receiver::attempt_receive(operation& op) noexcept {
     op.record->readable = false;
     if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
-    return receive_lease(static_cast<receive_operation&>(op), *pool_, pool_->claim());
+    return receive_lease(static_cast<receive_operation&>(op), *pool_);
 }
 
 /// A last attempt before a deadline ends `op`: a canceled receive may not have looked into the

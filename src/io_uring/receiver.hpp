@@ -110,15 +110,14 @@ private:
         if (reader.kind == request::read_some && length <= reader.size) {
             std::memcpy(reader.data, pool_->memory(buffer), length);
             give_back(buffer);
+            reader.moved = length;
             if (length >= large_piece) [[unlikely]]
                 note_large(*reader.record);
         } else if (reader.kind == request::receive) {
-            static_cast<receive_operation&>(reader).buffer = buffer;
-            reader.data = pool_->memory(buffer);
+            static_cast<receive_operation&>(reader).hold(buffer, pool_->memory(buffer), length);
         } else {
             return false;
         }
-        reader.moved = length;
         queue_.read_ended(reader);
         return true;
     }
@@ -151,9 +150,7 @@ private:
         socket_record& record = *op.record;
         if (record.ahead.empty()) return at_end(op);
         const auto [data, size, emptied] = record.ahead.take(*pool_);
-        op.buffer = emptied;
-        op.data = data;
-        op.moved = size;
+        op.hold(emptied, data, size);
         record.readable = !record.ahead.empty() || record.end != 0;
         return true;
     }

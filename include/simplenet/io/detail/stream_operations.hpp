@@ -42,7 +42,14 @@ public:
 
     void run() noexcept override;
 
-    std::uint32_t buffer; // its number in the pool; `moved` bytes at `data` are received
+    /// Its outcome: `count` bytes at `bytes`, in the buffer of the pool with this number.
+    void hold(std::uint32_t number, std::byte* bytes, std::size_t count) noexcept {
+        buffer = number;
+        data = bytes;
+        moved = count;
+    }
+
+    std::uint32_t buffer; // see hold()
 };
 
 /// A result that is available at once, and may be awaited like everything else.
