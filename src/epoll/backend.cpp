@@ -248,7 +248,7 @@ private:
 
     [[gnu::cold]] static std::size_t no_events(int outcome) noexcept {
         SIMPLENET_EXPECTS(outcome == 0 || sys::failure() == -EINTR,
-                          "somebody closed the loop's descriptor");
+                          "the loop's epoll descriptor was closed");
         return 0;
     }
 

@@ -30,7 +30,7 @@ private:
     enum class event : std::uint8_t { armed, canceled, cancel_failed, ended };
 
     void note(event what) noexcept {
-        [[maybe_unused]] bool possible = true; // without debug checks nobody asks
+        [[maybe_unused]] bool possible = true; // used only by debug checks
         switch (what) {
         case event::armed:
             possible = at_ == state::none;
@@ -49,7 +49,7 @@ private:
             at_ = state::none;
             break;
         }
-        SIMPLENET_DEBUG_EXPECTS(possible, "a multishot entry does what it cannot do");
+        SIMPLENET_DEBUG_EXPECTS(possible, "an impossible event of a multishot entry");
     }
 
     state at_ = state::none;

@@ -268,7 +268,7 @@ bool operation::cannot_start(scope& within) noexcept {
 }
 
 bool operation::perform() noexcept {
-    SIMPLENET_EXPECTS(false, "an operation that a backend performs has no attempt of its own");
+    SIMPLENET_EXPECTS(false, "perform() of an operation that only backends attempt");
     return true;
 }
 

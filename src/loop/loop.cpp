@@ -164,9 +164,9 @@ bool loop::consume_stop() noexcept {
 }
 
 void loop::complain_of_fork() noexcept {
-    SIMPLENET_EXPECTS(false,
-                      "an event loop that was made before the fork() is the parent's: in the "
-                      "child exec, _exit, or make another one outside of it");
+    SIMPLENET_EXPECTS(
+        false, "an event loop created before the fork() belongs to the parent: in the child, "
+               "exec, _exit, or create a new loop outside of any loop");
     std::abort();
 }
 

@@ -202,7 +202,7 @@ ssize_t receive_datagram(int fd, mutable_buffer into, About& about) noexcept {
 
 template <class About, class Slot>
 ssize_t receive_datagrams(int fd, std::span<Slot> into) noexcept {
-    SIMPLENET_EXPECTS(!into.empty(), "a batch to receive into has no place");
+    SIMPLENET_EXPECTS(!into.empty(), "receive_batch() into an empty span");
     std::array<mmsghdr, most_at_once> messages;
     std::array<arrival<About>, most_at_once> places;
     const std::size_t count = std::min(into.size(), messages.size());

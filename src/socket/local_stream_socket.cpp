@@ -55,7 +55,7 @@ private:
 std::ptrdiff_t send_descriptors(int fd, const_buffer bytes,
                                 std::span<const int> descriptors) noexcept {
     SIMPLENET_EXPECTS(!bytes.empty(), "descriptors travel with at least one byte");
-    SIMPLENET_EXPECTS(descriptors.size() <= most_descriptors, "the callers check that");
+    SIMPLENET_EXPECTS(descriptors.size() <= most_descriptors, "callers check the number");
     iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
     msghdr message{};
     message.msg_iov = &part;

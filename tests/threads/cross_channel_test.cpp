@@ -367,7 +367,7 @@ TEST_P(cross_channel_death_test, destroying_it_with_waiters_is_a_violation) {
                      co_await turns(2);
                      numbers.reset();
                  }),
-                 "while somebody waited");
+                 "while a user waited");
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, cross_channel_test, all_backends, backend_name);

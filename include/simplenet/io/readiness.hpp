@@ -38,7 +38,7 @@ public:
         , waits_to{other.waits_to} {}
     ~readiness_operation() {
         SIMPLENET_DEBUG_EXPECTS(kernel_references == 0,
-                                "a coroutine was destroyed while the kernel worked for it");
+                                "a coroutine was destroyed while the kernel was using it");
     }
 
     static bool await_ready() noexcept { return false; }

@@ -37,7 +37,7 @@ public:
     delimiter_sought(std::string_view delimiter, std::size_t limit)
         : delimiter_{delimiter}
         , limit_{limit} {
-        SIMPLENET_EXPECTS(!delimiter.empty(), "an empty delimiter is everywhere");
+        SIMPLENET_EXPECTS(!delimiter.empty(), "a search for an empty delimiter");
     }
     [[nodiscard]] search_verdict look(std::string_view bytes) noexcept;
     [[nodiscard]] std::size_t wanted(std::size_t have) const noexcept { return limit_ - have; }

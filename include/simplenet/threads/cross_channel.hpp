@@ -215,8 +215,8 @@ public:
     ~cross_channel() {
         const std::lock_guard locked{lock_};
         SIMPLENET_EXPECTS(state_.senders.empty() && state_.receivers.empty(),
-                          "a cross_channel was destroyed while somebody waited at it: close it, "
-                          "and join who uses it");
+                          "a cross_channel was destroyed while a user waited on it: close it, "
+                          "and join its users");
     }
 
     /// Puts `value` into the channel; waits until there is room. On any loop.

@@ -82,7 +82,7 @@ public:
     receive_batch_operation(socket_record* of, std::span<Slot> into) noexcept
         : some_operation{of, request::perform_read}
         , into_{into} {
-        SIMPLENET_EXPECTS(!into.empty(), "a batch to receive into has no place");
+        SIMPLENET_EXPECTS(!into.empty(), "receive_batch() into an empty span");
     }
 
 private:

@@ -114,7 +114,7 @@ protected:
     ~operation() {
         // Debug only: five instructions per operation, for a bug that could only be ours.
         SIMPLENET_DEBUG_EXPECTS(phase == state::idle || phase == state::finished,
-                                "a coroutine was destroyed while the kernel worked for it");
+                                "a coroutine was destroyed while the kernel was using it");
     }
 
     // False if nothing is known to be ready, or the coroutine has used its inline turns.
