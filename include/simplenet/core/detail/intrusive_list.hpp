@@ -80,7 +80,10 @@ public:
     /// @pre not empty.
     T& pop_front() noexcept {
         T& first = front();
-        static_cast<hook&>(first).unlink();
+        hook& at = first;
+        head_.next_ = at.next_;
+        head_.next_->previous_ = &head_;
+        at.next_ = nullptr;
         return first;
     }
 
