@@ -40,7 +40,7 @@ void acceptor::push(socket_record& listener, int connection) noexcept {
         close_descriptor(connection);
         return queue_.pause_accepting(listener);
     }
-    accepting.ahead.push_back(int{connection});
+    accepting.ahead.push_back(auto{connection});
     if (connection >= accepting.scarce ||
         accepting.ahead.size() >= std::size_t{accept_state::most_ahead}) {
         stop(listener);
