@@ -45,7 +45,7 @@ by_age() {
 }
 if ((${#files[@]} == 0)); then
     mapfile -t files < <(by_age)
-    files+=(docs/snippets/readme.cpp) # includes every public header; src/ leaves some out
+    files+=(docs/snippets/first.cpp) # includes every public header; src/ leaves some out
 fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-tidy.XXXXXX")
