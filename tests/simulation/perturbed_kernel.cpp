@@ -18,7 +18,7 @@ using detail::sys::pending_call;
 // Per thousand.
 constexpr unsigned interrupted = 50;
 constexpr unsigned no_room = 100;
-constexpr unsigned cut = 200;
+constexpr unsigned cut_short = 200;
 constexpr unsigned late = 300;
 
 /// Bytes. Tests send each other words, and expect them to arrive in one piece.
@@ -177,7 +177,7 @@ long perturbed_kernel::transfer(pending_call& asked, unsigned worth_a_try) {
         }
         const bool plain = asked.which() == call::recv || asked.which() == call::send;
         const std::size_t size = plain && at->is_stream ? asked.argument<std::size_t>(2) : 0;
-        if (size > whole_message && random_.chance(cut)) {
+        if (size > whole_message && random_.chance(cut_short)) {
             shorter = whole_message + random_.size_up_to(size - whole_message) - 1;
         }
     }

@@ -248,7 +248,7 @@ task<> closing(world& in) {
     in.expect(there.received <= there.sent + 30'001, "only bytes that were sent arrive");
 }
 
-constexpr std::array<scenario, 4> all{{
+constexpr std::array<scenario, 4> connection_table{{
     {"echo", echo},
     {"half_close", half_close},
     {"connects", connects},
@@ -258,7 +258,7 @@ constexpr std::array<scenario, 4> all{{
 } // namespace
 
 std::span<const scenario> connection_scenarios() noexcept {
-    return all;
+    return connection_table;
 }
 
 } // namespace simplenet::v0::simulation

@@ -106,7 +106,7 @@ task<> local_datagrams(world& in) {
     co_await sending;
 }
 
-constexpr std::array<scenario, 2> all{{
+constexpr std::array<scenario, 2> datagram_table{{
     {"datagrams", datagrams},
     {"local_datagrams", local_datagrams},
 }};
@@ -114,7 +114,7 @@ constexpr std::array<scenario, 2> all{{
 } // namespace
 
 std::span<const scenario> datagram_scenarios() noexcept {
-    return all;
+    return datagram_table;
 }
 
 } // namespace simplenet::v0::simulation

@@ -93,7 +93,7 @@ task<> timers(world& in) {
     static_cast<void>(co_await group.join());
 }
 
-constexpr std::array<scenario, 2> all{{
+constexpr std::array<scenario, 2> loop_table{{
     {"teardown", teardown},
     {"timers", timers},
 }};
@@ -101,7 +101,7 @@ constexpr std::array<scenario, 2> all{{
 } // namespace
 
 std::span<const scenario> loop_scenarios() noexcept {
-    return all;
+    return loop_table;
 }
 
 } // namespace simplenet::v0::simulation

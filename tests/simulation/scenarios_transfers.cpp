@@ -240,7 +240,7 @@ task<> lines(world& in) {
     co_await sending;
 }
 
-constexpr std::array<scenario, 7> all{{
+constexpr std::array<scenario, 7> transfer_table{{
     {"limits", limits},
     {"local_limits", local_limits},
     {"stops", stops},
@@ -253,7 +253,7 @@ constexpr std::array<scenario, 7> all{{
 } // namespace
 
 std::span<const scenario> transfer_scenarios() noexcept {
-    return all;
+    return transfer_table;
 }
 
 } // namespace simplenet::v0::simulation
