@@ -14,8 +14,10 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# This is about packaging: the optimiser, and one source at a time, would cost most of the time.
-common=(-G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_UNITY_BUILD=ON "-DCMAKE_CXX_COMPILER=$cxx")
+# This is about packaging: the optimiser, debug information, and one source at a time would cost most of the
+# time.
+common=(-G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON
+    -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "-DCMAKE_CXX_COMPILER=$cxx")
 
 # quiet <what> <command...>: one line when it works, everything when it does not.
 quiet() {
