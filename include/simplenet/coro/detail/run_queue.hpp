@@ -112,6 +112,7 @@ public:
         address_ = coroutine.address();
         return *this;
     }
+    // NOLINTNEXTLINE(google-explicit-constructor): it is one.
     operator std::coroutine_handle<>() const noexcept {
         return std::coroutine_handle<>::from_address(address_);
     }
