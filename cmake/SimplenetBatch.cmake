@@ -3,6 +3,7 @@
 
 set(SIMPLENET_TEST_BATCH 1 CACHE STRING
   "Sources of tests that are compiled as one and become one program: for builds that nobody edits")
+option(SIMPLENET_FOLDERS_AS_ONE "The sources of each folder of the library are compiled as one" OFF)
 option(SIMPLENET_TEST_DEBUG_INFO
   "Tests and examples have debug information, if the build type has" ON)
 
@@ -23,6 +24,21 @@ function(simplenet_compile_as_one target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     # g++ takes these sources for headers, where a class without linkage is a mistake.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# simplenet_compile_folders_as_one(<target>): its sources, if SIMPLENET_FOLDERS_AS_ONE. What a source
+# forgets to include is then noticed unless a neighbour includes it; the preset dev notices always.
+function(simplenet_compile_folders_as_one target)
+  if(SIMPLENET_FOLDERS_AS_ONE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source IN LISTS sources)
+      get_filename_component(folder ${source} DIRECTORY)
+      get_filename_component(folder ${folder} NAME)
+      set_source_files_properties(${source} TARGET_DIRECTORY ${target}
+        PROPERTIES UNITY_GROUP ${folder})
+    endforeach()
   endif()
 endfunction()
 
