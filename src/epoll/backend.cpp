@@ -61,17 +61,10 @@ public:
     bool attempt_read(operation& op) noexcept override {
         if (op.record->end != 0) [[unlikely]]
             return tell_brought_error(op);
-        switch (op.kind) {
-        case request::read_some:
-            return receive_some(op);
-        case request::read_exact:
-            return receive_exactly(op);
-        case request::receive:
-            // Claimed only when there is something to receive: an idle stream holds no memory.
-            return receive_lease(static_cast<receive_operation&>(op), *pool_);
-        default:
-            return attempt_accept(static_cast<accept_base&>(op));
-        }
+        if (op.kind == request::accept) return attempt_accept(static_cast<accept_base&>(op));
+        // A buffer of the pool is claimed only when there is something to receive: an idle stream
+        // holds no memory.
+        return receive_by_call(op, *pool_);
     }
 
     bool attempt_connect(connect_operation& op) noexcept override {

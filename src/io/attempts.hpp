@@ -132,6 +132,13 @@ inline bool tell_end(operation& op) noexcept {
 /// A read_exact by recv(2), as far as bytes are there. True: it is over.
 [[nodiscard]] bool receive_exactly(operation& op) noexcept;
 
+/// Any read of a stream by recv(2). True: it is over.
+[[nodiscard]] inline bool receive_by_call(operation& op, receive_pool& pool) noexcept {
+    if (op.kind == request::read_some) return receive_some(op);
+    if (op.kind == request::read_exact) return receive_exactly(op);
+    return receive_lease(static_cast<receive_operation&>(op), pool);
+}
+
 /// An accept. True: it is over.
 [[nodiscard]] bool attempt_accept(accept_base& op) noexcept;
 

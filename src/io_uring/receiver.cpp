@@ -1,7 +1,5 @@
 #include "io_uring/receiver.hpp"
 
-#include "io/attempts.hpp"
-
 #include <simplenet/socket/detail/option_calls.hpp>
 
 #include <algorithm>
@@ -43,10 +41,11 @@ void receiver::want(socket_record& record) noexcept {
     if (!record.is_open() || queue_.dying) return;
     const request kind = record.reader->kind;
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
-                       (kind == request::read_some || kind == request::read_exact);
+                       kind != request::receive;
+    // The kernel needs a buffer of the pool, but for what it receives into the reader's memory.
+    const bool pooled = record.kind != record_kind::local_stream || kind == request::receive;
     const bool directly =
-        large || (!record.uring.inflow.armed() && record.kind != record_kind::local_stream &&
-                  !kernel_has_buffers());
+        large || (pooled && !record.uring.inflow.armed() && !kernel_has_buffers());
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
         stop_reading_directly(record);
     if (record.uring.inflow.armed()) {
@@ -80,23 +79,6 @@ void receiver::stop_reading_directly(socket_record& record) noexcept {
     record.reads = reading::by_driver;
     record.receiving = record.uring.inflow.armed();
     if (!record.uring.polls_in_error) polls_.unwatch(record);
-}
-
-bool receiver::attempt_directly(operation& op) noexcept {
-    switch (op.kind) {
-    case request::read_some:
-        return receive_some(op);
-    case request::read_exact:
-        return receive_exactly(op);
-    default: // a receive
-        break;
-    }
-    if (posted_ == 0 || op.stopped == stop_reason::deadline)
-        return receive_lease(static_cast<receive_operation&>(op), *pool_);
-    // The kernel has buffers for it. If the receive was stopped, nothing is submitted: the next
-    // read makes an attempt, because the edge of data that is there has passed.
-    op.record->readable = op.stopped != stop_reason::none;
-    return false;
 }
 
 void receiver::arm(socket_record& record) noexcept {
@@ -146,17 +128,6 @@ void receiver::unusual_completed(socket_record& record, uring::completion seen) 
 }
 
 void receiver::submit(operation& op) noexcept {
-    if (op.kind == request::receive && !kernel_has_buffers()) {
-        // A multishot poll reports only changes. Bytes that an earlier read left in the socket have
-        // already been reported: look for them first.
-        std::byte next{};
-        const int fd = op.record->fd;
-        if (op.record->uring.edges.armed() &&
-            sys::recv(fd, &next, sizeof next, MSG_PEEK) != -EAGAIN) {
-            return queue_.attempt_later(op);
-        }
-        return polls_.submit(op, POLLIN);
-    }
     io_uring_sqe& entry = kernel_.make(op);
     if (op.kind == request::receive) {
         io_uring_prep_recv(&entry, op.record->fd, nullptr, 0, 0);
@@ -194,15 +165,12 @@ void receiver::finish(operation& op) noexcept {
         if (op.stopped == stop_reason::deadline) return queue_.attempt_later(op);
         if (!wanted || outcome == -ECANCELED) return queue_.complete(op, ECANCELED);
         if (lacks_buffer) grow();
-        return submit(op);
+        return want(*op.record);
     }
     if (outcome < 0) return queue_.complete(op, -outcome);
     if (outcome == 0) return queue_.complete(op, open ? end_of_stream_error : ECANCELED);
-    if (op.kind == request::receive) {
-        return op.moved != 0 ? queue_.complete(op, 0) : polls_.finish(op);
-    }
-    op.moved += static_cast<std::size_t>(outcome);
-    if (op.moved == op.size || op.kind == request::read_some) return queue_.complete(op, 0);
+    if (op.kind != request::receive) op.moved += static_cast<std::size_t>(outcome);
+    if (op.moved == op.size || op.kind != request::read_exact) return queue_.complete(op, 0);
     queue_.touch(*op.record);
     // More is left to read: before a deadline ends the read, take what is there now.
     if (!wanted && op.stopped != stop_reason::deadline) return queue_.complete(op, ECANCELED);

@@ -3,6 +3,7 @@
 //
 // The functions of a round trip are defined here, to be inlined.
 
+#include "io/attempts.hpp"
 #include "io/receive_pool.hpp"
 #include "io_uring/entries.hpp"
 #include "io_uring/poller.hpp"
@@ -38,9 +39,9 @@ public:
     /// Like backend_driver::attempt_read().
     bool attempt(operation& op) noexcept {
         const socket_record& record = *op.record;
-        if (record.kind == record_kind::local_stream) return attempt_direct(op);
         if (record.reads_directly()) [[unlikely]]
-            return attempt_directly(op);
+            return receive_by_call(op, *pool_);
+        if (record.kind == record_kind::local_stream) return attempt_direct(op);
         if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
             return true;
         }
@@ -169,10 +170,8 @@ private:
     /// read while the pool is used up.
     void read_directly(socket_record& record, reading how) noexcept;
     void stop_reading_directly(socket_record& record) noexcept;
-    bool attempt_directly(operation& op) noexcept;
     /// Submits a receive of no more than `op` asks for: into the caller's own memory, or, for a
-    /// receive(), into a buffer that the kernel takes when data arrives. If the kernel has no
-    /// buffer, a receive() waits for data and then allocates memory.
+    /// receive(), into a buffer that the kernel takes when data arrives.
     void submit(operation& op) noexcept;
     /// For a record for which the kernel receives nothing ahead: takes what is there now.
     bool attempt_direct(operation& op) noexcept;

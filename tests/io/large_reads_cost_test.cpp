@@ -113,12 +113,15 @@ TEST_P(large_reads_cost_test, a_small_message_behind_them_costs_a_call_or_two) {
     });
 }
 
-TEST_P(large_reads_cost_test, a_receive_returns_its_stream_to_receiving_ahead) {
+TEST_P(large_reads_cost_test, a_receive_that_waits_returns_its_stream_to_receiving_ahead) {
     auto [ours, theirs] = connect_raw();
     run([&]() -> task<> {
         co_await read_much(ours, theirs);
+        auto receive = [&]() -> task<> { EXPECT_TRUE(co_await ours.receive()); };
+        auto child = loop().spawn(receive);
+        co_await testing::turns(5);
         theirs.send("to a lease");
-        EXPECT_TRUE(co_await ours.receive());
+        co_await std::move(child);
 
         receive_counter asked;
         const detail::sys::intercepting now{asked};
