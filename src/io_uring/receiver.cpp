@@ -177,43 +177,12 @@ void receiver::finish(operation& op) noexcept {
     queue_.attempt_later(op);
 }
 
-bool receiver::attempt_direct(operation& op) noexcept {
-    socket_record& record = *op.record;
-    if (op.kind == request::receive) return attempt_receive(op);
-    if (op.moved == op.size) return true;
-    // recv(2) may stop short although more is there (unix(7), at descriptors), and no entry will
-    // find the rest.
-    if (op.kind == request::read_exact && op.stopped == stop_reason::deadline) {
-        record.readable = true; // unless recv(2) finds nothing
-        return receive_exactly(op);
-    }
-    const std::size_t size = op.size - op.moved;
-    const ssize_t count = sys::recv(record.fd, op.data + op.moved, size);
-    // An entry finds the rest, if there is any.
-    record.readable = count > 0 && static_cast<std::size_t>(count) == size;
-    if (count == -EAGAIN) return false;
-    if (count > 0) {
-        op.moved += static_cast<std::size_t>(count);
-        return op.moved == op.size || op.kind == request::read_some;
-    }
-    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
-    return true;
-}
-
-/// A receive(): if the kernel has buffers, an entry will find what is there. Before a deadline ends
-/// the receive there is no time for an entry.
-bool receiver::attempt_receive(operation& op) noexcept {
-    op.record->readable = false;
-    if (posted_ != 0 && op.stopped != stop_reason::deadline) return false;
-    return receive_lease(static_cast<receive_operation&>(op), *pool_);
-}
-
 /// A last attempt before a deadline ends `op`: a canceled receive may not have looked into the
 /// socket any more. An armed receive has looked, because the kernel was asked for everything it
 /// had. Not at the end of the loop, which has dropped bytes received ahead.
 bool receiver::attempt_last(operation& op) noexcept {
     if (op.record->uring.inflow.armed() || queue_.dying) return false;
-    return attempt_direct(op);
+    return attempt_by_call(op);
 }
 
 void receiver::retire(socket_record& record) noexcept {

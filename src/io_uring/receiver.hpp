@@ -39,9 +39,8 @@ public:
     /// Like backend_driver::attempt_read().
     bool attempt(operation& op) noexcept {
         const socket_record& record = *op.record;
-        if (record.reads_directly()) [[unlikely]]
-            return receive_by_call(op, *pool_);
-        if (record.kind == record_kind::local_stream) return attempt_direct(op);
+        if (record.reads_directly() || record.kind == record_kind::local_stream) [[unlikely]]
+            return attempt_by_call(op);
         if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
             return true;
         }
@@ -174,8 +173,10 @@ private:
     /// receive(), into a buffer that the kernel takes when data arrives.
     void submit(operation& op) noexcept;
     /// For a record for which the kernel receives nothing ahead: takes what is there now.
-    bool attempt_direct(operation& op) noexcept;
-    bool attempt_receive(operation& op) noexcept;
+    bool attempt_by_call(operation& op) noexcept {
+        op.record->readable = true; // unless recv(2) finds nothing
+        return receive_by_call(op, *pool_);
+    }
     bool attempt_last(operation& op) noexcept;
 
     // --- buffers ---
