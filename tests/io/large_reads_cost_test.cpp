@@ -3,7 +3,7 @@
 #include "support/coroutines.hpp"
 #include "support/large_reads.hpp"
 #include "support/raw_peer.hpp"
-#include "sys/seam.hpp"
+#include "support/receive_counter.hpp"
 
 #include <simplenet/io/received.hpp>
 #include <simplenet/stream/copy.hpp>
@@ -16,7 +16,6 @@
 #include <utility>
 
 #include <gtest/gtest.h>
-#include <linux/io_uring.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -26,29 +25,7 @@ using testing::connect_raw;
 using testing::large;
 using testing::noise;
 using testing::read_much;
-
-/// Counts the loop's requests to receive.
-class receive_counter final : public detail::sys::interceptor {
-public:
-    std::size_t calls = 0;   // of recv(2)
-    std::size_t bytes = 0;   // received by those calls
-    std::size_t entries = 0; // that receive, on io_uring
-    std::size_t cancels = 0; // that cancel others
-
-private:
-    long on_call(detail::sys::pending_call& call) noexcept override {
-        const long outcome = call.make();
-        if (call.which() != detail::sys::call::recv) return outcome;
-        ++calls;
-        if (outcome > 0) bytes += static_cast<std::size_t>(outcome);
-        return outcome;
-    }
-    int on_entry(detail::sys::pending_entry& entry) noexcept override {
-        entries += entry.opcode == IORING_OP_RECV;
-        cancels += entry.opcode == IORING_OP_ASYNC_CANCEL;
-        return 0;
-    }
-};
+using testing::receive_counter;
 
 class large_reads_cost_test : public testing::backend_test {};
 

@@ -9,6 +9,8 @@
 #include "support/raw_peer.hpp"
 
 #include <simplenet/blocking/tcp_stream.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/net/local_stream.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <array>
@@ -204,6 +206,42 @@ TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
         });
         EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << turns_between;
     }
+}
+
+// With so short a queue, io_uring has handed the bytes over, and the loop has not seen them yet.
+TEST_P(tcp_stream_end_test, closing_in_the_turn_in_which_bytes_arrive_tells_the_peer) {
+    remake_loop({.queue_depth = 8});
+    auto [ours, theirs] = connect_raw();
+    std::vector<testing::raw_connection<local_stream>> others;
+    for (int each = 0; each < 12; ++each)
+        others.push_back(testing::connect_raw_local());
+    run([&]() -> task<> {
+        theirs.send("first");
+        EXPECT_TRUE(co_await ours.receive());
+        const auto send = [&]() -> task<> {
+            theirs.send("second");
+            co_return;
+        };
+        const auto read = [](local_stream& stream) -> task<> {
+            std::array<std::byte, 1> byte{};
+            EXPECT_TRUE(co_await stream.read_some(byte));
+        };
+        const auto close = [&]() -> task<> {
+            ours.close();
+            co_await ours.closed();
+        };
+        task_group reading;
+        auto sending = loop().spawn(send);
+        for (auto& each : others)
+            reading.spawn(read(each.ours));
+        auto closing = loop().spawn(close);
+        co_await std::move(sending);
+        co_await std::move(closing);
+        for (auto& each : others)
+            each.theirs.send("-");
+        co_await reading.join();
+    });
+    EXPECT_EQ(::send(theirs.fd(), "-", 1, MSG_NOSIGNAL), -1);
 }
 
 // The peer would otherwise wait for room for a minute.
