@@ -78,7 +78,7 @@ void receiver::read_directly(socket_record& record, reading how) noexcept {
 void receiver::stop_reading_directly(socket_record& record) noexcept {
     record.reads = reading::by_driver;
     record.receiving = record.uring.inflow.armed();
-    if (!record.uring.polls_in_error) polls_.unwatch(record);
+    polls_.unwatch(record); // a poll that finds an error asks for it again
 }
 
 void receiver::arm(socket_record& record) noexcept {
@@ -119,10 +119,8 @@ void receiver::unusual_completed(socket_record& record, uring::completion seen) 
             queue_.notify(record.reader);
         } else if (!record.uring.inflow.armed() && record.reader != nullptr &&
                    record.reader->phase == operation::state::waiting) {
-            if (seen.res == -ENOBUFS) grow();
             want(record);
         }
-        if (is_far_ahead(record)) stop(record);
     }
     if ((seen.flags & IORING_CQE_F_MORE) == 0) kernel_.release(record);
 }
@@ -164,7 +162,6 @@ void receiver::finish(operation& op) noexcept {
         // A last attempt: bytes may have arrived before the cancel was processed.
         if (op.stopped == stop_reason::deadline) return queue_.attempt_later(op);
         if (!wanted || outcome == -ECANCELED) return queue_.complete(op, ECANCELED);
-        if (lacks_buffer) grow();
         return want(*op.record);
     }
     if (outcome < 0) return queue_.complete(op, -outcome);

@@ -194,11 +194,6 @@ private:
         if (posted_ == 0) post_buffers(more_buffers);
         return posted_ != 0;
     }
-    /// The kernel had no buffer for a receive. Many receives may be refused at once: posts one
-    /// buffer for each of them, and some spare ones.
-    void grow() noexcept {
-        if (kernel_has_buffers()) post_buffers(1);
-    }
 
     io_queue& queue_;
     entries& kernel_;
