@@ -10,11 +10,13 @@
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/stream/copy.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -24,6 +26,10 @@
 #include <utility>
 
 #include <gmock/gmock.h>
+#include <linux/net_tstamp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #if SIMPLENET_SEAMS
 #include "sys/seam.hpp"
@@ -436,6 +442,48 @@ private:
     }
     std::minstd_rand engine_;
 };
+
+/// Tells late that an entry was canceled.
+class late_canceler final : public detail::sys::interceptor {
+    detail::sys::verdict on_completion(detail::sys::reaped_completion& seen) noexcept override {
+        return {.polls = seen.res == -ECANCELED ? 3U : 0U};
+    }
+};
+
+// A write has found the errors, and the socket is watched since: the kernel does not report again
+// the bytes that come while io_uring stops to receive ahead.
+TEST_P(large_reads_test, begin_on_a_stream_with_an_unread_error_queue) {
+    auto [ours, theirs] = connect_raw();
+    constexpr off_t size = 64 * 1024 * 1024; // more than any send buffer
+    const unique_fd file{testing::checked(::memfd_create("zeroes", MFD_CLOEXEC))};
+    testing::checked(::ftruncate(file.get(), size));
+    constexpr int stamps = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+    testing::checked(
+        ::setsockopt(ours.native_handle(), SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps));
+    run([&]() -> task<> {
+        const auto send = [&]() -> task<> {
+            EXPECT_FALSE(co_await async_send_file(ours, file.get(), 0, size));
+        };
+        EXPECT_TRUE(co_await async_write_all(ours, "stamped"));
+        auto sending = loop().spawn(send);
+        co_await testing::turns(100);
+        sending.request_stop();
+        co_await std::move(sending);
+
+        late_canceler late;
+        const detail::sys::intercepting now{late};
+        std::string buffer(std::size_t{16} * 1024, '\0'); // arrives at once
+        const auto read = [&]() -> task<> { EXPECT_TRUE(co_await async_read_exact(ours, buffer)); };
+        for (std::uint32_t round = 0; round < 3; ++round) {
+            const std::string sent = noise(buffer.size(), round);
+            auto child = loop().spawn(read);
+            co_await testing::turns(1);
+            theirs.send(sent);
+            co_await std::move(child);
+            EXPECT_TRUE(buffer == sent) << "round " << round;
+        }
+    });
+}
 
 TEST_P(large_reads_test, every_mixture_with_stops_and_deadlines_is_in_order_and_complete) {
     for (std::uint32_t seed = 0; seed < 40; ++seed) {
