@@ -141,7 +141,7 @@ bool go_on_sending(operation& op, ssize_t count) noexcept {
 
 bool attempt_accept(accept_base& op) noexcept {
     socket_record& record = *op.record;
-    if (record.accepting->pausing) {
+    if (record.accepting->pausing()) {
         record.readable = false; // the pause ends with an attempt
         return false;
     }

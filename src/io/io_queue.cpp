@@ -252,7 +252,6 @@ void io_queue::pause_accepting(socket_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<std::chrono::nanoseconds>(
         accepting.pause * 2, shortest_accept_pause, longest_accept_pause);
-    accepting.pausing = true;
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     paused_.push_back(listener);
     accepting.cancel();
@@ -261,7 +260,6 @@ void io_queue::pause_accepting(socket_record& listener) noexcept {
 
 void io_queue::resume_accepting(socket_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
-    accepting.pausing = false;
     accepting.cancel();
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     listener.readable = true;

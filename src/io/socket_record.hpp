@@ -38,7 +38,8 @@ struct accept_state final : timer_node {
     int newest = 0;                   // the last one accepted
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts
-    bool pausing = false;
+    /// Nothing is accepted until the timer expires or this loop closes a descriptor.
+    [[nodiscard]] bool pausing() const noexcept { return armed(); }
 };
 
 /// The clock of set_idle_timeout().

@@ -16,7 +16,7 @@ namespace simplenet::v0::detail {
 void acceptor::submit(operation& op) noexcept {
     socket_record& listener = *op.record;
     accept_state& accepting = *listener.accepting;
-    if (listener.uring.inflow.armed() || accepting.pausing) return;
+    if (listener.uring.inflow.armed() || accepting.pausing()) return;
     if (!listener.is_open() || queue_.dying) return;
     const int limit = sys::descriptor_limit();
     accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);

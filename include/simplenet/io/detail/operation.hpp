@@ -91,7 +91,7 @@ public:
     int error;                 // 0, an errno, or a negated errc; set by start
     std::size_t moved;         // so far: bytes, or datagrams of a batch; set by start
     std::byte* data = nullptr; // of the one buffer
-    std::size_t size = 0;      // of the buffer, or of the part of a file: bytes
+    std::size_t size = 0;      // bytes to move at most: of the buffer, a file or a pipe
     int outcome;               // io_uring: the result of its own entry
 
     [[nodiscard]] std::error_code code() const noexcept;
