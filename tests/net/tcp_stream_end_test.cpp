@@ -32,7 +32,39 @@ using testing::connected_pair;
 using testing::turns;
 using clock = std::chrono::steady_clock;
 
-class tcp_stream_end_test : public testing::backend_test {};
+class tcp_stream_end_test : public testing::backend_test {
+protected:
+    /// Runs `end` in the turn in which bytes arrive, and more entries are made than io_uring's
+    /// queue has room for: it has handed the bytes over, and the loop has not seen them yet.
+    template <class End>
+    void end_as_bytes_arrive(testing::raw_connection<tcp_stream>& connection, const End& end) {
+        std::vector<testing::raw_connection<local_stream>> others;
+        for (int each = 0; each < 12; ++each)
+            others.push_back(testing::connect_raw_local());
+        const auto send = [&]() -> task<> {
+            connection.theirs.send("second");
+            co_return;
+        };
+        const auto read = [](local_stream& stream) -> task<> {
+            std::array<std::byte, 1> byte{};
+            EXPECT_TRUE(co_await stream.read_some(byte));
+        };
+        run([&]() -> task<> {
+            connection.theirs.send("first");
+            EXPECT_TRUE(co_await connection.ours.receive());
+            task_group reading;
+            auto sending = loop().spawn(send);
+            for (auto& each : others)
+                reading.spawn(read(each.ours));
+            auto ending = loop().spawn(end);
+            co_await std::move(sending);
+            co_await std::move(ending);
+            for (auto& each : others)
+                each.theirs.send("-");
+            co_await reading.join();
+        });
+    }
+};
 
 // --- half-close ----------------------------------------------------------------------------------
 
@@ -208,40 +240,32 @@ TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
     }
 }
 
-// With so short a queue, io_uring has handed the bytes over, and the loop has not seen them yet.
 TEST_P(tcp_stream_end_test, closing_in_the_turn_in_which_bytes_arrive_tells_the_peer) {
     remake_loop({.queue_depth = 8});
-    auto [ours, theirs] = connect_raw();
-    std::vector<testing::raw_connection<local_stream>> others;
-    for (int each = 0; each < 12; ++each)
-        others.push_back(testing::connect_raw_local());
-    run([&]() -> task<> {
-        theirs.send("first");
-        EXPECT_TRUE(co_await ours.receive());
-        const auto send = [&]() -> task<> {
-            theirs.send("second");
-            co_return;
-        };
-        const auto read = [](local_stream& stream) -> task<> {
-            std::array<std::byte, 1> byte{};
-            EXPECT_TRUE(co_await stream.read_some(byte));
-        };
-        const auto close = [&]() -> task<> {
-            ours.close();
-            co_await ours.closed();
-        };
-        task_group reading;
-        auto sending = loop().spawn(send);
-        for (auto& each : others)
-            reading.spawn(read(each.ours));
-        auto closing = loop().spawn(close);
-        co_await std::move(sending);
-        co_await std::move(closing);
-        for (auto& each : others)
-            each.theirs.send("-");
-        co_await reading.join();
-    });
-    EXPECT_EQ(::send(theirs.fd(), "-", 1, MSG_NOSIGNAL), -1);
+    auto connection = connect_raw();
+    const auto close = [&]() -> task<> {
+        connection.ours.close();
+        co_await connection.ours.closed();
+    };
+    end_as_bytes_arrive(connection, close);
+    EXPECT_EQ(::send(connection.theirs.fd(), "-", 1, MSG_NOSIGNAL), -1);
+}
+
+TEST_P(tcp_stream_end_test, a_release_in_the_turn_in_which_bytes_arrive_takes_them_along) {
+    remake_loop({.queue_depth = 8});
+    auto connection = connect_raw();
+    std::string got;
+    const auto release = [&]() -> task<> {
+        auto left = co_await std::move(connection.ours).release();
+        EXPECT_TRUE(left);
+        if (!left) co_return;
+        std::array<char, 10> rest{};
+        const auto count = left->socket.read_some(rest);
+        got.assign(reinterpret_cast<const char*>(left->unread.data()), left->unread.size());
+        got.append(rest.data(), count.value_or(0));
+    };
+    end_as_bytes_arrive(connection, release);
+    EXPECT_EQ(got, "second");
 }
 
 // The peer would otherwise wait for room for a minute.
