@@ -9,6 +9,7 @@ if(SIMPLENET_ENABLE_COVERAGE)
   # Atomic counters: several threads run the same lines, and lost updates would look like untested
   # code.
   add_compile_options(--coverage -fprofile-update=atomic)
+  add_compile_definitions(SIMPLENET_COVERAGE) # tests may take longer
   add_link_options(--coverage)
 
   find_program(SIMPLENET_GCOVR gcovr)

@@ -28,7 +28,7 @@
 
 namespace simplenet::v0::testing {
 
-/// The time limit of a test; more where a sanitizer slows everything down.
+/// The time limit of a test; more where instrumentation slows everything down.
 inline constexpr std::chrono::seconds test_limit{5 * patience};
 
 /// Ends the process, with the name of the test, when a test hangs where no loop can notice: in a

@@ -1,5 +1,5 @@
 #pragma once
-// The sanitizer under which a test runs, and how much longer it may take there.
+// The sanitizer or counter of lines under which a test runs, and how much longer it may take there.
 
 #include <simplenet/core/abi.hpp>
 
@@ -22,6 +22,13 @@ inline constexpr bool under_thread_sanitizer = __has_feature(thread_sanitizer);
 inline constexpr bool under_thread_sanitizer = false;
 #endif
 
-inline constexpr int patience = under_address_sanitizer || under_thread_sanitizer ? 6 : 1;
+#if defined(SIMPLENET_COVERAGE) // by cmake/SimplenetCoverage.cmake
+inline constexpr bool counts_lines = true;
+#else
+inline constexpr bool counts_lines = false;
+#endif
+
+inline constexpr int patience =
+    under_address_sanitizer || under_thread_sanitizer || counts_lines ? 6 : 1;
 
 } // namespace simplenet::v0::testing
