@@ -170,7 +170,8 @@ class Run:
         self.port = free_port()
         self.directory = tempfile.mkdtemp(dir=self.options.directory)
         self.socket = os.path.join(self.directory, "socket")
-        environment = {"LD_PRELOAD": self.options.refuse}
+        # A program whose read(2) fails takes gcov's counters for empty ones, and overwrites them with its own.
+        environment = {"LD_PRELOAD": self.options.refuse, "GCOV_PREFIX": self.directory}
         if self.call:
             environment["CROWD_REFUSE"] = f"{self.error}:{self.call}"
         self.process = Server(self._command(), environment, die_with_parent)
