@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#if __has_include(<boost/asio.hpp>)
+#if __has_include(<boost/asio/experimental/channel.hpp>) // not before Boost 1.78
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
