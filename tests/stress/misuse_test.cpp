@@ -144,7 +144,8 @@ bool is_told_well(const std::string& output) {
     const std::regex message{"line [0-9]+ is to blame\n"
                              "[^\n]+:[0-9]+: simplenet contract violation: [^\n]+\n"
                              "    in task #[0-9]+ serve\n" +
-                             site + blames + "\n" + site + "[0-9]+\n" + site + "[0-9]+\n"};
+                             site + blames + "\n" + site + "[0-9]+\n" + site + "[0-9]+\n" +
+                             "(qemu: [^\n]+\n)?"}; // an emulator tells of the abort as well
     return std::regex_match(output, message);
 }
 
