@@ -329,7 +329,7 @@ for cell in "${chosen[@]}"; do
     summary+=("$(printf '%-20s %-7s %5d s  %s' "$name" "$outcome" $((SECONDS - started)) \
         "$(described "$log")")")
     # Without them a green line would hide the tests that have not run.
-    summary[-1]+=$(sed -n -E 's/^[0-9]+ skipped: .*/\n    &/p' "$log")
+    summary[-1]+=$(echo && sed -n -E 's/^[0-9]+ skipped: /    &/p' "$log")
     if [[ $name == aarch64-* ]]; then
         summary[-1]+=$'\n    passed: '$(passed_by_layer "$log")
         summary[-1]+=$(printf '\n    not run: %s' "${beyond_qemu[@]}")
