@@ -46,6 +46,8 @@ public:
         if (buffer != none) free_ = slots_[buffer].next;
         return buffer;
     }
+    /// Puts an unused buffer on the free list. On io_uring the kernel does not get it: that is
+    /// receiver::give_back().
     void give_back(std::uint32_t buffer) noexcept {
         slots_[buffer].next = free_;
         free_ = buffer;

@@ -181,11 +181,12 @@ private:
 
     // --- buffers ---
 
-    /// Posts an empty buffer to the kernel.
+    /// Posts an empty buffer to the kernel; unlike receive_pool::give_back().
     void give_back(std::uint32_t buffer) noexcept {
         buffers_.add(pool_->memory(buffer), receive_pool::buffer_size, buffer);
         ++posted_;
     }
+    /// A lease has put its buffer on the pool's free list: posts it.
     void buffer_returned() noexcept override { give_back(pool_->claim()); }
     /// Gives the kernel up to `count` free buffers.
     void post_buffers(std::uint32_t count) noexcept;

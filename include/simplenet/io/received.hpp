@@ -32,7 +32,7 @@ inline namespace runtime {
 /// The memory belongs to the pool of the loop and returns to it when this is destroyed. Hold a
 /// lease only while you use it, and copy what you keep: when leases and data received ahead have
 /// used up the pool (loop_options::receive_pool), further leases take memory from the heap. A lease
-/// may outlive stream and loop. Loop thread only.
+/// may outlive stream and loop; after the loop, one lease keeps the whole pool. Loop thread only.
 class received {
 public:
     /// Holds nothing.
