@@ -39,14 +39,15 @@ public:
     /// Binds `record` to this loop.
     void bind(socket_record& record) noexcept;
     void close(socket_record& record) noexcept;
-    /// The same for release(), which takes the descriptor when closed() has finished.
+    /// Like close(), for a release(): keeps the descriptor, which the caller takes after closed().
+    /// @pre `record` is open.
     void release(socket_record& record) noexcept;
-    /// That release() will not take the descriptor: closes it like any other.
+    /// After release(), if the caller cannot take the descriptor: closes it after all.
     void close_released(socket_record& record) noexcept;
     /// The handle is gone: closes, and frees the record once nothing else refers to it.
     void drop(socket_record& record) noexcept;
-    /// A reference to `record` has gone: if it is being closed and nothing else holds its
-    /// descriptor, the close ends.
+    /// Called when something lets go of `record`. If the record is being closed and nothing else
+    /// holds its descriptor, the close ends.
     void advance_close(socket_record& record) noexcept {
         if (!record.is_open()) finish_close(record);
     }

@@ -69,10 +69,11 @@ enum class record_kind : std::uint8_t {
 /// How far the close of a socket has come.
 //
 // open
-// closing    close() was called; an operation or the kernel still holds the descriptor
-// releasing  the same after release(), which keeps the descriptor
+// closing    close() was called; an operation or the kernel still holds the descriptor, or still
+//            refers to a listener, whose descriptor is closed at once
+// releasing  like closing, but for release(), which keeps the descriptor
 // closed     nothing held the descriptor any more, and it was closed
-// released   nothing holds the descriptor any more, and release() will take it
+// released   nothing holds the descriptor any more; release() takes it, which changes no state
 enum class record_state : std::uint8_t { open, closing, releasing, closed, released };
 
 /// How a socket is read.
