@@ -35,11 +35,13 @@ public:
 
     /// Gives the socket back to the kernel. Idempotent; never waits.
     ///
-    /// The peer is told at once. Operations in flight end with operation_canceled in a later turn;
-    /// then the descriptor's number is free. Bytes that were received ahead are dropped.
+    /// The peer is told at once. Operations in flight end in a later turn, with operation_canceled
+    /// unless they succeeded before; then the descriptor's number is free. A listener's is free at
+    /// once. Bytes that were received ahead are dropped.
     void close() noexcept;
 
-    /// Waits until the descriptor has been given back, after close() or at the end of the loop.
+    /// Waits until close() has been called and the descriptor has been given back. Succeeds in the
+    /// next turn if that has happened already, or the loop of the socket has ended.
     ///
     /// @return An awaitable of `result<>`.
     ///
