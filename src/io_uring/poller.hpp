@@ -6,7 +6,7 @@
 namespace simplenet::v0::detail {
 
 /// For operations without an entry of their own, or better without one
-/// (docs/development/decisions/0014): the operation waits until its socket is ready, and is
+/// (docs/development/decisions/0017): the operation waits until its socket is ready, and is
 /// attempted then.
 ///
 /// Nearly always each operation has its own poll, which reports what is already there. An error
