@@ -17,7 +17,7 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* m
     pool.release(buffer, memory);
 }
 
-result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
+result<receive_pool*> receive_pool::create(std::size_t bytes, observer* told) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
     const std::size_t count = std::clamp<std::size_t>(whole, 2, 32768);
@@ -33,9 +33,9 @@ result<receive_pool*> receive_pool::create(std::size_t bytes, listener* told) {
     }
 }
 
-receive_pool::receive_pool(std::byte* memory, std::uint32_t count, listener* told)
+receive_pool::receive_pool(std::byte* memory, std::uint32_t count, observer* told)
     : memory_{memory}
-    , listener_{told}
+    , observer_{told}
     , slots_(count) {
     for (std::uint32_t buffer = count; buffer-- > 0;)
         give_back(buffer);
@@ -47,7 +47,7 @@ receive_pool::~receive_pool() {
 
 void receive_pool::abandon() noexcept {
     abandoned_ = true;
-    listener_ = nullptr;
+    observer_ = nullptr;
     if (leases_ == 0) delete this;
 }
 
@@ -69,7 +69,7 @@ void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexce
     }
     if (buffer == on_heap) return;
     give_back(buffer);
-    if (listener_ != nullptr) listener_->buffer_returned();
+    if (observer_ != nullptr) observer_->buffer_returned();
 }
 
 } // namespace simplenet::v0::detail

@@ -24,16 +24,16 @@ public:
     static constexpr std::uint32_t on_heap = 0xfffffffe; // of a lease on heap memory
 
     /// Notified when a lease gives a buffer back. Loop thread only.
-    class listener {
+    class observer {
     public:
         virtual void buffer_returned() noexcept = 0;
 
     protected:
-        ~listener() = default;
+        ~observer() = default;
     };
 
     /// @param told  May be null.
-    [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, listener* told);
+    [[nodiscard]] static result<receive_pool*> create(std::size_t bytes, observer* told);
     /// The loop no longer uses the pool; leases may remain.
     void abandon() noexcept;
 
@@ -85,7 +85,7 @@ public:
     [[nodiscard]] slot& at(std::uint32_t buffer) noexcept { return slots_[buffer]; }
 
 private:
-    receive_pool(std::byte* memory, std::uint32_t count, listener* told);
+    receive_pool(std::byte* memory, std::uint32_t count, observer* told);
     ~receive_pool();
 
     std::byte* memory_;
@@ -93,7 +93,7 @@ private:
     std::size_t leases_ = 0;
     std::uint64_t overflow_ = 0;
     bool abandoned_ = false;
-    listener* listener_;
+    observer* observer_;
     std::vector<slot> slots_;
 };
 

@@ -20,7 +20,7 @@ namespace simplenet::v0::detail {
 
 /// Nearly always by one multishot receive per stream, into buffers of the pool that are posted to
 /// the kernel. Bytes that arrive before a read wait in the record's `ahead`.
-class receiver final : private receive_pool::listener {
+class receiver final : private receive_pool::observer {
 public:
     receiver(io_queue& owner, entries& kernel, poller& polls) noexcept
         : queue_{owner}

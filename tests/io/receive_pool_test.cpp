@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t buffer_size = receive_pool::buffer_size;
 
-class counting_listener final : public receive_pool::listener {
+class counting_observer final : public receive_pool::observer {
 public:
     void buffer_returned() noexcept override { ++returned; }
     int returned = 0;
@@ -48,7 +48,7 @@ protected:
         return {*pool_, buffer, pool_->memory(buffer), size};
     }
 
-    counting_listener listener;
+    counting_observer listener;
 
 private:
     receive_pool* pool_ = nullptr;
