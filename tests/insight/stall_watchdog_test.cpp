@@ -245,7 +245,7 @@ TEST_P(stall_watchdog_test, a_forked_child_is_watched_by_a_thread_of_its_own) {
         own->run();
         // Memory held by the threads of the parent has no owner here, so a search for leaks would
         // fail.
-        ::_exit(reported == 1 ? 0 : 1);
+        ::_exit(reported >= 1 ? 0 : 1); // more if the thread was delayed
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -197,7 +197,8 @@ TEST_P(connect_by_name_test, a_silent_address_delays_the_next_by_the_attempt_del
         EXPECT_THAT(tried(report), ElementsAre("127.0.0.2", "127.0.0.3"));
         EXPECT_EQ(report.attempts[0].error, canceled);
         EXPECT_FALSE(report.attempts[1].error);
-        EXPECT_GE(report.attempts[1].started - report.attempts[0].started, 20ms);
+        // Since the call: a thread may be delayed before its first attempt begins.
+        EXPECT_GE(report.attempts[1].started, 20ms);
         EXPECT_GE(report.attempts[0].ended, report.attempts[1].started);
     });
 }
