@@ -15,6 +15,7 @@ import http.server
 import multiprocessing
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -100,10 +101,15 @@ def web_server():
 
 
 def free_port():
-    """A port chosen by the kernel: a program that cannot print cannot report its own."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]
+    """A port for a program that cannot print its own. The kernel gives it to no outgoing connection."""
+    while True:
+        port = random.randrange(10_000, 32_768)  # below net.ipv4.ip_local_port_range
+        with socket.socket() as holder:
+            try:
+                holder.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # taken
 
 
 # --- examples -------------------------------------------------------------------------------------
