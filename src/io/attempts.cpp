@@ -43,12 +43,23 @@ ssize_t send_vector(const write_operation& op) noexcept {
 
 } // namespace
 
+int write_error(socket_record& record, int error) noexcept {
+    if (error == EPIPE && record.end > 0) return std::exchange(record.end, end_of_stream_error);
+    if (error != ECONNRESET || record.reader == nullptr) return error;
+    if (record.end == 0) {
+        record.zero_means = zero_read::reset;
+    } else { // the end was received, but the read has not been told
+        record.end = ECONNRESET;
+    }
+    return EPIPE;
+}
+
 bool receive_failed(operation& op, ssize_t count) noexcept {
     if (count == -EAGAIN) {
         op.record->readable = false;
         return false;
     }
-    op.error = count == 0 ? end_of_stream_error : static_cast<int>(-count);
+    op.error = count == 0 ? zero_read_error(*op.record) : static_cast<int>(-count);
     return true;
 }
 

@@ -30,11 +30,15 @@ inline constexpr int most_tries = 16;
 }
 
 /// The error to report for a write that failed with `error`. A reset is reported once, to the first
-/// operation after it: to this write, not to a later read, even if the kernel has already reported
-/// it to the receive ahead.
-[[nodiscard]] inline int write_error(socket_record& record, int error) noexcept {
-    if (error != EPIPE || record.end <= 0) return error;
-    return std::exchange(record.end, end_of_stream_error);
+/// operation after it, even if the kernel has already reported it to the receive ahead. If a read
+/// waits as well, it is the read's, which would take the end for one that the peer intended.
+[[nodiscard]] int write_error(socket_record& record, int error) noexcept;
+
+/// The error that a recv(2) that returned 0 stands for.
+[[nodiscard]] inline int zero_read_error(socket_record& record) noexcept {
+    return std::exchange(record.zero_means, zero_read::end_of_stream) == zero_read::reset
+               ? ECONNRESET
+               : end_of_stream_error;
 }
 
 /// Reports the error that follows everything received or accepted ahead: once, as recv(2) and

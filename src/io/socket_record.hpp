@@ -84,6 +84,12 @@ enum class reading : std::uint8_t {
     without_buffers, // the same, until the pool has buffers for the kernel again
 };
 
+/// What the next recv(2) that returns 0 means.
+enum class zero_read : std::uint8_t {
+    end_of_stream,
+    reset, // of which the kernel has told a write, and tells nobody again
+};
+
 /// One socket of a loop.
 ///
 /// Owned by the loop it is bound to, and by its handle while it is bound to none: before the first
@@ -112,6 +118,7 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     // edge follows; io_uring would not report one; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
+    zero_read zero_means = zero_read::end_of_stream;
     bool held = true;    // a handle exists
     bool aborts = false; // close() resets: set_linger(0), or bytes were dropped
     epoll_state epoll;

@@ -108,7 +108,7 @@ void receiver::unusual_completed(socket_record& record, uring::completion seen) 
         }
     }
     if (seen.res == 0) {
-        record.end = end_of_stream_error;
+        record.end = zero_read_error(record);
     } else if (seen.res < 0 && seen.res != -ENOBUFS && seen.res != -ECANCELED &&
                seen.res != -EAGAIN && seen.res != -EINTR) {
         record.end = -seen.res;
@@ -165,7 +165,7 @@ void receiver::finish(operation& op) noexcept {
         return want(*op.record);
     }
     if (outcome < 0) return queue_.complete(op, -outcome);
-    if (outcome == 0) return queue_.complete(op, open ? end_of_stream_error : ECANCELED);
+    if (outcome == 0) return queue_.complete(op, open ? zero_read_error(*op.record) : ECANCELED);
     if (op.kind != request::receive) op.moved += static_cast<std::size_t>(outcome);
     if (op.moved == op.size || op.kind != request::read_exact) return queue_.complete(op, 0);
     queue_.touch(*op.record);

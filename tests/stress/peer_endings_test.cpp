@@ -45,6 +45,7 @@ enum class ending : std::uint8_t {
 enum class doing : std::uint8_t {
     reading,     // a read waits
     writing,     // a write waits for room
+    both,        // a read and a write wait
     nothing,     // afterwards it reads and writes
     silent,      // afterwards it writes, then reads
     half_closed, // it has shut down writing, and reads
@@ -59,7 +60,8 @@ struct parameter {
 
 /// The results of the operations, in the order of the calls.
 struct observations {
-    std::string pending;                 // the operation that was waiting
+    std::string pending_read; // the operations that were waiting
+    std::string pending_write;
     std::string first_read, second_read; // afterwards, and after the bytes sent before
     std::string first_write, second_write;
     std::string shutdown;
@@ -68,7 +70,8 @@ struct observations {
 };
 
 std::ostream& operator<<(std::ostream& to, const observations& seen) {
-    return to << "\n    {.pending = \"" << seen.pending << "\", .first_read = \"" << seen.first_read
+    return to << "\n    {.pending_read = \"" << seen.pending_read << "\", .pending_write = \""
+              << seen.pending_write << "\",\n     .first_read = \"" << seen.first_read
               << "\", .second_read = \"" << seen.second_read << "\",\n     .first_write = \""
               << seen.first_write << "\", .second_write = \"" << seen.second_write
               << "\", .shutdown = \"" << seen.shutdown << "\"}";
@@ -82,6 +85,14 @@ std::string words_for(std::error_code error) {
     if (error == std::errc::broken_pipe) return "broken pipe";
     if (error == std::errc::not_connected) return "not connected";
     return error.message();
+}
+
+bool writes(doing meanwhile) {
+    return meanwhile == doing::writing || meanwhile == doing::both;
+}
+bool reads(doing meanwhile) {
+    return meanwhile == doing::reading || meanwhile == doing::both ||
+           meanwhile == doing::half_closed;
 }
 
 observations expected_of(const parameter& asked);
@@ -119,7 +130,7 @@ private:
         const result<std::size_t> answer = co_await ours.read_some(buffer);
         EXPECT_EQ(answer.value_or(0), 5U);
 
-        if (how == ending::unread_close && meanwhile != doing::writing) {
+        if (how == ending::unread_close && !writes(meanwhile)) {
             const result<std::size_t> sent = co_await ours.write_some("unread");
             EXPECT_TRUE(sent);
             testing::await(theirs.fd(), POLLIN);
@@ -127,30 +138,32 @@ private:
         if (meanwhile == doing::half_closed) {
             EXPECT_TRUE(ours.shutdown_write());
         }
-        std::optional<join_handle<std::string>> pending;
-        if (meanwhile == doing::writing) {
-            pending.emplace(spawn(write_for_ever(ours)));
-            co_await until_full(ours);
-        } else if (meanwhile == doing::silent) {
-            // No operation is in flight.
-        } else if (meanwhile != doing::nothing) {
-            pending.emplace(spawn(read_once(ours)));
+        std::optional<join_handle<std::string>> reading;
+        std::optional<join_handle<std::string>> writing;
+        if (reads(meanwhile)) {
+            reading.emplace(spawn(read_once(ours)));
             co_await turns(3);
-        } else {
+        }
+        if (writes(meanwhile)) {
+            writing.emplace(spawn(write_for_ever(ours)));
+            co_await until_full(ours);
+        }
+        if (meanwhile == doing::nothing) {
             theirs.send("bye"); // not requested yet when the connection ends
             testing::await(ours.native_handle(), POLLIN);
         }
 
         end(theirs, how);
         testing::await(ours.native_handle(), POLLIN | POLLRDHUP);
-        if (pending && meanwhile == doing::writing && how == ending::half_close) {
+        if (reading) seen.pending_read = co_await *reading;
+        if (writing && how == ending::half_close) {
             // Writing is still possible: the write keeps waiting, and costs nothing.
             co_await expect_quiet();
-            seen.pending = pending->done() ? "ended" : "waits";
-            pending->request_stop();
-            static_cast<void>(co_await *pending);
-        } else if (pending) {
-            seen.pending = co_await *pending;
+            seen.pending_write = writing->done() ? "ended" : "waits";
+            writing->request_stop();
+            static_cast<void>(co_await *writing);
+        } else if (writing) {
+            seen.pending_write = co_await *writing;
         }
         if (meanwhile == doing::nothing) {
             const result<std::size_t> count = co_await ours.read_some(buffer);
@@ -164,7 +177,7 @@ private:
         seen.second_read = co_await read_once(ours);
         if (meanwhile == doing::reading || meanwhile == doing::nothing) {
             co_await write_and_shut_down(ours, seen);
-        } else if (meanwhile == doing::writing && how != ending::half_close) {
+        } else if (writes(meanwhile) && how != ending::half_close) {
             seen.first_write = co_await write_once(ours);
         }
         co_await expect_quiet();
@@ -237,7 +250,8 @@ private:
 observations expected_of(const parameter& asked) {
     const auto [over, how, meanwhile, on] = asked;
     const bool tcp = over == transport::tcp;
-    const bool writing = meanwhile == doing::writing;
+    const bool both = meanwhile == doing::both;
+    const bool writing = writes(meanwhile);
     const bool silent = meanwhile == doing::silent;
     const bool can_write = meanwhile == doing::reading || meanwhile == doing::nothing || silent;
     const bool half_close = how == ending::half_close;
@@ -245,13 +259,13 @@ observations expected_of(const parameter& asked) {
                          (writing && !half_close); // because bytes are unread then
 
     observations expected;
+    if (reads(meanwhile)) expected.pending_read = aborted ? "reset" : "end";
+    // Reported once: on TCP to the next operation, and to a read if both wait; on a Unix domain
+    // socket to a read.
     if (writing) {
-        expected.pending = half_close ? "waits" : tcp ? "reset" : "broken pipe";
-    } else if (meanwhile != doing::nothing && !silent) {
-        expected.pending = aborted ? "reset" : "end";
+        expected.pending_write = half_close ? "waits" : tcp && !both ? "reset" : "broken pipe";
     }
-    // Reported once: on TCP to the next operation, on a Unix domain socket to a read.
-    const bool told = silent ? tcp : meanwhile != doing::nothing && (tcp || !writing);
+    const bool told = silent || meanwhile == doing::writing ? tcp : meanwhile != doing::nothing;
     expected.first_read = aborted && !told ? "reset" : "end";
     expected.second_read = "end";
     if (can_write || (writing && !half_close)) {
@@ -280,10 +294,10 @@ std::vector<parameter> all_cases() {
     for (const transport over : {transport::tcp, transport::local}) {
         for (const ending how :
              {ending::half_close, ending::close, ending::unread_close, ending::reset}) {
-            for (const doing meanwhile : {doing::reading, doing::writing, doing::nothing,
-                                          doing::silent, doing::half_closed}) {
+            for (const doing meanwhile : {doing::reading, doing::writing, doing::both,
+                                          doing::nothing, doing::silent, doing::half_closed}) {
                 // A peer whose room is used up has unread bytes.
-                if (how == ending::close && meanwhile == doing::writing) continue;
+                if (how == ending::close && writes(meanwhile)) continue;
                 for (const backend on : {backend::epoll, backend::io_uring})
                     cases.push_back({over, how, meanwhile, on});
             }
@@ -295,8 +309,8 @@ std::vector<parameter> all_cases() {
 std::string case_name(const ::testing::TestParamInfo<parameter>& tested) {
     constexpr std::array<std::string_view, 4> endings{"half_close", "close", "unread_close",
                                                       "reset"};
-    constexpr std::array<std::string_view, 5> doings{"reading", "writing", "idle", "silent",
-                                                     "half_closed"};
+    constexpr std::array<std::string_view, 6> doings{"reading", "writing", "both",
+                                                     "idle",    "silent",  "half_closed"};
     const auto [over, how, meanwhile, on] = tested.param;
     std::string name = over == transport::tcp ? "tcp_" : "local_";
     name += endings[static_cast<std::size_t>(how)];
