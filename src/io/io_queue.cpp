@@ -120,13 +120,14 @@ void io_queue::bind(socket_record& record) noexcept {
 
 namespace {
 
-/// Whether closing drops bytes that were, or still would be, received ahead. close(2) then finds no
-/// unread bytes, for which it would send a reset (RFC 1122, 4.2.2.13).
+/// Whether closing drops bytes that nobody has read, for which the peer gets a reset (RFC 1122,
+/// 4.2.2.13). close(2) would send it, but it comes after shutdown(2), and does not find bytes that
+/// were received ahead.
 bool loses_bytes(const socket_record& record) noexcept {
+    if (record.kind != record_kind::stream) return false; // shutdown(2) is all there is
     if (!record.ahead.empty()) return true;
     std::byte next{};
-    return record.uring.inflow.armed() &&
-           sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    return sys::recv(record.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 } // namespace

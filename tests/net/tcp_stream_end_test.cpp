@@ -5,6 +5,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -237,6 +239,31 @@ TEST_P(tcp_stream_end_test, closing_with_bytes_unread_resets_the_connection) {
             co_await ours.closed();
         });
         EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << turns_between;
+    }
+}
+
+// The read makes the close end the connection before the descriptor is closed.
+TEST_P(tcp_stream_end_test, closing_with_bytes_unread_while_a_read_waits_resets_the_connection) {
+    // Large pieces: with io_uring, too, the bytes then stay in the socket until the read.
+    for (const std::size_t before : {std::size_t{8}, std::size_t{60'000}}) {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            std::vector<char> buffer(before);
+            for (int message = 0; message < 3; ++message) {
+                theirs.send(std::string(before, 'x'));
+                EXPECT_TRUE(co_await async_read_exact(ours, buffer));
+            }
+            auto reading = spawn([&]() -> task<> {
+                EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::operation_canceled);
+            });
+            co_await turns(3);
+            theirs.send("unread");
+            testing::await(ours.native_handle(), POLLIN);
+            ours.close();
+            co_await reading;
+            co_await ours.closed();
+        });
+        EXPECT_EQ(theirs.receive_to_the_end(), std::errc::connection_reset) << before;
     }
 }
 
