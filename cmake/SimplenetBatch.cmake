@@ -3,7 +3,6 @@
 
 set(SIMPLENET_TEST_BATCH 1 CACHE STRING
   "Sources of tests that are compiled as one and become one program: for builds that nobody edits")
-option(SIMPLENET_FOLDERS_AS_ONE "The sources of each folder of the library are compiled as one" OFF)
 option(SIMPLENET_TEST_DEBUG_INFO
   "Tests and examples have debug information, if the build type has" ON)
 include(CheckLinkerFlag)
@@ -17,11 +16,15 @@ macro(simplenet_batch_options)
   if(SIMPLENET_TEST_BATCH GREATER 1 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(--param=ggc-min-heapsize=4000000 --param=ggc-min-expand=1000)
   endif()
-  # Sanitized programs are large; lld, if it is there, links them in half of the time.
-  if(SIMPLENET_TEST_BATCH GREATER 1 AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Programs with all tests of a folder are large; these linkers, if one is there, take half of the
+  # time.
+  if(SIMPLENET_TEST_BATCH GREATER 1)
     check_linker_flag(CXX -fuse-ld=lld SIMPLENET_HAS_LLD)
+    check_linker_flag(CXX -fuse-ld=gold SIMPLENET_HAS_GOLD)
     if(SIMPLENET_HAS_LLD)
       add_link_options(-fuse-ld=lld)
+    elseif(SIMPLENET_HAS_GOLD)
+      add_link_options(-fuse-ld=gold)
     endif()
   endif()
 endmacro()
@@ -32,21 +35,6 @@ function(simplenet_compile_as_one target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     # g++ takes these sources for headers, where a class without linkage is a mistake.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-  endif()
-endfunction()
-
-# simplenet_compile_folders_as_one(<target>): its sources, if SIMPLENET_FOLDERS_AS_ONE. What a source
-# forgets to include is then noticed unless a neighbour includes it; the preset dev notices always.
-function(simplenet_compile_folders_as_one target)
-  if(SIMPLENET_FOLDERS_AS_ONE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    get_target_property(sources ${target} SOURCES)
-    foreach(source IN LISTS sources)
-      get_filename_component(folder ${source} DIRECTORY)
-      get_filename_component(folder ${folder} NAME)
-      set_source_files_properties(${source} TARGET_DIRECTORY ${target}
-        PROPERTIES UNITY_GROUP ${folder})
-    endforeach()
   endif()
 endfunction()
 
