@@ -44,8 +44,11 @@ ssize_t send_vector(const write_operation& op) noexcept {
 } // namespace
 
 int write_error(socket_record& record, int error) noexcept {
-    if (error == EPIPE && record.end > 0) return std::exchange(record.end, end_of_stream_error);
-    if (error != ECONNRESET || record.reader == nullptr) return error;
+    if (record.reader == nullptr) {
+        const bool untold = error == EPIPE && record.end > 0;
+        return untold ? std::exchange(record.end, end_of_stream_error) : error;
+    }
+    if (error != ECONNRESET) return error;
     if (record.end == 0) {
         record.zero_means = zero_read::reset;
     } else { // the end was received, but the read has not been told

@@ -187,18 +187,28 @@ TEST_P(tcp_stream_end_test, a_reset_ends_a_write_that_waits_for_room) {
     });
 }
 
+// io_uring tells the one that began to wait last, and the other one finds a dead socket.
 TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer) {
-    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
-    run([&]() -> task<> {
-        const std::string much(8 << 20, 'x');
-        auto reading = spawn([&]() -> task<> { EXPECT_FALSE(co_await ours.receive()); });
-        auto writing =
-            spawn([&]() -> task<> { EXPECT_FALSE(co_await async_write_all(ours, much)); });
-        co_await turns(5);
-        theirs.reset();
-        co_await reading;
-        co_await writing;
-    });
+    for (const bool reader_first : {true, false}) {
+        SCOPED_TRACE(reader_first);
+        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+        run([&]() -> task<> {
+            const std::string much(8 << 20, 'x');
+            const auto read = [&]() -> task<> {
+                EXPECT_EQ(error_of(co_await ours.receive()), std::errc::connection_reset);
+            };
+            const auto write = [&]() -> task<> {
+                EXPECT_EQ(error_of(co_await async_write_all(ours, much)), std::errc::broken_pipe);
+            };
+            auto first = spawn(reader_first ? read() : write());
+            co_await turns(5);
+            auto second = spawn(reader_first ? write() : read());
+            co_await turns(5);
+            theirs.reset();
+            co_await first;
+            co_await second;
+        });
+    }
 }
 
 TEST_P(tcp_stream_end_test, writing_to_a_closed_peer_raises_no_signal) {
