@@ -6,6 +6,7 @@
 // then the same, but not the timing of the kernel's reports, nor the other threads.
 
 #include "support/backend_test.hpp"
+#include "support/descriptors.hpp"
 #include "support/full_form.hpp"
 #include "support/placed_bytes.hpp"
 #include "support/random_stop.hpp"
@@ -89,6 +90,7 @@ public:
     }
 
     void connect_with(end_of_chaos& other) { other_ = &other; }
+    [[nodiscard]] int native_handle() { return stream().native_handle(); }
 
     task<> read_everything() {
         while (!read_over_) {
@@ -549,6 +551,8 @@ private:
             if (!in_time) {
                 ADD_FAILURE() << "it hangs";
                 loop().dump_tasks(std::cerr);
+                for (const auto& each : ends)
+                    std::cerr << testing::kernel_state(each->native_handle());
                 round.loop_ends = true;
             }
             destroy_loop(); // the ends outlive the loop

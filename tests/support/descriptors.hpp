@@ -34,6 +34,17 @@ inline std::size_t open_descriptors() {
     return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1; // the directory
 }
 
+/// What the kernel holds for a stream socket: shows whether a loop missed something or the kernel
+/// has nothing to report.
+inline std::string kernel_state(int fd) {
+    const int now =
+        detail::sys::poll(fd, POLLIN | POLLOUT, std::chrono::steady_clock::time_point{});
+    return "fd " + std::to_string(fd) + ": " + std::to_string(detail::sys::unread_bytes(fd)) +
+           " bytes unread" + ((now & POLLIN) != 0 ? " (readable), " : ", ") +
+           std::to_string(detail::sys::unsent_bytes(fd)) + " not acknowledged" +
+           ((now & POLLOUT) != 0 ? " (writable)\n" : "\n");
+}
+
 /// Waits for `events`, but not forever: a test that would hang fails here.
 inline void await(int fd, short events) {
     const int happened =
