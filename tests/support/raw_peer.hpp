@@ -141,6 +141,20 @@ inline void set_buffers(int fd, int bytes) {
     }
 }
 
+/// Accepts `peer`. Another process may connect first: a test that expects to be refused by a port
+/// that was free until now.
+inline unique_fd accept_from(int listening, const unique_fd& peer) {
+    for (;;) {
+        sockaddr_in expected{};
+        sockaddr_in found{};
+        socklen_t size = sizeof expected;
+        checked(::getsockname(peer.get(), reinterpret_cast<sockaddr*>(&expected), &size));
+        unique_fd accepted{checked(
+            ::accept4(listening, reinterpret_cast<sockaddr*>(&found), &size, SOCK_CLOEXEC))};
+        if (found.sin_port == expected.sin_port) return accepted;
+    }
+}
+
 /// The two ends of a TCP connection over loopback.
 inline std::pair<unique_fd, unique_fd> tcp_ends(buffer_sizes sizes = {}) {
     const unique_fd listening{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
@@ -156,7 +170,7 @@ inline std::pair<unique_fd, unique_fd> tcp_ends(buffer_sizes sizes = {}) {
     unique_fd first{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
     set_buffers(first.get(), sizes.ours);
     checked(::connect(first.get(), any, size));
-    unique_fd second{checked(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+    unique_fd second = accept_from(listening.get(), first);
     return {std::move(first), std::move(second)};
 }
 
