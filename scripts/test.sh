@@ -164,7 +164,7 @@ run_preset() {
     skipped=$(grep -c -E '\*\*\*Skipped' "$log" || true)
     if ((skipped > 0)); then result+=", $skipped skipped"; fi
     if has_whole_programs "$preset"; then
-        result+=", $(count_cases "$preset" PASSED) cases, $(count_cases "$preset" SKIPPED) skipped"
+        result+="; $(count_cases "$preset" PASSED) cases passed, $(count_cases "$preset" SKIPPED) skipped"
     fi
     say_why_skipped "$root/build/$preset"
     if ((status != 0)); then failed=yes; fi
