@@ -55,6 +55,11 @@ public:
     /// Ends everything that the backend does for `record` on its own. The kernel's references drop
     /// to 0 over the next polls, and each drop calls io_queue::advance_close().
     virtual void retire(socket_record& record) noexcept = 0;
+    /// Ends accepting ahead of accept() on `listener`, which takes a turn or two; connections that
+    /// were accepted meanwhile are given to accept().
+    virtual void stop_accepting_ahead(socket_record& listener) noexcept {
+        static_cast<void>(listener);
+    }
     /// Called before the descriptor of this listener is closed: afterwards nothing may keep it
     /// listening.
     virtual void let_go(const socket_record& record) noexcept { static_cast<void>(record); }

@@ -26,15 +26,13 @@ struct touched_tag; // sockets on which something moved in this turn
 
 /// The part of a listener that a stream does not need.
 struct accept_state final : timer_node {
-    /// io_uring stops accepting when this many connections were accepted ahead.
-    static constexpr int most_ahead = 64;
-
     explicit accept_state(socket_record& of)
         : record{of} {}
     void expired() noexcept override; // the pause after EMFILE or a similar error has ended
 
     socket_record& record;
-    ring<int> ahead{most_ahead};      // descriptors accepted before accept() was called
+    unsigned most_ahead = 64;         // io_uring stops accepting at this many; 0: none
+    ring<int> ahead{64};              // descriptors accepted before accept() was called
     int newest = 0;                   // the last one accepted
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts

@@ -13,14 +13,18 @@ namespace simplenet::v0::detail {
 // A multishot accept takes every connection that arrives, wanted or not, and with it a descriptor.
 // So nothing is accepted ahead when descriptors run out: a proxy needs them for its own
 // connections.
+constexpr int spare_descriptors = 128;
+
 void acceptor::submit(operation& op) noexcept {
     socket_record& listener = *op.record;
     accept_state& accepting = *listener.accepting;
     if (listener.uring.inflow.armed() || accepting.pausing()) return;
     if (!listener.is_open() || queue_.dying) return;
     const int limit = sys::descriptor_limit();
-    accepting.scarce = limit - std::max(limit / 4, 2 * accept_state::most_ahead);
-    if (accepting.newest >= accepting.scarce) return polls_.submit(op, POLLIN);
+    accepting.scarce = limit - std::max(limit / 4, spare_descriptors);
+    if (accepting.most_ahead == 0 || accepting.newest >= accepting.scarce) {
+        return polls_.submit(op, POLLIN);
+    }
     io_uring_sqe& entry = kernel_.make(listener);
     io_uring_prep_multishot_accept(&entry, listener.fd, nullptr, nullptr,
                                    SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -41,8 +45,7 @@ void acceptor::push(socket_record& listener, int connection) noexcept {
         return queue_.pause_accepting(listener);
     }
     accepting.ahead.push_back(auto{connection});
-    if (connection >= accepting.scarce ||
-        accepting.ahead.size() >= std::size_t{accept_state::most_ahead}) {
+    if (connection >= accepting.scarce || accepting.ahead.size() >= accepting.most_ahead) {
         stop(listener);
     }
 }

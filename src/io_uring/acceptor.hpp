@@ -22,13 +22,14 @@ public:
     /// `op` waits.
     void submit(operation& op) noexcept;
     void completed(socket_record& listener, uring::completion seen) noexcept;
+    /// Like backend_driver::stop_accepting_ahead().
+    void stop(socket_record& listener) noexcept {
+        kernel_.cancel(listener, listener.uring.inflow, subject::accept);
+    }
     /// Stops accepting, and closes connections that were accepted ahead.
     void retire(socket_record& listener) noexcept;
 
 private:
-    void stop(socket_record& listener) noexcept {
-        kernel_.cancel(listener, listener.uring.inflow, subject::accept);
-    }
     void push(socket_record& listener, int connection) noexcept;
 
     io_queue& queue_;

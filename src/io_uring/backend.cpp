@@ -17,6 +17,10 @@ bool uring_backend::attempt_read(operation& op) noexcept {
     return receiver_.attempt(op);
 }
 
+void uring_backend::stop_accepting_ahead(socket_record& listener) noexcept {
+    acceptor_.stop(listener);
+}
+
 void uring_backend::retire(socket_record& record) noexcept {
     record.kind == record_kind::listener ? acceptor_.retire(record) : receiver_.retire(record);
     poller_.unwatch(record);

@@ -44,6 +44,7 @@ public:
     void submit(readiness_operation& op) noexcept override;
     void cancel(readiness_operation& op) noexcept override;
     void retire(socket_record& record) noexcept override;
+    void stop_accepting_ahead(socket_record& listener) noexcept override;
     void let_go(const socket_record& record) noexcept override;
     void take_ahead(socket_record& record, std::vector<std::byte>& unread) override {
         receiver_.take_ahead(record, unread);

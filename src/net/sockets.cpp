@@ -22,9 +22,10 @@ receive_pool& lend(run_queue& queue) noexcept {
     return pool;
 }
 
-void become_listener(socket_record& socket) {
+void become_listener(socket_record& socket, unsigned ahead) {
     socket.kind = record_kind::listener;
     socket.accepting = std::make_unique<accept_state>(socket);
+    socket.accepting->most_ahead = ahead;
     socket.readable = true; // connections may be waiting already
 }
 
@@ -151,14 +152,14 @@ result<std::pair<local_stream, local_stream>> local_stream::pair() {
 result<tcp_listener> tcp_listener::bind(const endpoint& at, const listen_options& options) {
     auto made = nonblocking::tcp_listener::bind(at, options);
     if (!made) return fail(made);
-    return tcp_listener{*std::move(made)};
+    return tcp_listener{*std::move(made), options.accept_ahead};
 }
 
 result<local_listener> local_listener::bind(const simplenet::local_endpoint& at,
                                             const local_listen_options& options) {
     auto made = nonblocking::local_listener::bind(at, options);
     if (!made) return fail(made);
-    return local_listener{*std::move(made)};
+    return local_listener{*std::move(made), options.accept_ahead};
 }
 
 udp_socket::udp_socket(nonblocking::udp_socket socket)

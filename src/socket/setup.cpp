@@ -203,6 +203,7 @@ result<std::pair<unique_fd, unique_fd>> local_pair(int type, sys::mode waiting) 
 
 result<unique_fd> listen_on(const endpoint& at, const listen_options& options,
                             sys::mode waiting) noexcept {
+    if (options.steer_by_cpu && !options.reuse_port) return fail(std::errc::invalid_argument);
     auto fd = open_tcp(at, waiting);
     if (!fd) return fd;
 
@@ -225,6 +226,9 @@ result<unique_fd> listen_on(const endpoint& at, const listen_options& options,
     // Can also fail with EADDRINUSE: with SO_REUSEADDR two sockets may bind, but not both listen.
     if (auto listening = start_listening(fd->get(), options.backlog); !listening) {
         return fail(listening);
+    }
+    if (options.steer_by_cpu) {
+        if (auto steered = options::steer_by_cpu(fd->get(), 0); !steered) return fail(steered);
     }
     return fd;
 }

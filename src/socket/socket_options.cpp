@@ -8,7 +8,9 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
@@ -125,6 +127,16 @@ result<bool> reuse_address(int fd) noexcept {
 }
 result<> set_reuse_port(int fd, bool on) noexcept {
     return set_int(fd, SOL_SOCKET, SO_REUSEPORT, on);
+}
+result<> steer_by_cpu(int fd, unsigned listeners) noexcept {
+    // The number of the listener is what the program returns.
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_CPU)},
+        {BPF_ALU | BPF_MOD | BPF_K, 0, 0, listeners != 0 ? listeners : UINT32_MAX},
+        {BPF_RET | BPF_A, 0, 0, 0},
+    };
+    const sock_fprog attached{.len = std::size(program), .filter = program};
+    return sys::to_result(sys::set_option(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, attached));
 }
 result<bool> reuse_port(int fd) noexcept {
     return get_bool(fd, SOL_SOCKET, SO_REUSEPORT);

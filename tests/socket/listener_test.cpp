@@ -8,6 +8,8 @@
 #include <fstream>
 #include <vector>
 
+#include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -151,6 +153,54 @@ TYPED_TEST(tcp_listener_test, listeners_share_a_port_only_if_all_of_them_allow_i
 
     EXPECT_TRUE(TypeParam::listener::bind(at, {.reuse_port = true}));
     EXPECT_EQ(error_of(TypeParam::listener::bind(at)), std::errc::address_in_use);
+}
+
+TYPED_TEST(tcp_listener_test, steering_by_processor_needs_a_shared_port) {
+    EXPECT_EQ(error_of(TypeParam::listener::bind(endpoint::loopback(0), {.steer_by_cpu = true})),
+              std::errc::invalid_argument);
+}
+
+/// Runs this thread on one processor.
+class on_processor {
+public:
+    explicit on_processor(int number) {
+        EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(number, &one);
+        moved = ::sched_setaffinity(0, sizeof one, &one) == 0;
+    }
+    on_processor(const on_processor&) = delete;
+    on_processor& operator=(const on_processor&) = delete;
+    ~on_processor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+    bool moved = false; // false: the processor is not ours
+
+private:
+    cpu_set_t before_;
+};
+
+// On loopback the processor of the client handles the handshake.
+TYPED_TEST(tcp_listener_test, steered_connections_go_to_the_listener_of_their_processor) {
+    const listen_options steered{.reuse_port = true, .steer_by_cpu = true};
+    std::vector<typename TypeParam::listener> listeners;
+    listeners.push_back(TypeParam::listen(steered));
+    const endpoint at = this->address_of(listeners.front());
+    listeners.push_back(or_throw(TypeParam::listener::bind(at, steered)));
+    int processors = 0;
+    for (int number = 0; number < 2; ++number) {
+        const on_processor here{number};
+        if (!here.moved) continue;
+        ++processors;
+        for (int each = 0; each < 8; ++each) {
+            auto& listener = listeners[static_cast<std::size_t>(number)];
+            const auto client = connect_to<TypeParam>(listener);
+            pollfd waiting{.fd = listener.native_handle(), .events = POLLIN, .revents = 0};
+            ASSERT_EQ(::poll(&waiting, 1, 5000), 1); // a blocking accept() would wait for ever
+            EXPECT_TRUE(listener.accept());
+        }
+    }
+    if (processors == 0) GTEST_SKIP() << "neither processor 0 nor 1 is ours";
 }
 
 TYPED_TEST(tcp_listener_test, reuse_address_is_on_unless_turned_off) {

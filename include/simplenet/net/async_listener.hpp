@@ -14,8 +14,8 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// Marks `socket` as a listener.
-void become_listener(socket_record& socket);
+/// Marks `socket` as a listener that accepts at most `ahead` connections before accept().
+void become_listener(socket_record& socket, unsigned ahead);
 
 } // namespace detail
 
@@ -51,9 +51,9 @@ public:
 
 protected:
     /// Takes a listening socket; throws std::bad_alloc.
-    explicit async_listener(unique_fd socket)
+    async_listener(unique_fd socket, unsigned accept_ahead)
         : async_socket{std::move(socket)} {
-        detail::become_listener(*record());
+        detail::become_listener(*record(), accept_ahead);
     }
 };
 

@@ -23,9 +23,11 @@ class local_listener : public async_listener<local_stream, nonblocking::local_st
                        public local_path_names<local_listener>,
                        public socket_settings<local_listener> {
 public:
-    /// Takes a listening socket; throws std::bad_alloc.
-    explicit local_listener(nonblocking::local_listener socket)
-        : async_listener{std::move(socket).release()} {}
+    /// Takes a listening socket; throws std::bad_alloc. `accept_ahead` is that of
+    /// local_listen_options.
+    explicit local_listener(nonblocking::local_listener socket,
+                            unsigned accept_ahead = local_listen_options{}.accept_ahead)
+        : async_listener{std::move(socket).release(), accept_ahead} {}
 
     /// Listens at `at`; a path becomes a file.
     ///

@@ -19,9 +19,10 @@ inline namespace runtime {
 /// A listening TCP socket.
 ///
 /// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
-/// time, and destroying it is close(). The loop may accept connections ahead of accept(): at most
-/// 64 plus those that arrive in the same turn, but none while descriptors are scarce
-/// (RLIMIT_NOFILE). accept() returns them in order; close() closes them. Loop thread only.
+/// time, and destroying it is close(). The loop may accept connections ahead of accept():
+/// listen_options::accept_ahead of them plus those that arrive in the same turn, but none while
+/// descriptors are scarce (RLIMIT_NOFILE). accept() returns them in order; close() closes them.
+/// Loop thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept
@@ -29,9 +30,10 @@ class tcp_listener : public async_listener<tcp_stream, nonblocking::tcp_stream>,
                      public ip_socket_names<tcp_listener>,
                      public tcp_settings<tcp_listener> {
 public:
-    /// Takes a listening socket; throws std::bad_alloc.
-    explicit tcp_listener(nonblocking::tcp_listener socket)
-        : async_listener{std::move(socket).release()} {}
+    /// Takes a listening socket; throws std::bad_alloc. `accept_ahead` is that of listen_options.
+    explicit tcp_listener(nonblocking::tcp_listener socket,
+                          unsigned accept_ahead = listen_options{}.accept_ahead)
+        : async_listener{std::move(socket).release(), accept_ahead} {}
 
     /// Listens at `at`. Port 0 chooses a free port; see local_endpoint().
     ///
@@ -41,6 +43,7 @@ public:
     /// - `std::errc::address_in_use`: another socket listens there.
     /// - `std::errc::address_not_available`: not an address of this machine.
     /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
+    /// - `std::errc::invalid_argument`: `steer_by_cpu` without `reuse_port`.
     /// - Any other error of socket(2), setsockopt(2), bind(2) and listen(2).
     [[nodiscard]] static result<tcp_listener> bind(const endpoint& at,
                                                    const listen_options& options = {});

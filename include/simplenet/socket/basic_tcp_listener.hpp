@@ -35,6 +35,7 @@ public:
     /// - `std::errc::address_in_use`: another socket listens there.
     /// - `std::errc::address_not_available`: not an address of this machine.
     /// - `std::errc::permission_denied`: the port is reserved for privileged programs.
+    /// - `std::errc::invalid_argument`: `steer_by_cpu` without `reuse_port`.
     /// - Any other error of socket(2), setsockopt(2), bind(2) and listen(2).
     [[nodiscard]] static result<Self> bind(const endpoint& at,
                                            const listen_options& options = {}) noexcept;

@@ -31,6 +31,16 @@ struct listen_options {
     std::size_t receive_buffer = 0;
     /// Bytes; 0: the system's default. Inherited by accepted connections.
     std::size_t send_buffer = 0;
+    /// Of the runtime's listeners: connections that the loop may accept before `accept()` asks for
+    /// them; 0: none. io_uring accepts ahead, epoll never does. Connections that arrive in the same
+    /// turn may exceed it.
+    unsigned accept_ahead = 64;
+    /// With `reuse_port`: a connection goes to the listener whose number is that of the processor
+    /// which received its handshake, where the listeners of an endpoint are numbered in the order
+    /// in which they began to listen; without such a listener the kernel chooses one
+    /// (SO_ATTACH_REUSEPORT_CBPF, socket(7)). It suits threads that are pinned to the processors in
+    /// that order. The last listener that is created with the option decides for all.
+    bool steer_by_cpu = false;
 };
 
 /// How a Unix domain listener is created.
@@ -42,6 +52,8 @@ struct local_listen_options {
     /// that died leaves one. If anything else is at the path, such as a file, binding still fails
     /// with `std::errc::address_in_use`.
     bool unlink_existing = false;
+    /// As in listen_options.
+    unsigned accept_ahead = 64;
 };
 
 /// How a UDP socket is created.

@@ -23,6 +23,10 @@ namespace simplenet::v0::detail::options {
 [[nodiscard]] result<> set_reuse_address(int fd, bool on) noexcept;
 [[nodiscard]] result<bool> reuse_address(int fd) noexcept;
 [[nodiscard]] result<> set_reuse_port(int fd, bool on) noexcept;
+/// For all listeners that share the endpoint of `fd`: chooses one by the number of the processor
+/// that received the handshake, modulo `listeners`; 0: not modulo (SO_ATTACH_REUSEPORT_CBPF,
+/// socket(7)). Where no listener has the result as its number, the kernel chooses by a hash.
+[[nodiscard]] result<> steer_by_cpu(int fd, unsigned listeners) noexcept;
 [[nodiscard]] result<bool> reuse_port(int fd) noexcept;
 
 [[nodiscard]] result<> set_no_delay(int fd, bool on) noexcept;
