@@ -155,7 +155,8 @@ std::size_t loop::take_posted() noexcept {
 }
 
 bool loop::has_work() const noexcept {
-    return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0;
+    return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0 ||
+           runs_without_work;
 }
 
 bool loop::consume_stop() noexcept {
@@ -284,6 +285,7 @@ void loop::describe(std::string& text) {
 void loop::tear_down() noexcept {
     if (!driver_) return;
     claim_thread();
+    runs_without_work = false;
     {
         const active here_now{*this};
         begin_teardown();
@@ -300,6 +302,10 @@ void loop::tear_down() noexcept {
         // with its frame must not complete an operation of a half-destroyed frame.
         abandon_operations();
         destroy_chains();
+        // An item offered from here on is dropped by its poster. All others are in the inbox once
+        // the posters that came earlier have left.
+        refuse_offers();
+        wait_for_callers();
         // Destructors of dropped items may post and spawn again.
         while (posted* list = inbox_.take()) {
             while (list != nullptr)
@@ -309,9 +315,10 @@ void loop::tear_down() noexcept {
         drain_kernel();
         orphan_records();
     }
+    // Never woken again: stop() and offer() may still be called until this object is gone.
+    inbox_.unpark();
     // A stop() or post() that made this loop end may not have returned yet.
-    while (callers_.load(std::memory_order_acquire) != 0)
-        std::this_thread::yield();
+    wait_for_callers();
     driver_.reset();
 }
 

@@ -60,7 +60,8 @@ public:
     void describe(std::string& text);
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
 
-    event_loop* facade = nullptr; // the owner, while it runs
+    event_loop* facade = nullptr;   // the owner, while it runs
+    bool runs_without_work = false; // run() ends only with stop()
     loop_pulse pulse;
     /// For a spawn on this thread.
     [[nodiscard]] run_queue& spawning_queue() noexcept;

@@ -19,6 +19,9 @@ public:
         : loop{options} {}
     ~assembled_loop() { tear_down(); }
 
+    /// Any thread, also after the end.
+    [[nodiscard]] backend kind() const noexcept { return kind_; }
+
     /// `owner` is about to run it, on this thread.
     void enter(event_loop& owner) {
         facade = &owner;
@@ -37,6 +40,7 @@ public:
 
 private:
     dump_signal dump_signal_{*this};
+    backend kind_ = backend::automatic; // before it has a driver
     bool watched_ = false;
 };
 

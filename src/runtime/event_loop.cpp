@@ -2,6 +2,7 @@
 
 #include "runtime/assembled_loop.hpp"
 #include "runtime/choose_backend.hpp"
+#include "runtime/loop_access.hpp"
 
 #include <ostream>
 #include <string>
@@ -17,6 +18,7 @@ result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_option
     }
     auto driver = make_backend(*made, options);
     if (!driver) return fail(driver);
+    made->kind_ = (*driver)->kind();
     made->use(*std::move(driver));
     return made;
 }
@@ -51,12 +53,11 @@ event_loop::~event_loop() {
         static_cast<void>(inner_.release());
         return;
     }
-    inner_->facade = this;
-    inner_->tear_down();
+    detail::loop_access::end(*this);
 }
 
 backend event_loop::selected_backend() const noexcept {
-    return inner_->driver().kind();
+    return inner_->kind();
 }
 
 void event_loop::run() {
@@ -114,8 +115,22 @@ detail::run_queue& event_loop::own_queue() noexcept {
 }
 
 void event_loop::post_item(detail::posted& item) noexcept {
-    inner_->post(item);
+    inner_->offer(item);
 }
 
 } // namespace runtime
+
+void detail::loop_access::run_without_work(event_loop& loop) noexcept {
+    loop.inner_->runs_without_work = true;
+}
+
+void detail::loop_access::refuse_posts(event_loop& loop) noexcept {
+    loop.inner_->refuse_offers();
+}
+
+void detail::loop_access::end(event_loop& loop) noexcept {
+    loop.inner_->facade = &loop;
+    loop.inner_->tear_down();
+}
+
 } // namespace simplenet::v0

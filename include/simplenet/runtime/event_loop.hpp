@@ -19,6 +19,7 @@
 namespace simplenet::v0::detail {
 // Internal: not exported, because it is first declared here.
 class assembled_loop;
+struct loop_access;
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
@@ -85,8 +86,11 @@ public:
     /// Starts a task from any thread; its frame is created here, and runs and is destroyed on the
     /// loop's thread.
     ///
-    /// @pre The loop lives until the call returns. If the loop is destroyed before the task has
-    /// started, waiting for the handle throws `std::system_error` with operation_canceled.
+    /// If the loop ends before the task has started, waiting for the handle throws
+    /// `std::system_error` with operation_canceled. A loop of an event_loop_group that has been
+    /// stopped takes no task: the task is destroyed inside this call.
+    ///
+    /// @pre The loop lives until the call returns.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
         auto state = detail::remote_task<T>::make(queue().on_unhandled, std::move(work));
@@ -151,8 +155,9 @@ public:
     /// Any thread.
     void stop() noexcept;
 
-    /// Calls `function` on the loop's thread; the posts of each thread keep their order. Dropped if
-    /// the loop is destroyed first.
+    /// Calls `function` on the loop's thread; the posts of each thread keep their order. Destroyed
+    /// instead if the loop ends first; inside this call if the loop belongs to an event_loop_group
+    /// that has been stopped. Every post is called or destroyed without a call, exactly once.
     ///
     /// @pre No exception leaves `function`: nobody could receive it. The loop lives until the call
     /// returns.
@@ -182,6 +187,7 @@ public:
 
 private:
     friend class detail::main_signals;
+    friend struct detail::loop_access;
     explicit event_loop(std::unique_ptr<detail::assembled_loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;

@@ -1,0 +1,20 @@
+#pragma once
+// loop_access: how an event_loop_group controls its loops. Layer runtime, private.
+
+#include <simplenet/runtime/event_loop.hpp>
+
+namespace simplenet::v0::detail {
+
+struct loop_access {
+    /// From here on run() returns only after stop(). Loop thread.
+    static void run_without_work(event_loop& loop) noexcept;
+    /// From its return on, the loop's post() destroys its callable and spawn_remote() its task. The
+    /// library's own posts still arrive. Any thread.
+    static void refuse_posts(event_loop& loop) noexcept;
+    /// What the destructor does, except that the object stays: then every thread may still call
+    /// post(), spawn_remote(), stop() and selected_backend(), and any thread may destroy it. Loop
+    /// thread.
+    static void end(event_loop& loop) noexcept;
+};
+
+} // namespace simplenet::v0::detail
