@@ -17,6 +17,7 @@
 #include <simplenet/net.hpp>
 #include <simplenet/nonblocking.hpp>
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/signal_set.hpp>

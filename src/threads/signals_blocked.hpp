@@ -2,6 +2,7 @@
 // signals_blocked: for threads that the library starts. Layer threads, private.
 
 #include <csignal>
+#include <initializer_list>
 
 #include <pthread.h>
 
@@ -17,11 +18,14 @@ namespace simplenet::v0::detail {
 /// fault happens.
 class signals_blocked {
 public:
-    signals_blocked() noexcept {
+    /// All but faults and `wanted`, of which 0 and numbers that are no signals do not count.
+    explicit signals_blocked(std::initializer_list<int> wanted = {}) noexcept {
         sigset_t all;
         sigfillset(&all);
         for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
             sigdelset(&all, fault);
+        for (const int signal : wanted)
+            static_cast<void>(sigdelset(&all, signal));
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     signals_blocked(const signals_blocked&) = delete;
