@@ -128,6 +128,10 @@ void detail::loop_access::refuse_posts(event_loop& loop) noexcept {
     loop.inner_->refuse_offers();
 }
 
+detail::posting_queue& detail::loop_access::queue_of(event_loop& loop) noexcept {
+    return *loop.inner_;
+}
+
 void detail::loop_access::end(event_loop& loop) noexcept {
     loop.inner_->facade = &loop;
     loop.inner_->tear_down();

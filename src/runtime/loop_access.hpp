@@ -1,5 +1,7 @@
 #pragma once
-// loop_access: how an event_loop_group controls its loops. Layer runtime, private.
+// loop_access: what the library does with an event_loop and users cannot. Layer runtime, private.
+
+#include "threads/posting_queue.hpp"
 
 #include <simplenet/runtime/event_loop.hpp>
 
@@ -15,6 +17,8 @@ struct loop_access {
     /// post(), spawn_remote(), stop() and selected_backend(), and any thread may destroy it. Loop
     /// thread.
     static void end(event_loop& loop) noexcept;
+    /// For the library's own posts. Any thread.
+    [[nodiscard]] static posting_queue& queue_of(event_loop& loop) noexcept;
 };
 
 } // namespace simplenet::v0::detail

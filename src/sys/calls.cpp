@@ -264,6 +264,10 @@ int set_close_on_exec(int fd) noexcept {
     return once([&] { return made<call::fcntl>(control, fd, F_SETFD, FD_CLOEXEC); });
 }
 
+int duplicate(int fd) noexcept {
+    return once([&] { return made<call::fcntl>(control, fd, F_DUPFD_CLOEXEC, 0); });
+}
+
 int get_descriptor_flags(int fd) noexcept {
     return once([&] { return made<call::fcntl>(control, fd, F_GETFD, 0); });
 }

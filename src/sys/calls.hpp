@@ -268,6 +268,9 @@ template <class T>
 /// Sets FD_CLOEXEC.
 [[nodiscard]] int set_close_on_exec(int fd) noexcept;
 
+/// A duplicate with FD_CLOEXEC.
+[[nodiscard]] int duplicate(int fd) noexcept;
+
 /// Removes the socket at `path`; ENOTSOCK if it is something else, such as a symbolic link.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;
 

@@ -1,0 +1,495 @@
+#include "server/server_site.hpp"
+
+#include "runtime/loop_access.hpp"
+#include "sys/calls.hpp"
+
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/readiness.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/socket/detail/option_calls.hpp>
+#include <simplenet/socket/detail/socket_access.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+
+namespace simplenet::v0::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+/// A loop that has not taken a connection within this time is blocked.
+constexpr auto passing_time = 20ms;
+/// Between attempts after an error of the listener, which may be a shortage.
+constexpr auto pause_after_error = 10ms;
+/// Bounds the drain of a listener whose backlog refills as fast as it is drained.
+constexpr std::size_t most_drained = 65'536;
+
+constinit thread_local server_site* sites_here = nullptr;
+
+std::int64_t now_ns() noexcept {
+    return clock::now().time_since_epoch().count();
+}
+
+template <class Stream>
+struct socket_of;
+template <>
+struct socket_of<tcp_stream> {
+    using type = nonblocking::tcp_stream;
+};
+template <>
+struct socket_of<local_stream> {
+    using type = nonblocking::local_stream;
+};
+
+void describe(const tcp_stream& stream, connection_info& info) noexcept {
+    if (const auto peer = stream.remote_endpoint()) info.peer = *peer;
+    if (const auto local = stream.local_endpoint()) info.local = *local;
+}
+void describe(const local_stream& stream, connection_info& info) noexcept {
+    if (const auto credentials = stream.peer_credentials()) info.credentials = *credentials;
+}
+
+} // namespace
+
+// --- passed_connection ---------------------------------------------------------------------------
+
+bool passed_connection::claim() noexcept {
+    return !claimed_.exchange(true, std::memory_order_acq_rel);
+}
+
+void passed_connection::run() noexcept {
+    site_slot& slot = core_->slot(to_);
+    if (slot.is_to_begin.load(std::memory_order_relaxed)) [[unlikely]] {
+        posting_queue::of(run_queue::require_current()).post(*this); // in a turn or two
+        return;
+    }
+    slot.pending_since.store(now_ns(), std::memory_order_relaxed);
+    slot.pending.fetch_sub(1, std::memory_order_relaxed);
+    if (slot.site != nullptr && claim()) {
+        slot.site->take(std::move(socket), std::move(place), number);
+    }
+    let_go();
+}
+
+// The loop has ended, and with it what it would serve.
+void passed_connection::drop() noexcept {
+    core_->slot(to_).pending.fetch_sub(1, std::memory_order_relaxed);
+    if (claim()) {
+        socket.reset();
+        const seat over{std::move(place)};
+    }
+    let_go();
+}
+
+// --- the site ------------------------------------------------------------------------------------
+
+server_site::server_site(std::shared_ptr<server_core> core, std::size_t index,
+                         std::unique_ptr<any_handler> handler)
+    : core_{std::move(core)}
+    , index_{index}
+    , slot_{core_->slot(index)}
+    , handler_{std::move(handler)}
+    , next_here_{std::exchange(sites_here, this)} {
+    const unsigned ahead = core_->settings.waits_when_full() ? 0 : core_->settings.accept_ahead;
+    for (unique_fd& each : core_->take_listeners(index_))
+        listeners_.emplace_back(std::move(each), ahead);
+}
+
+server_site::~server_site() {
+    slot_.site = nullptr; // a call may still be on its way
+    core_->site_closes_listeners(index_);
+    while (!stop_waiters_.empty())
+        stop_waiters_.pop_front().server_stops();
+    while (!passed_.empty())
+        passed_.pop_front().let_go();
+    server_site** link = &sites_here;
+    while (*link != this)
+        link = &(*link)->next_here_;
+    *link = next_here_;
+}
+
+server_site* server_site::around(const scope& within) noexcept {
+    if (sites_here == nullptr) return nullptr;
+    for (const scope* each = &within; each != nullptr; each = each->enclosing) {
+        for (server_site* site = sites_here; site != nullptr; site = site->next_here_) {
+            if (site->scope_ == each) return site;
+        }
+    }
+    return nullptr;
+}
+
+void server_site::excuse(const scope& within) noexcept {
+    const scope* task = &within; // becomes the one of the handler's task
+    while (task->enclosing != scope_) {
+        if (task->enclosing == nullptr) return;
+        task = task->enclosing;
+    }
+    connections_.for_each([&](connection& each) {
+        if (&each.within != task || each.excused) return;
+        each.excused = true;
+        ++excused_;
+        changed_.set();
+    });
+}
+
+void server_site::called() noexcept {
+    changed_.set();
+    place_freed_.set();
+    if (core_->spares_nobody()) cut(true);
+}
+
+task<> server_site::run() {
+    scope_ = std::addressof(co_await own_scope{});
+    task_group serving;
+    task_group passing;
+    task_group accepting;
+    serving_ = &serving;
+    passing_ = &passing;
+    core_->site_began(index_, *this, posting_queue::of(*scope_->queue));
+    const bool with_place = core_->settings.waits_when_full();
+    for (listening_socket& each : listeners_)
+        accepting.spawn(with_place ? accept_with_place(each) : accept_from(each));
+
+    bool torn_down = false; // the loop ends before the server does
+    for (;;) {
+        changed_.reset();
+        if (core_->is_stopping()) break;
+        const auto waited = co_await changed_.wait();
+        if (waited) continue;
+        torn_down = true;
+        break;
+    }
+
+    begin_stop();
+    accepting.request_stop();
+    static_cast<void>(co_await accepting.join());
+    for (listening_socket& each : listeners_) {
+        if (!torn_down) co_await drain(each);
+    }
+    core_->site_closes_listeners(index_);
+    for (listening_socket& each : listeners_)
+        each.close();
+    static_cast<void>(co_await passing.join());
+    core_->site_accepted_all(index_);
+
+    while (!torn_down) {
+        changed_.reset();
+        if (core_->all_accepted() && has_drained()) break;
+        const auto limit = core_->deadline();
+        if (!cutting_ && clock::now() >= limit) {
+            cut(core_->spares_nobody());
+            continue;
+        }
+        const auto waited =
+            co_await with_deadline(changed_.wait(), cutting_ ? clock::time_point::max() : limit);
+        torn_down = !waited && waited.error() != errc::deadline_exceeded;
+    }
+    if (torn_down) cut(true);
+    report_.drained += excused_;
+    core_->site_drained(index_, report_);
+    static_cast<void>(co_await serving.join());
+}
+
+void server_site::begin_stop() noexcept {
+    stopping_ = true;
+    while (!stop_waiters_.empty())
+        stop_waiters_.pop_front().server_stops();
+}
+
+void server_site::cut(bool excused_too) noexcept {
+    cutting_ = true;
+    connections_.for_each([excused_too](connection& each) {
+        if (each.cut || (each.excused && !excused_too)) return;
+        each.cut = true;
+        each.within.stop(stop_reason::canceled);
+    });
+}
+
+bool server_site::has_drained() const noexcept {
+    return slot_.open.load(std::memory_order_relaxed) <= excused_;
+}
+
+// --- accepting -----------------------------------------------------------------------------------
+
+task<> server_site::accept_from(listening_socket& listener) {
+    const bool limited = core_->settings.max_connections != 0;
+    for (;;) {
+        auto accepted = co_await listener.accept();
+        if (accepted) {
+            if (limited && !core_->take_place()) {
+                refuse(*std::move(accepted));
+            } else {
+                admit(*std::move(accepted));
+            }
+            continue;
+        }
+        // Without a stop it is an error of the listener, which may pass.
+        if (co_await this_task::stop_requested()) co_return;
+        static_cast<void>(co_await async_sleep(pause_after_error));
+    }
+}
+
+// The connection stays in the backlog until there is a place for it: so the listener is watched,
+// and a place is taken before accept(2).
+task<> server_site::accept_with_place(listening_socket& listener) {
+    for (;;) {
+        const auto readable = co_await async_wait_readable(listener.native_handle());
+        const bool stopped = co_await this_task::stop_requested();
+        if (stopped) co_return;
+        if (readable) {
+            const bool taken = co_await wait_for_place(clock::time_point::max());
+            if (!taken) co_return;
+            auto accepted = listener.try_accept();
+            if (accepted) {
+                admit(*std::move(accepted));
+                continue;
+            }
+            core_->return_place();
+            if (accepted.error() == std::errc::operation_would_block &&
+                !listener.is_out_of_descriptors()) {
+                continue; // the client has given up
+            }
+        }
+        static_cast<void>(co_await async_sleep(pause_after_error));
+    }
+}
+
+task<bool> server_site::wait_for_place(clock::time_point until) {
+    for (;;) {
+        place_freed_.reset();
+        if (core_->take_place()) co_return true;
+        core_->lacks_place.store(true, std::memory_order_seq_cst);
+        if (core_->take_place()) co_return true;
+        const auto freed = co_await with_deadline(place_freed_.wait(), until);
+        if (!freed) co_return false;
+    }
+}
+
+task<> server_site::drain(listening_socket& listener) {
+    const bool with_place = core_->settings.waits_when_full();
+    const bool limited = core_->settings.max_connections != 0;
+    listener.stop_accepting_ahead();
+    for (std::size_t count = 0; count < most_drained;) {
+        if (with_place && !core_->take_place()) {
+            if (sys::poll(listener.native_handle(), POLLIN, clock::time_point{}) <= 0) co_return;
+            const bool taken = co_await wait_for_place(core_->deadline());
+            if (!taken) co_return;
+        }
+        auto accepted = listener.try_accept();
+        if (accepted) {
+            ++count;
+            if (limited && !with_place && !core_->take_place()) {
+                refuse(*std::move(accepted));
+            } else {
+                admit(*std::move(accepted));
+            }
+            continue;
+        }
+        if (with_place) core_->return_place();
+        if (accepted.error() != std::errc::operation_would_block) co_return;
+        if (listener.is_out_of_descriptors()) {
+            // accept(2) fails that way even if nothing waits.
+            const bool waits = sys::poll(listener.native_handle(), POLLIN, clock::time_point{}) > 0;
+            if (!waits || clock::now() >= core_->deadline()) co_return;
+            const auto slept = co_await async_sleep(pause_after_error);
+            if (!slept) co_return;
+            continue;
+        }
+        if (!listener.is_accepting_ahead()) co_return;
+        co_await yield();
+    }
+}
+
+void server_site::refuse(unique_fd socket) noexcept {
+    slot_.accepted.fetch_add(1, std::memory_order_relaxed);
+    slot_.refused.fetch_add(1, std::memory_order_relaxed);
+    static_cast<void>(options::set_linger(socket.get(), std::chrono::seconds{0}));
+}
+
+void server_site::admit(unique_fd socket) noexcept {
+    slot_.accepted.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t number = core_->next_number();
+    const std::size_t to = choose();
+    seat place{core_, to};
+    if (to == index_) {
+        take(std::move(socket), std::move(place), number);
+    } else {
+        pass(to, std::move(socket), std::move(place), number);
+    }
+}
+
+void server_site::take(unique_fd socket, seat place, std::uint64_t number) noexcept {
+    try {
+        if (core_->settings.kind == connection_kind::tcp) {
+            serving_->spawn(serve<tcp_stream>(std::move(socket), std::move(place), number));
+        } else {
+            serving_->spawn(serve<local_stream>(std::move(socket), std::move(place), number));
+        }
+    } catch (const std::bad_alloc&) {
+        // The connection is closed, and counts as ended.
+    }
+}
+
+// --- balance -------------------------------------------------------------------------------------
+
+std::size_t server_site::choose() noexcept {
+    const server_settings& settings = core_->settings;
+    const std::size_t loops = core_->size();
+    if (!settings.rebalances) return index_;
+    if (settings.single_acceptor) {
+        if (settings.balance == balance::least_connections) return least_loaded();
+        for (std::size_t tries = 0; tries < loops; ++tries) {
+            turn_ = (turn_ + 1) % loops;
+            if (!is_slow_to_take(turn_)) return turn_;
+        }
+        return index_;
+    }
+    std::size_t sum = 0;
+    for (std::size_t each = 0; each < loops; ++each)
+        sum += core_->slot(each).open.load(std::memory_order_relaxed);
+    const std::size_t mean = sum / loops;
+    const std::size_t mine = slot_.open.load(std::memory_order_relaxed);
+    if (mine < mean + std::max<std::size_t>(4, mean / 32)) return index_;
+    return least_loaded();
+}
+
+/// This loop if others have no less.
+std::size_t server_site::least_loaded() noexcept {
+    const std::size_t loops = core_->size();
+    std::size_t best = index_;
+    std::size_t least = slot_.open.load(std::memory_order_relaxed);
+    turn_ = (turn_ + 1) % loops; // among equals not always the first
+    for (std::size_t step = 0; step < loops; ++step) {
+        const std::size_t each = (turn_ + step) % loops;
+        const std::size_t open = core_->slot(each).open.load(std::memory_order_relaxed);
+        if (open < least && !is_slow_to_take(each)) {
+            best = each;
+            least = open;
+        }
+    }
+    return best;
+}
+
+bool server_site::is_slow_to_take(std::size_t index) const noexcept {
+    const site_slot& slot = core_->slot(index);
+    if (index == index_ || slot.pending.load(std::memory_order_relaxed) == 0) return false;
+    const std::int64_t since = slot.pending_since.load(std::memory_order_relaxed);
+    return now_ns() - since > std::chrono::nanoseconds{passing_time}.count();
+}
+
+void server_site::pass(std::size_t to, unique_fd socket, seat place,
+                       std::uint64_t number) noexcept {
+    passed_connection* message = nullptr;
+    try {
+        message = new passed_connection{core_, to, std::move(place), std::move(socket), number};
+        if (!watching_) {
+            passing_->spawn(watch_passed());
+            watching_ = true;
+        }
+    } catch (const std::bad_alloc&) {
+        if (message == nullptr) { // no memory: the arguments are still here
+            place.move_to(index_);
+            return take(std::move(socket), std::move(place), number);
+        }
+    }
+    message->sent = clock::now();
+    passed_.push_back(*message);
+    site_slot& slot = core_->slot(to);
+    if (slot.pending.fetch_add(1, std::memory_order_relaxed) == 0) {
+        slot.pending_since.store(now_ns(), std::memory_order_relaxed);
+    }
+    // A loop of the group exists as long as this one runs.
+    loop_access::queue_of(*slot.loop).post(*message);
+}
+
+task<> server_site::watch_passed() {
+    while (!passed_.empty()) {
+        const auto slept = co_await async_sleep(passing_time);
+        if (!slept) break; // the loop ends
+        sweep_passed();
+    }
+    watching_ = false;
+}
+
+void server_site::sweep_passed() noexcept {
+    intrusive_list<passed_connection, on_way_tag> rest;
+    const auto late = clock::now() - passing_time;
+    while (!passed_.empty()) {
+        passed_connection& each = passed_.pop_front();
+        if (!each.is_claimed() && each.sent > late) {
+            rest.push_back(each);
+            continue;
+        }
+        if (each.claim()) { // its loop is blocked
+            each.place.move_to(index_);
+            take(std::move(each.socket), std::move(each.place), each.number);
+        }
+        each.let_go();
+    }
+    passed_.splice_back(rest);
+}
+
+// --- serving -------------------------------------------------------------------------------------
+
+server_site::connection::connection(server_site& of, scope& own) noexcept
+    : site{of}
+    , within{own} {
+    site.connections_.push_back(*this);
+    if (site.cutting_) {
+        cut = true;
+        within.stop(stop_reason::canceled);
+    }
+}
+
+server_site::connection::~connection() {
+    unlink();
+    if (excused) --site.excused_;
+    if (site.stopping_) ++(cut ? site.report_.cut : site.report_.drained);
+}
+
+template <class Stream>
+task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
+    place.tell();
+    scope& own = co_await own_scope{};
+    const connection self{*this, own};
+    std::exception_ptr thrown;
+    try {
+        Stream stream{socket_access::make<typename socket_of<Stream>::type>(std::move(socket))};
+        const auto idle = core_->settings.idle_timeout;
+        if (idle > std::chrono::nanoseconds::zero()) stream.set_idle_timeout(idle);
+        auto& handler = static_cast<connection_handler<Stream>&>(*handler_);
+        connection_info info;
+        info.number = number;
+        if (handler.wants_info) describe(stream, info);
+        if (handler.reports) {
+            task<result<>> work = handler.report(std::move(stream), info);
+            const auto outcome = co_await std::move(work);
+            if (!outcome && !self.cut) place.set(seat::outcome::failed);
+        } else {
+            task<> work = handler.serve(std::move(stream), info);
+            co_await std::move(work);
+        }
+    } catch (const std::system_error& error) {
+        // A handler that was stopped may say so in this way.
+        if (!self.cut || error.code() != std::errc::operation_canceled) {
+            thrown = std::current_exception();
+        }
+    } catch (...) {
+        thrown = std::current_exception();
+    }
+    if (thrown) {
+        place.set(seat::outcome::failed);
+        report_handler_exception(core_->settings, std::move(thrown));
+    }
+}
+
+} // namespace simplenet::v0::detail

@@ -1,0 +1,45 @@
+#include <simplenet/server/server_stop.hpp>
+
+#include "server/server_site.hpp"
+
+namespace simplenet::v0::detail {
+
+bool is_server_stopping(const scope& within) noexcept {
+    const server_site* const site = server_site::around(within);
+    return site != nullptr && site->is_stopping();
+}
+
+bool server_stop_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
+    suspend(caller, within);
+    if (within.stopped()) {
+        stopped_ = within.reason;
+        within.queue->refuse(*this, within);
+        return true;
+    }
+    server_site* const site = server_site::around(within);
+    if (site != nullptr && site->is_stopping()) {
+        if (!within.queue->take_inline_turn()) {
+            within.queue->push(*this);
+            return true;
+        }
+        within.current = nullptr;
+        return false;
+    }
+    waiting_ = true;
+    if (site != nullptr) site->wait_for_stop(*this);
+    return true;
+}
+
+void server_stop_operation::server_stops() noexcept {
+    waiting_ = false;
+    within_->queue->push(*this);
+}
+
+void server_stop_operation::on_stop(stop_reason reason) noexcept {
+    if (!std::exchange(waiting_, false)) return; // over, and on the ready list
+    unlink();
+    stopped_ = reason;
+    within_->queue->push(*this);
+}
+
+} // namespace simplenet::v0::detail
