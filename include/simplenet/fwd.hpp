@@ -20,6 +20,7 @@ class mutable_buffer;
 class unique_fd;
 struct listen_options;
 struct transfer_error;
+struct write_options;
 enum class errc;
 
 namespace blocking {

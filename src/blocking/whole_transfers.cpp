@@ -22,13 +22,15 @@ transfer_result whole_transfers<Self>::read_exact(mutable_buffer into) noexcept 
 }
 
 template <class Self>
-transfer_result whole_transfers<Self>::write_all(const_buffer from) noexcept {
-    return streams::write_all(static_cast<Self&>(*this).native_handle(), from);
+transfer_result whole_transfers<Self>::write_all(const_buffer from,
+                                                 write_options options) noexcept {
+    return streams::write_all(static_cast<Self&>(*this).native_handle(), from, options);
 }
 
 template <class Self>
-transfer_result whole_transfers<Self>::write_all(std::span<const const_buffer> from) noexcept {
-    return streams::write_all(static_cast<Self&>(*this).native_handle(), from);
+transfer_result whole_transfers<Self>::write_all(std::span<const const_buffer> from,
+                                                 write_options options) noexcept {
+    return streams::write_all(static_cast<Self&>(*this).native_handle(), from, options);
 }
 
 template class whole_transfers<local_stream>;

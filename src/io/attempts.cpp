@@ -38,7 +38,7 @@ ssize_t send_vector(const write_operation& op) noexcept {
         skip = 0;
         vector[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
     }
-    return sys::sendv(op.record->fd, std::span{vector}.first(count));
+    return sys::sendv(op.record->fd, std::span{vector}.first(count), send_flags(op));
 }
 
 } // namespace
@@ -140,15 +140,15 @@ bool receive_exactly(operation& op) noexcept {
 
 bool go_on_sending(operation& op, ssize_t count) noexcept {
     if (count == -EINTR) {
-        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved, send_flags(op));
         if (count > 0) op.moved += static_cast<std::size_t>(count);
     }
     for (int round = 1;; ++round) {
         if (count < 0) return send_failed(op, count);
-        if (op.moved == op.size || op.kind == request::write_some) return true;
+        if (op.moved == op.size || is_partial_write(op.kind)) return true;
         if (round == most_tries) return false;
         // It was short: the next call finds out whether there is room again.
-        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved);
+        count = sys::send(op.record->fd, op.data + op.moved, op.size - op.moved, send_flags(op));
         if (count > 0) op.moved += static_cast<std::size_t>(count);
     }
 }
@@ -185,7 +185,7 @@ bool attempt_send_several(write_operation& op) noexcept {
         const ssize_t count = send_vector(op);
         if (count < 0) return send_failed(op, count);
         if (advance_write(op, static_cast<std::size_t>(count))) return true;
-        if (op.kind == request::write_some) return true;
+        if (is_partial_write(op.kind)) return true;
     }
     return false;
 }

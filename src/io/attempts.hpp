@@ -51,6 +51,11 @@ inline bool tell_end(operation& op) noexcept {
     return true;
 }
 
+/// The flags of a send for `op`, beside MSG_NOSIGNAL.
+[[nodiscard]] inline int send_flags(const operation& op) noexcept {
+    return has_more(op.kind) ? MSG_MORE : 0;
+}
+
 /// Whether a send's negative result ends the operation.
 [[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
 
@@ -63,7 +68,8 @@ inline bool tell_end(operation& op) noexcept {
 // suspension cost more than the call. Only the case that ends with the first call is inline.
 [[nodiscard]] inline bool attempt_send_one(operation& op) noexcept {
     if (op.moved == op.size) return true;
-    const ssize_t count = sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved);
+    const ssize_t count =
+        sys::send_once(op.record->fd, op.data + op.moved, op.size - op.moved, send_flags(op));
     if (static_cast<std::size_t>(count) == op.size - op.moved) [[likely]] {
         op.moved = op.size;
         return true;

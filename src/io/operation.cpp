@@ -55,8 +55,10 @@ const char* operation::name() const noexcept {
     case request::accept:
         return "accept";
     case request::write_some:
+    case request::write_some_more:
         return "write_some";
     case request::write_all:
+    case request::write_all_more:
         return "async_write_all";
     case request::connect:
         return "connect";

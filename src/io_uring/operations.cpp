@@ -23,6 +23,8 @@ void uring_backend::submit(operation& op) noexcept {
         return acceptor_.submit(op);
     case request::write_some:
     case request::write_all:
+    case request::write_some_more:
+    case request::write_all_more:
         return submit_send(static_cast<write_operation&>(op));
     case request::connect:
         return submit_connect(static_cast<connect_operation&>(op));
@@ -75,7 +77,7 @@ void uring_backend::submit_send(write_operation& op) noexcept {
     // timeout, even one set later, would take that for silence. An attempt has just found no room:
     // the kernel polls first, until a good part of the buffer is free, so each entry moves much.
     io_uring_prep_send(&entry, op.record->fd, rest.data(),
-                       std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL);
+                       std::min<std::size_t>(rest.size(), INT_MAX), MSG_NOSIGNAL | send_flags(op));
     entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
     entry.user_data = tagged(&op, subject::operation);
 }
@@ -142,6 +144,8 @@ void uring_backend::finish(operation& op) noexcept {
         return poller_.finish(op);
     case request::write_some:
     case request::write_all:
+    case request::write_some_more:
+    case request::write_all_more:
         return finish_send(static_cast<write_operation&>(op));
     case request::connect:
         return finish_connect(op);
@@ -171,7 +175,7 @@ void uring_backend::finish_send(write_operation& op) noexcept {
         return queue_.complete(op, write_error(*op.record, -outcome));
     }
     const bool done = advance_write(op, static_cast<std::size_t>(outcome));
-    if (done || op.kind == request::write_some) return queue_.complete(op, 0);
+    if (done || is_partial_write(op.kind)) return queue_.complete(op, 0);
     queue_.touch(*op.record);
     // An attempt would find only the little room that is free since then; but of several buffers it
     // can send more than the one that an entry refers to.

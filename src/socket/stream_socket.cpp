@@ -73,6 +73,10 @@ private:
     std::size_t offset_ = 0;                // bytes of the first that are written
 };
 
+int flags_of(write_options options) noexcept {
+    return options.more ? MSG_MORE : 0;
+}
+
 // Uninitialised: 16 KiB, of which a call usually needs a few entries.
 using iovec_room = std::array<iovec, IOV_MAX>;
 
@@ -83,16 +87,17 @@ result<std::size_t> read_some(int fd, mutable_buffer into) noexcept {
     return to_read_count(sys::recv(fd, into.data(), into.size()));
 }
 
-result<std::size_t> write_some(int fd, const_buffer from) noexcept {
+result<std::size_t> write_some(int fd, const_buffer from, write_options options) noexcept {
     if (from.empty()) return 0;
-    return sys::to_count(sys::send(fd, from.data(), from.size()));
+    return sys::to_count(sys::send(fd, from.data(), from.size(), flags_of(options)));
 }
 
-result<std::size_t> write_some(int fd, std::span<const const_buffer> from) noexcept {
+result<std::size_t> write_some(int fd, std::span<const const_buffer> from,
+                               write_options options) noexcept {
     iovec_room room;
     const auto parts = write_cursor{from}.next(room);
     if (parts.empty()) return 0;
-    return sys::to_count(sys::sendv(fd, parts));
+    return sys::to_count(sys::sendv(fd, parts, flags_of(options)));
 }
 
 transfer_result read_exact(int fd, mutable_buffer into) noexcept {
@@ -103,17 +108,18 @@ transfer_result read_exact(int fd, mutable_buffer into) noexcept {
     });
 }
 
-transfer_result write_all(int fd, const_buffer from) noexcept {
-    return move_all(from, [fd](const_buffer rest) { return write_some(fd, rest); });
+transfer_result write_all(int fd, const_buffer from, write_options options) noexcept {
+    return move_all(from, [=](const_buffer rest) { return write_some(fd, rest, options); });
 }
 
-transfer_result write_all(int fd, std::span<const const_buffer> from) noexcept {
+transfer_result write_all(int fd, std::span<const const_buffer> from,
+                          write_options options) noexcept {
     iovec_room room;
     write_cursor rest{from};
     for (std::size_t written = 0;;) {
         const auto parts = rest.next(room);
         if (parts.empty()) return written;
-        const auto count = sys::to_count(sys::sendv(fd, parts));
+        const auto count = sys::to_count(sys::sendv(fd, parts, flags_of(options)));
         if (!count) {
             return std::unexpected{transfer_error{.code = count.error(), .transferred = written}};
         }
@@ -134,12 +140,13 @@ result<std::size_t> stream_socket::read_some(mutable_buffer into) noexcept {
     return detail::streams::read_some(native_handle(), into);
 }
 
-result<std::size_t> stream_socket::write_some(const_buffer from) noexcept {
-    return detail::streams::write_some(native_handle(), from);
+result<std::size_t> stream_socket::write_some(const_buffer from, write_options options) noexcept {
+    return detail::streams::write_some(native_handle(), from, options);
 }
 
-result<std::size_t> stream_socket::write_some(std::span<const const_buffer> from) noexcept {
-    return detail::streams::write_some(native_handle(), from);
+result<std::size_t> stream_socket::write_some(std::span<const const_buffer> from,
+                                              write_options options) noexcept {
+    return detail::streams::write_some(native_handle(), from, options);
 }
 
 result<> stream_socket::shutdown_write() noexcept {

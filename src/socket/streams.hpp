@@ -5,6 +5,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/core/write_options.hpp>
 
 #include <cstddef>
 #include <span>
@@ -16,11 +17,14 @@ namespace simplenet::v0::detail::streams {
 // Documented at the members of stream_socket and whole_transfers.
 
 [[nodiscard]] result<std::size_t> read_some(int fd, mutable_buffer into) noexcept;
-[[nodiscard]] result<std::size_t> write_some(int fd, const_buffer from) noexcept;
-[[nodiscard]] result<std::size_t> write_some(int fd, std::span<const const_buffer> from) noexcept;
+[[nodiscard]] result<std::size_t> write_some(int fd, const_buffer from,
+                                             write_options options) noexcept;
+[[nodiscard]] result<std::size_t> write_some(int fd, std::span<const const_buffer> from,
+                                             write_options options) noexcept;
 [[nodiscard]] transfer_result read_exact(int fd, mutable_buffer into) noexcept;
-[[nodiscard]] transfer_result write_all(int fd, const_buffer from) noexcept;
-[[nodiscard]] transfer_result write_all(int fd, std::span<const const_buffer> from) noexcept;
+[[nodiscard]] transfer_result write_all(int fd, const_buffer from, write_options options) noexcept;
+[[nodiscard]] transfer_result write_all(int fd, std::span<const const_buffer> from,
+                                        write_options options) noexcept;
 [[nodiscard]] result<> shutdown_write(int fd) noexcept;
 
 /// A negated errno, or the number of bytes sent; the descriptors, at most most_descriptors, go with

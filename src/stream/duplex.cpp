@@ -259,12 +259,14 @@ detail::duplex_some duplex_stream::read_some(mutable_buffer into) noexcept {
     return {incoming(), detail::request::read_some, into.data(), into.size()};
 }
 
-detail::duplex_some duplex_stream::write_some(const_buffer from) noexcept {
+detail::duplex_some duplex_stream::write_some(const_buffer from,
+                                              write_options /*options*/) noexcept {
     return {outgoing(), detail::request::write_some, const_cast<std::byte*>(from.data()),
             from.size()};
 }
 
-detail::duplex_some duplex_stream::write_some(std::span<const const_buffer> from) noexcept {
+detail::duplex_some duplex_stream::write_some(std::span<const const_buffer> from,
+                                              write_options /*options*/) noexcept {
     return {outgoing(), detail::request::write_some, from};
 }
 
@@ -272,13 +274,14 @@ detail::duplex_whole duplex_stream::read_exact_operation(mutable_buffer into) no
     return {incoming(), detail::request::read_exact, into.data(), into.size()};
 }
 
-detail::duplex_whole duplex_stream::write_all_operation(const_buffer from) noexcept {
+detail::duplex_whole duplex_stream::write_all_operation(const_buffer from,
+                                                        write_options /*options*/) noexcept {
     return {outgoing(), detail::request::write_all, const_cast<std::byte*>(from.data()),
             from.size()};
 }
 
-detail::duplex_whole
-duplex_stream::write_all_operation(std::span<const const_buffer> from) noexcept {
+detail::duplex_whole duplex_stream::write_all_operation(std::span<const const_buffer> from,
+                                                        write_options /*options*/) noexcept {
     return {outgoing(), detail::request::write_all, from};
 }
 

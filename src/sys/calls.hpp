@@ -85,8 +85,9 @@ template <class Call>
 [[nodiscard]] inline ssize_t recv_once(int fd, void* data, std::size_t size) noexcept {
     return made<call::recv>(::recv, fd, data, size, 0);
 }
-[[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size) noexcept {
-    return made<call::send>(::send, fd, data, size, MSG_NOSIGNAL);
+[[nodiscard]] inline ssize_t send_once(int fd, const void* data, std::size_t size,
+                                       int flags = 0) noexcept {
+    return made<call::send>(::send, fd, data, size, flags | MSG_NOSIGNAL);
 }
 
 /// recvmsg(2). Received descriptors are CLOEXEC.

@@ -1,6 +1,7 @@
 #include <simplenet/socket/stream_socket.hpp>
 
 #include "support/flavours.hpp"
+#include "support/segments.hpp"
 #include "support/signal_storm.hpp"
 
 #include <algorithm>
@@ -174,6 +175,18 @@ TYPED_TEST(stream_socket_test, write_some_looks_past_any_number_of_empty_buffers
     EXPECT_EQ(read_text(this->server(), 3), "end");
 }
 
+TYPED_TEST(stream_socket_test, a_write_with_more_leaves_together_with_the_next) {
+    const std::vector<const_buffer> parts{const_buffer{"he"}, const_buffer{"ad "}};
+    const segment_clock clock;
+    EXPECT_EQ(this->client().write_some(parts, {.more = true}), 5U);
+    EXPECT_EQ(this->client().write_some("and ", {.more = true}), 4U);
+    EXPECT_EQ(this->client().write_some("body"), 4U);
+
+    EXPECT_EQ(read_text(this->server(), 13), "head and body");
+    if (!TypeParam::tcp || clock.was_slow()) return;
+    EXPECT_EQ(data_segments_sent(this->client().native_handle()), 1U);
+}
+
 TYPED_TEST(stream_socket_test, a_send_buffer_takes_a_part_and_would_block_once_full) {
     const std::size_t written = this->fill();
 
@@ -254,6 +267,19 @@ TYPED_TEST(whole_transfers_test, empty_whole_transfers_succeed_with_zero) {
     EXPECT_EQ(this->client().write_all(std::span<const const_buffer>{}), 0U);
     this->client().close();
     EXPECT_EQ(this->client().write_all(const_buffer{}), 0U) << "there was nothing to do";
+}
+
+TYPED_TEST(whole_transfers_test, write_all_with_more_leaves_together_with_the_next) {
+    auto [client, server] = make_connection<TypeParam>();
+    const std::vector<const_buffer> parts{const_buffer{"he"}, const_buffer{"ad "}};
+    const segment_clock clock;
+    EXPECT_EQ(client.write_all(parts, {.more = true}), 5U);
+    EXPECT_EQ(client.write_all("and ", {.more = true}), 4U);
+    EXPECT_EQ(client.write_all("body"), 4U);
+
+    EXPECT_EQ(read_text(server, 13), "head and body");
+    if (!TypeParam::tcp || clock.was_slow()) return;
+    EXPECT_EQ(data_segments_sent(client.native_handle()), 1U);
 }
 
 TYPED_TEST(whole_transfers_test, write_all_waits_for_a_slow_reader) {

@@ -3,6 +3,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 
 #include <span>
 
@@ -26,9 +27,10 @@ public:
     ///
     /// @return `from.size()`, or the error of `write_some()` with the number of bytes that the
     ///         kernel took before it.
-    [[nodiscard]] transfer_result write_all(const_buffer from) noexcept;
+    [[nodiscard]] transfer_result write_all(const_buffer from, write_options options = {}) noexcept;
     /// The same for any number of buffers, as if they were one.
-    [[nodiscard]] transfer_result write_all(std::span<const const_buffer> from) noexcept;
+    [[nodiscard]] transfer_result write_all(std::span<const const_buffer> from,
+                                            write_options options = {}) noexcept;
 };
 
 } // namespace simplenet::v0::blocking

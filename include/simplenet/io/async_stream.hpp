@@ -4,6 +4,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/io/async_socket.hpp>
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/detail/send_file_operation.hpp>
@@ -101,14 +102,25 @@ public:
     /// @par Cost
     /// Nearly always one send(2), on both backends.
     [[nodiscard]] detail::write_some_operation write_some(const_buffer from) noexcept {
-        return {record(), from};
+        return {record(), from, {}};
     }
     /// The same for several buffers, one after the other.
     ///
     /// @param from  Borrowed until the await returns, including the array of buffers.
     [[nodiscard]] detail::write_some_operation
     write_some(std::span<const const_buffer> from) noexcept {
-        return {record(), from};
+        return {record(), from, {}};
+    }
+    // Not a default argument, which GCC would store in the caller's frame.
+    /// The same with options, which have no effect on a local_stream.
+    [[nodiscard]] detail::write_some_operation write_some(const_buffer from,
+                                                          write_options options) noexcept {
+        return {record(), from, options};
+    }
+    /// The same for several buffers with options.
+    [[nodiscard]] detail::write_some_operation write_some(std::span<const const_buffer> from,
+                                                          write_options options) noexcept {
+        return {record(), from, options};
     }
 
     /// Tells the peer that nothing more will be sent; reading continues. Never waits, so `co_await`
@@ -162,12 +174,10 @@ private:
     [[nodiscard]] detail::read_exact_operation read_exact_operation(mutable_buffer into) noexcept {
         return {record(), into};
     }
-    [[nodiscard]] detail::write_all_operation write_all_operation(const_buffer from) noexcept {
-        return {record(), from};
-    }
-    [[nodiscard]] detail::write_all_operation
-    write_all_operation(std::span<const const_buffer> from) noexcept {
-        return {record(), from};
+    template <class Buffers>
+    [[nodiscard]] detail::write_all_operation write_all_operation(const Buffers& from,
+                                                                  write_options options) noexcept {
+        return {record(), from, options};
     }
     [[nodiscard]] detail::send_file_operation send_file_operation(int file, std::uint64_t offset,
                                                                   std::uint64_t count) noexcept {

@@ -5,6 +5,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/socket/socket_handle.hpp>
 
 #include <cstddef>
@@ -50,10 +51,12 @@ public:
     /// - `std::errc::connection_reset`, `std::errc::broken_pipe`: the peer is gone or this side was
     ///   shut down. SIGPIPE is never raised.
     /// - Any other error of send(2).
-    [[nodiscard]] result<std::size_t> write_some(const_buffer from) noexcept;
+    [[nodiscard]] result<std::size_t> write_some(const_buffer from,
+                                                 write_options options = {}) noexcept;
     /// The same for several buffers, as if they were one. A call takes at most IOV_MAX (1024)
     /// that are not empty.
-    [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> from) noexcept;
+    [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> from,
+                                                 write_options options = {}) noexcept;
 
     /// Tells the peer that nothing more will be written: after the last byte its reads report
     /// `errc::end_of_stream`. Reading continues.

@@ -4,6 +4,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/stream/split.hpp>
@@ -125,7 +126,8 @@ public:
     virtual ~stream_model() = default;
 
     virtual void read_some(erased_place& place, mutable_buffer into) = 0;
-    virtual void write_some(erased_place& place, std::span<const const_buffer> from) = 0;
+    virtual void write_some(erased_place& place, std::span<const const_buffer> from,
+                            write_options options) = 0;
     virtual task<result<>> shutdown_write() = 0;
     virtual void close() noexcept = 0;
 };
@@ -139,13 +141,17 @@ public:
     void read_some(erased_place& place, mutable_buffer into) override {
         make(place, [this, into] { return stream.read_some(into); });
     }
-    void write_some(erased_place& place, std::span<const const_buffer> from) override {
+    void write_some(erased_place& place, std::span<const const_buffer> from,
+                    write_options options) override {
         if constexpr (requires { stream.write_some(from); }) {
-            if (from.size() > 1)
-                return make(place, [this, from] { return stream.write_some(from); });
+            if (from.size() > 1) {
+                return make(place, [this, from, options] {
+                    return write_some_with(stream, from, options);
+                });
+            }
         }
         const const_buffer first = first_of(from);
-        make(place, [this, first] { return stream.write_some(first); });
+        make(place, [this, first, options] { return write_some_with(stream, first, options); });
     }
     task<result<>> shutdown_write() override {
         if constexpr (requires { async_shutdown_write(stream); }) {
@@ -193,16 +199,20 @@ public:
         : model_{of}
         , reads_{true}
         , into_{into} {}
-    any_transfer(stream_model* of, const_buffer from) noexcept
+    any_transfer(stream_model* of, const_buffer from, write_options options) noexcept
         : model_{of}
+        , options_{options}
         , one_{from} {}
-    any_transfer(stream_model* of, std::span<const const_buffer> from) noexcept
+    any_transfer(stream_model* of, std::span<const const_buffer> from,
+                 write_options options) noexcept
         : model_{of}
+        , options_{options}
         , several_{from} {}
     // Only idle ones move.
     any_transfer(any_transfer&& other) noexcept
         : model_{other.model_}
         , reads_{other.reads_}
+        , options_{other.options_}
         , into_{other.into_}
         , one_{other.one_}
         , several_{other.several_} {}
@@ -223,7 +233,8 @@ public:
         if (reads_) {
             model_->read_some(place_, into_);
         } else {
-            model_->write_some(place_, several_.data() == nullptr ? std::span{&one_, 1} : several_);
+            model_->write_some(place_, several_.data() == nullptr ? std::span{&one_, 1} : several_,
+                               options_);
         }
         return place_.get()->start(caller, within);
     }
@@ -234,6 +245,7 @@ public:
 private:
     stream_model* model_; // borrowed; null for a stream that was moved from
     bool reads_ = false;
+    write_options options_;
     mutable_buffer into_;
     const_buffer one_;
     std::span<const const_buffer> several_; // or, if it has no data, the one
@@ -273,19 +285,22 @@ public:
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
         return {model_.get(), into};
     }
-    /// Writes at least one byte of `from`, as the stream does; 0 if `from` is empty.
+    /// Writes at least one byte of `from`, as the stream does; 0 if `from` is empty. A stream whose
+    /// write_some() takes no options ignores them.
     ///
     /// @pre No other write is in flight.
     /// @return An awaitable of `result<std::size_t>`: the number of bytes that the stream took.
-    [[nodiscard]] detail::any_transfer write_some(const_buffer from) noexcept {
-        return {model_.get(), from};
+    [[nodiscard]] detail::any_transfer write_some(const_buffer from,
+                                                  write_options options = {}) noexcept {
+        return {model_.get(), from, options};
     }
     /// The same for several buffers. If the stream takes only one buffer, writes the first one that
     /// is not empty.
     ///
     /// @param from  Borrowed until the await returns, including the array of buffers.
-    [[nodiscard]] detail::any_transfer write_some(std::span<const const_buffer> from) noexcept {
-        return {model_.get(), from};
+    [[nodiscard]] detail::any_transfer write_some(std::span<const const_buffer> from,
+                                                  write_options options = {}) noexcept {
+        return {model_.get(), from, options};
     }
 
     /// Tells the peer that nothing more will be sent; reading continues.

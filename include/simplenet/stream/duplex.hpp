@@ -4,6 +4,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>
@@ -159,6 +160,7 @@ public:
     [[nodiscard]] detail::duplex_some read_some(mutable_buffer into) noexcept;
 
     /// Writes at least one byte of `from`, and as many as there is room for; 0 if `from` is empty.
+    /// The options have no effect.
     ///
     /// @pre No other write is in flight at this end.
     /// @return An awaitable of `result<std::size_t>`: the number of bytes written.
@@ -170,11 +172,13 @@ public:
     /// As for read_some().
     /// @par Cost
     /// As for read_some().
-    [[nodiscard]] detail::duplex_some write_some(const_buffer from) noexcept;
+    [[nodiscard]] detail::duplex_some write_some(const_buffer from,
+                                                 write_options options = {}) noexcept;
     /// The same for several buffers, one after the other.
     ///
     /// @param from  Borrowed until the await returns, including the array of buffers.
-    [[nodiscard]] detail::duplex_some write_some(std::span<const const_buffer> from) noexcept;
+    [[nodiscard]] detail::duplex_some write_some(std::span<const const_buffer> from,
+                                                 write_options options = {}) noexcept;
 
     /// Tells the other end, after the bytes already written, that nothing more will come; reading
     /// continues. Ends a write in flight with `std::errc::broken_pipe`. Never waits.
@@ -196,9 +200,10 @@ public:
 private:
     friend detail::stream_access;
     [[nodiscard]] detail::duplex_whole read_exact_operation(mutable_buffer into) noexcept;
-    [[nodiscard]] detail::duplex_whole write_all_operation(const_buffer from) noexcept;
-    [[nodiscard]] detail::duplex_whole
-    write_all_operation(std::span<const const_buffer> from) noexcept;
+    [[nodiscard]] detail::duplex_whole write_all_operation(const_buffer from,
+                                                           write_options options) noexcept;
+    [[nodiscard]] detail::duplex_whole write_all_operation(std::span<const const_buffer> from,
+                                                           write_options options) noexcept;
 
     friend std::pair<duplex_stream, duplex_stream> duplex(std::size_t capacity_bytes);
     duplex_stream(detail::duplex_link& link, unsigned side) noexcept

@@ -192,15 +192,16 @@ public:
     }
     ~write_half() { end(); }
 
-    /// write_some() of the stream.
-    [[nodiscard]] auto write_some(const_buffer from) const {
-        return this->stream().write_some(from);
+    /// write_some() of the stream, which may ignore the options.
+    [[nodiscard]] auto write_some(const_buffer from, write_options options = {}) const {
+        return detail::write_some_with(this->stream(), from, options);
     }
     /// The same for several buffers, if the stream accepts them.
-    [[nodiscard]] auto write_some(std::span<const const_buffer> from) const
+    [[nodiscard]] auto write_some(std::span<const const_buffer> from,
+                                  write_options options = {}) const
         requires requires(S& whole) { whole.write_some(from); }
     {
-        return this->stream().write_some(from);
+        return detail::write_some_with(this->stream(), from, options);
     }
     /// shutdown_write() of the stream, if it has one.
     [[nodiscard]] auto shutdown_write() const
@@ -215,10 +216,12 @@ private:
 
     friend detail::stream_access;
     template <class Buffers>
-    [[nodiscard]] auto write_all_operation(const Buffers& from) const
-        requires requires(S& whole) { detail::stream_access::write_all_operation(whole, from); }
+    [[nodiscard]] auto write_all_operation(const Buffers& from, write_options options) const
+        requires requires(S& whole) {
+            detail::stream_access::write_all_operation(whole, from, options);
+        }
     {
-        return detail::stream_access::write_all_operation(this->stream(), from);
+        return detail::stream_access::write_all_operation(this->stream(), from, options);
     }
 
     void end() noexcept {

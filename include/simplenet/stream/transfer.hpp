@@ -3,6 +3,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
@@ -29,7 +30,8 @@ concept async_reader = requires(Stream& stream, mutable_buffer into) {
                           result<std::size_t>>;
 };
 
-/// A type with `write_some(const_buffer)`, an awaitable of `result<std::size_t>`.
+/// A type with `write_some(const_buffer)`, an awaitable of `result<std::size_t>`. A write_some()
+/// that also takes write_options gets them; any other ignores them.
 template <class Stream>
 concept async_writer = requires(Stream& stream, const_buffer from) {
     { stream.write_some(from) } -> detail::awaitable;
@@ -48,6 +50,23 @@ concept vectored_writer =
         { stream.write_some(from) } -> awaitable;
         requires std::same_as<await_result<decltype(stream.write_some(from))>, result<std::size_t>>;
     };
+
+/// write_some() of a stream that may not take write_options.
+template <class Stream, class Buffers>
+[[nodiscard]] auto write_some_with(Stream& stream, const Buffers& from, write_options options) {
+    if constexpr (requires { stream.write_some(from, options); }) {
+        return stream.write_some(from, options);
+    } else {
+        return stream.write_some(from);
+    }
+}
+
+/// The options of a write before `rest`.
+[[nodiscard]] inline write_options before(std::span<const const_buffer> rest,
+                                          write_options options) noexcept {
+    const auto has_bytes = [](const const_buffer& each) { return !each.empty(); };
+    return {.more = options.more || std::any_of(rest.begin(), rest.end(), has_bytes)};
+}
 
 /// Whether the kernel or a sandbox refuses to move bytes itself; then they are read and written.
 [[nodiscard]] bool is_refusal(std::error_code code) noexcept;
@@ -72,11 +91,12 @@ task<transfer_result> read_exact_from(Stream& stream, mutable_buffer into) {
 }
 
 template <class Stream>
-task<transfer_result> write_all_to(Stream& stream, const_buffer from) {
+task<transfer_result> write_all_to(Stream& stream, const_buffer from, write_options options) {
     std::size_t done = 0;
     if (from.empty()) co_return co_await transfer_of_nothing();
     while (done < from.size()) {
-        const result<std::size_t> count = co_await stream.write_some(from.subspan(done));
+        const result<std::size_t> count =
+            co_await write_some_with(stream, from.subspan(done), options);
         if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
         done += *count;
     }
@@ -95,7 +115,8 @@ inline void pass(std::span<const const_buffer>& buffers, std::size_t& skip,
 }
 
 template <vectored_writer Stream>
-task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from) {
+task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from,
+                                   write_options options) {
     std::array<const_buffer, 16> next;
     std::size_t done = 0;
     std::size_t skip = 0;
@@ -105,8 +126,9 @@ task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer>
         const std::size_t many = std::min(from.size(), next.size());
         std::copy_n(from.begin(), many, next.begin());
         next[0] = next[0].subspan(skip);
+        const write_options part = before(from.subspan(many), options);
         const result<std::size_t> count =
-            co_await stream.write_some(std::span<const const_buffer>{next}.first(many));
+            co_await write_some_with(stream, std::span<const const_buffer>{next}.first(many), part);
         if (!count) co_return std::unexpected{transfer_error{count.error(), done}};
         done += *count;
         pass(from, skip, *count);
@@ -115,11 +137,13 @@ task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer>
 }
 
 template <class Stream>
-task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from) {
+task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer> from,
+                                   write_options options) {
     std::size_t done = 0;
     if (from.empty()) co_return co_await transfer_of_nothing();
-    for (const const_buffer& each : from) {
-        const transfer_result count = co_await write_all_to(stream, each);
+    for (std::size_t at = 0; at < from.size(); ++at) {
+        const write_options part = before(from.subspan(at + 1), options);
+        const transfer_result count = co_await write_all_to(stream, from[at], part);
         if (!count) {
             co_return std::unexpected{
                 transfer_error{count.error().code, done + count.error().transferred}};
@@ -127,6 +151,15 @@ task<transfer_result> write_all_to(Stream& stream, std::span<const const_buffer>
         done += *count;
     }
     co_return done;
+}
+
+template <class Stream, class Buffers>
+[[nodiscard]] auto write_all(Stream& stream, const Buffers& from, write_options options) {
+    if constexpr (requires { stream_access::write_all_operation(stream, from, options); }) {
+        return stream_access::write_all_operation(stream, from, options);
+    } else {
+        return write_all_to(stream, from, options);
+    }
 }
 
 } // namespace detail
@@ -170,11 +203,7 @@ template <async_reader Stream>
 /// On the streams of the runtime one operation, without a coroutine; nearly always one send(2).
 template <async_writer Stream>
 [[nodiscard]] auto async_write_all(Stream& stream, const_buffer from) {
-    if constexpr (requires { detail::stream_access::write_all_operation(stream, from); }) {
-        return detail::stream_access::write_all_operation(stream, from);
-    } else {
-        return detail::write_all_to(stream, from);
-    }
+    return detail::write_all(stream, from, {});
 }
 
 /// The same for several buffers, one after the other, in as few writes as the stream allows.
@@ -182,11 +211,21 @@ template <async_writer Stream>
 /// @param from  Borrowed until the await returns, including the array of buffers.
 template <async_writer Stream>
 [[nodiscard]] auto async_write_all(Stream& stream, std::span<const const_buffer> from) {
-    if constexpr (requires { detail::stream_access::write_all_operation(stream, from); }) {
-        return detail::stream_access::write_all_operation(stream, from);
-    } else {
-        return detail::write_all_to(stream, from);
-    }
+    return detail::write_all(stream, from, {});
+}
+
+// Not a default argument, which GCC would store in the caller's frame.
+/// The same with options. A stream whose write_some() takes no write_options ignores them.
+template <async_writer Stream>
+[[nodiscard]] auto async_write_all(Stream& stream, const_buffer from, write_options options) {
+    return detail::write_all(stream, from, options);
+}
+
+/// The same for several buffers with options.
+template <async_writer Stream>
+[[nodiscard]] auto async_write_all(Stream& stream, std::span<const const_buffer> from,
+                                   write_options options) {
+    return detail::write_all(stream, from, options);
 }
 
 } // namespace runtime

@@ -5,6 +5,7 @@
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/stream/split.hpp>
@@ -142,14 +143,16 @@ public:
         return read(shared(), into);
     }
     /// Writes to the stream, or does what the script says.
-    [[nodiscard]] task<result<std::size_t>> write_some(const_buffer from) {
-        return write(shared(), from);
+    [[nodiscard]] task<result<std::size_t>> write_some(const_buffer from,
+                                                       write_options options = {}) {
+        return write(shared(), from, options);
     }
     /// Writes from the first nonempty buffer: always a short write.
-    [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from) {
+    [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from,
+                                                       write_options options = {}) {
         const auto first = std::find_if(from.begin(), from.end(),
                                         [](const const_buffer& each) { return !each.empty(); });
-        return write_some(first == from.end() ? const_buffer{} : *first);
+        return write_some(first == from.end() ? const_buffer{} : *first, options);
     }
 
     [[nodiscard]] auto shutdown_write()
@@ -222,15 +225,16 @@ private:
         if (count) of->reads.moved(*count);
         co_return count;
     }
-    static task<result<std::size_t>> write(std::shared_ptr<state> of, const_buffer from) {
+    static task<result<std::size_t>> write(std::shared_ptr<state> of, const_buffer from,
+                                           write_options options) {
         const turn taken{of->writing};
         const fault_script::verdict fault = of->writes.next_call();
         if (co_await closed_meanwhile(*of, fault.delay)) {
             co_return fail(std::errc::operation_canceled);
         }
         if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
-        const auto count =
-            co_await of->stream.write_some(from.first(std::min(from.size(), fault.most)));
+        const auto count = co_await detail::write_some_with(
+            of->stream, from.first(std::min(from.size(), fault.most)), options);
         if (count) of->writes.moved(*count);
         co_return count;
     }

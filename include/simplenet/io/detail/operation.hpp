@@ -4,6 +4,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/task.hpp>
 
 #include <coroutine>
@@ -27,15 +28,17 @@ namespace simplenet::v0::detail {
 /// What an operation asks for. Two places read it: a backend's attempt() and, with io_uring, the
 /// function that fills a submission entry.
 enum class request : std::uint8_t {
-    read_some,     // at least 1 byte into the buffer
-    read_exact,    // all of it
-    receive,       // a buffer of the pool with at least 1 byte
-    accept,        // a descriptor
-    perform_read,  // its perform() makes the call: backends only wait until the socket is readable
-    write_some,    // at least 1 byte of the buffers
-    write_all,     // all of them
-    connect,       // the end of connecting
-    perform_write, // as perform_read, until the socket is writable
+    read_some,    // at least 1 byte into the buffer
+    read_exact,   // all of it
+    receive,      // a buffer of the pool with at least 1 byte
+    accept,       // a descriptor
+    perform_read, // its perform() makes the call: backends only wait until the socket is readable
+    write_some,   // at least 1 byte of the buffers
+    write_all,    // all of them
+    write_some_more, // as write_some, with write_options::more
+    write_all_more,  // as write_all, with write_options::more
+    connect,         // the end of connecting
+    perform_write,   // as perform_read, until the socket is writable
 };
 
 [[nodiscard]] constexpr bool is_read(request kind) noexcept {
@@ -44,7 +47,17 @@ enum class request : std::uint8_t {
 
 /// A write of bytes; if there is one buffer, it is a send(2).
 [[nodiscard]] constexpr bool is_send(request kind) noexcept {
-    return kind == request::write_some || kind == request::write_all;
+    return kind >= request::write_some && kind <= request::write_all_more;
+}
+
+/// A write that is over when it has moved a byte.
+[[nodiscard]] constexpr bool is_partial_write(request kind) noexcept {
+    return kind == request::write_some || kind == request::write_some_more;
+}
+
+/// More bytes follow this write: write_options::more.
+[[nodiscard]] constexpr bool has_more(request kind) noexcept {
+    return kind == request::write_some_more || kind == request::write_all_more;
 }
 
 /// Base of every I/O awaitable.
@@ -204,6 +217,8 @@ public:
         if constexpr (how == starts::reads) {
             return this->start_read(caller, within);
         } else if constexpr (how == starts::sends) {
+            // Usually known to the compiler, so that a write without options pays nothing.
+            if (has_more(this->kind)) return this->start_any_write(caller, within);
             return this->start_send(caller, within);
         } else {
             return this->start_any_write(caller, within);
@@ -259,10 +274,9 @@ public:
 /// Awaitable of write_some().
 class [[nodiscard]] write_some_operation final : public some_operation<starts::sends> {
 public:
-    write_some_operation(socket_record* of, const_buffer from) noexcept
-        : some_operation{of, request::write_some, from} {}
-    write_some_operation(socket_record* of, std::span<const const_buffer> from) noexcept
-        : some_operation{of, request::write_some, from} {}
+    template <class Buffers>
+    write_some_operation(socket_record* of, const Buffers& from, write_options options) noexcept
+        : some_operation{of, options.more ? request::write_some_more : request::write_some, from} {}
 };
 
 /// Awaitable of async_read_exact() on a stream of the runtime.
@@ -289,10 +303,9 @@ public:
 /// Awaitable of async_write_all() on a stream of the runtime.
 class [[nodiscard]] write_all_operation final : public whole_operation<starts::sends> {
 public:
-    write_all_operation(socket_record* of, const_buffer from) noexcept
-        : whole_operation{of, request::write_all, from} {}
-    write_all_operation(socket_record* of, std::span<const const_buffer> from) noexcept
-        : whole_operation{of, request::write_all, from} {}
+    template <class Buffers>
+    write_all_operation(socket_record* of, const Buffers& from, write_options options) noexcept
+        : whole_operation{of, options.more ? request::write_all_more : request::write_all, from} {}
 };
 
 } // namespace simplenet::v0::detail

@@ -3,6 +3,7 @@
 // io, private.
 
 #include <simplenet/core/buffer.hpp>
+#include <simplenet/core/write_options.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,10 +36,11 @@ struct stream_access {
         return stream.read_exact_operation(into);
     }
     template <class Stream, class Buffers>
-    [[nodiscard]] static auto write_all_operation(Stream& stream, const Buffers& from)
-        requires requires { stream.write_all_operation(from); }
+    [[nodiscard]] static auto write_all_operation(Stream& stream, const Buffers& from,
+                                                  write_options options = {})
+        requires requires { stream.write_all_operation(from, options); }
     {
-        return stream.write_all_operation(from);
+        return stream.write_all_operation(from, options);
     }
     /// sendfile(2), for async_send_file().
     template <class Stream>
