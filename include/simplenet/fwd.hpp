@@ -18,6 +18,7 @@ class ip_address;
 class local_endpoint;
 class mutable_buffer;
 class unique_fd;
+struct inherited_listener;
 struct listen_options;
 struct transfer_error;
 struct write_options;

@@ -22,6 +22,7 @@
 #include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/server.hpp>
+#include <simplenet/server/inherited_listeners.hpp>
 #include <simplenet/stream.hpp>
 #include <simplenet/sync.hpp>
 #include <simplenet/threads/cross_channel.hpp>

@@ -26,7 +26,8 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
     using namespace simplenet;
     EXPECT_TRUE((sizeof(const_buffer) + sizeof(endpoint) + sizeof(ip_address) +
                  sizeof(local_endpoint) + sizeof(mutable_buffer) + sizeof(unique_fd) +
-                 sizeof(listen_options) + sizeof(transfer_error) + sizeof(write_options) +
+                 sizeof(inherited_listener) + sizeof(listen_options) + sizeof(transfer_error) +
+                 sizeof(write_options) +
                  sizeof(errc)) != 0);
     EXPECT_TRUE((sizeof(simplenet::blocking::tcp_stream) != 0 &&
                  sizeof(simplenet::nonblocking::udp_socket) != 0 &&
