@@ -89,6 +89,8 @@ task<> others(event_loop& loop, int fd) {
     channel<int> numbers{16};
     oneshot<int> answer;
     cross_channel<int> jobs{16};
+    broadcast<int> events{16};
+    watch<int> limit{10};
 
     const auto f = [] {};
     loop.post(f);

@@ -105,3 +105,37 @@ int compute_and_show() {
     return 0;
 }
 //! [cross]
+
+//! [broadcast]
+task<> follow(broadcast<std::string>::receiver room) { // one for each client, on any loop
+    for (;;) {
+        const auto line = co_await room.receive();
+        if (line)
+            std::cout << *line << '\n';
+        else if (line.error() == errc::queue_full)
+            std::cout << line.error().missed << " lines missed\n";
+        else
+            co_return; // the room is closed, or this task was stopped
+    }
+}
+
+void say(broadcast<std::string>& room, std::string line) {
+    room.send(std::move(line)); // on any thread; never waits
+}
+//! [broadcast]
+
+//! [watch]
+struct settings {
+    std::string greeting;
+    int limit = 10;
+};
+
+task<> keep_up_to_date(watch<settings>::receiver latest, int& limit) {
+    while (const auto changed = co_await latest.changed()) // until the last watch is gone
+        limit = latest.get().limit;
+}
+
+void raise_limit(watch<settings>& current) { // on any thread
+    current.update([](settings& now) { now.limit += 10; });
+}
+//! [watch]

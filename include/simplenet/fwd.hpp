@@ -63,6 +63,7 @@ class tcp_listener;
 class tcp_server;
 class tcp_stream;
 class udp_socket;
+struct broadcast_error;
 struct connect_options;
 struct connection_info;
 struct event_loop_group_options;
@@ -85,11 +86,15 @@ class join_handle;
 template <class T>
 class remote_handle;
 template <class T>
+class broadcast;
+template <class T>
 class channel;
 template <class T>
 class cross_channel;
 template <class T>
 class oneshot;
+template <class T>
+class watch;
 } // namespace runtime
 
 namespace testing {

@@ -25,7 +25,9 @@
 #include <simplenet/server/inherited_listeners.hpp>
 #include <simplenet/stream.hpp>
 #include <simplenet/sync.hpp>
+#include <simplenet/threads/broadcast.hpp>
 #include <simplenet/threads/cross_channel.hpp>
+#include <simplenet/threads/watch.hpp>
 #include <simplenet/threads/with_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>

@@ -5,7 +5,7 @@ namespace program {
 
 simplenet::task<void> serve(simplenet::tcp_stream client, const simplenet::endpoint& from);
 simplenet::errc why(const simplenet::event_loop&, simplenet::backend);
-void watch(simplenet::join_handle<int>&, simplenet::channel<int>*, simplenet::task_group&);
+void look_after(simplenet::join_handle<int>&, simplenet::channel<int>*, simplenet::task_group&);
 
 } // namespace program
 
@@ -42,7 +42,8 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
          sizeof(resolve_options) + sizeof(watermarks) + sizeof(backend) + sizeof(backpressure)) !=
         0);
     EXPECT_TRUE((sizeof(task<>) + sizeof(join_handle<>) + sizeof(remote_handle<>) +
-                 sizeof(channel<int>) + sizeof(cross_channel<int>) + sizeof(oneshot<int>)) != 0);
+                 sizeof(broadcast<int>) + sizeof(channel<int>) + sizeof(cross_channel<int>) +
+                 sizeof(oneshot<int>) + sizeof(watch<int>) + sizeof(broadcast_error)) != 0);
     EXPECT_TRUE(
         (sizeof(simplenet::testing::fault_script) + sizeof(simplenet::testing::manual_clock)) != 0);
     static_assert(std::same_as<decltype(serve), task<>(tcp_stream, const endpoint&)>);

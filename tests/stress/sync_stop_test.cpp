@@ -278,6 +278,75 @@ TEST_P(sync_stop_test, cross_channel) {
     stop_everywhere<across_threads>();
 }
 
+class listening : public scenario {
+    task<> subject() override {
+        while (received_ + receiver_.missed() < numbers) {
+            auto value = co_await receiver_.receive();
+            if (!value && value.error() == errc::queue_full) continue;
+            expect_success_or_stop(value);
+            if (!value) co_return;
+            ++received_;
+        }
+    }
+    task<> partner() override {
+        for (; sent_ < numbers; ++sent_) {
+            co_await turns(2);
+            const bool stop = co_await this_task::stop_requested(); // named: docs/usage/gcc-12.md
+            if (stop) co_return;
+            sending_.send(std::make_shared<int>(1));
+        }
+    }
+    task<> verify() override {
+        for (;;) {
+            auto rest = receiver_.try_receive();
+            if (rest) ++received_;
+            if (!rest && rest.error() != errc::queue_full) break;
+        }
+        EXPECT_EQ(received_ + receiver_.missed(), sent_);
+        co_return;
+    }
+
+    broadcast<std::shared_ptr<int>> sending_{2};
+    broadcast<std::shared_ptr<int>>::receiver receiver_ = sending_.subscribe();
+    std::uint64_t received_ = 0;
+    std::uint64_t sent_ = 0;
+};
+TEST_P(sync_stop_test, broadcast) {
+    stop_everywhere<listening>();
+}
+
+class watching : public scenario {
+    task<> subject() override {
+        while (seen_ < numbers) {
+            const auto changed = co_await receiver_.changed();
+            expect_success_or_stop(changed);
+            if (!changed) co_return;
+            seen_ = receiver_.get();
+        }
+    }
+    task<> partner() override {
+        for (; set_ < numbers; ++set_) {
+            co_await turns(2);
+            const bool stop = co_await this_task::stop_requested(); // named: docs/usage/gcc-12.md
+            if (stop) co_return;
+            number_.set(set_ + 1);
+        }
+    }
+    task<> verify() override {
+        EXPECT_EQ(receiver_.has_changed(), seen_ != set_);
+        EXPECT_EQ(receiver_.get(), set_);
+        co_return;
+    }
+
+    watch<int> number_{0};
+    watch<int>::receiver receiver_ = number_.subscribe();
+    int seen_ = 0;
+    int set_ = 0;
+};
+TEST_P(sync_stop_test, watch) {
+    stop_everywhere<watching>();
+}
+
 INSTANTIATE_TEST_SUITE_P(all, sync_stop_test, all_backends, backend_name);
 
 } // namespace
