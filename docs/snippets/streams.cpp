@@ -54,6 +54,16 @@ task<> why(buffered_reader<tcp_stream>& reader) {
     //! [ends]
 }
 
+//! [frames]
+task<> answer(tcp_stream stream) {
+    frame_reader reader{stream}; // both borrow the stream
+    frame_writer writer{stream};
+    while (const auto body = co_await with_timeout(reader.read_frame(64 * 1024), 30s)) {
+        if (!co_await writer.write_frame(*body)) co_return;
+    }
+}
+//! [frames]
+
 //! [read until]
 task<result<std::string>> read_head(tcp_stream& stream, std::string& rest) {
     const auto length = co_await async_read_until(stream, rest, "\r\n\r\n", 16 * 1024);

@@ -67,6 +67,7 @@ struct broadcast_error;
 struct connect_options;
 struct connection_info;
 struct event_loop_group_options;
+struct frame_format;
 struct group_options;
 struct loop_metrics;
 struct loop_options;
@@ -77,6 +78,7 @@ struct shutdown_report;
 struct watermarks;
 enum class backend : std::uint8_t;
 enum class backpressure : std::uint8_t;
+enum class frame_prefix : std::uint8_t;
 
 // Without its default argument, which is at the definition: write `task<void>`.
 template <class T>

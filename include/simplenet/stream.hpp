@@ -5,6 +5,9 @@
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/frame_format.hpp>
+#include <simplenet/stream/frame_reader.hpp>
+#include <simplenet/stream/frame_writer.hpp>
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/send_file.hpp>

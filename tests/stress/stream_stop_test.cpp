@@ -102,6 +102,70 @@ TEST_P(stream_stop_test, read_line) {
     stop_everywhere<reading_lines>();
 }
 
+class reading_frames : public scenario {
+    task<> subject() override { co_await read_frames(true); }
+    task<> partner() override {
+        expect_success(co_await shield(send_in_pieces(ends_.theirs, sent_, 7)));
+    }
+    task<> verify() override {
+        co_await read_frames(false);
+        EXPECT_EQ(got_, "one|two is longer||four|and the fifth|");
+    }
+    task<> read_frames(bool stoppable) {
+        for (; frames_ < 5; ++frames_) {
+            const auto body = co_await reader_.read_frame(100);
+            if (stoppable) expect_success_or_stop(body);
+            if (!body) co_return;
+            got_.append(reinterpret_cast<const char*>(body->data()), body->size()).append("|");
+        }
+    }
+    testing::stream_pair ends_ = connected_pair();
+    std::string sent_{"\0\3one\0\xdtwo is longer\0\0\0\4four\0\xd"
+                      "and the fifth",
+                      43};
+    std::string got_;
+    frame_reader<tcp_stream&> reader_{ends_.ours, {.prefix = frame_prefix::u16}};
+    int frames_ = 0;
+};
+TEST_P(stream_stop_test, read_frame) {
+    stop_everywhere<reading_frames>();
+}
+
+class writing_frames : public scenario {
+    task<> subject() override {
+        for (; frames_ < 5; ++frames_) {
+            const auto written = co_await writer_.write_frame(body_);
+            expect_success_or_stop(written);
+            if (!written) co_return;
+        }
+        ends_.first.close();
+    }
+    // What arrives is whole frames, and then perhaps the beginning of one more.
+    task<> partner() override {
+        for (;;) {
+            const auto body = co_await reader_.read_frame(100);
+            if (!body) break;
+            EXPECT_EQ(body->size(), body_.size());
+            ++got_;
+        }
+    }
+    task<> verify() override {
+        ends_.first.close();
+        co_await partner();
+        EXPECT_EQ(got_, frames_);
+        EXPECT_EQ(writer_.is_cut(), !reader_.peek().empty());
+    }
+    std::pair<duplex_stream, duplex_stream> ends_ = duplex(5);
+    std::string body_ = noise(20);
+    frame_writer<duplex_stream&> writer_{ends_.first};
+    frame_reader<duplex_stream&> reader_{ends_.second};
+    int frames_ = 0;
+    int got_ = 0;
+};
+TEST_P(stream_stop_test, write_frame) {
+    stop_everywhere<writing_frames>();
+}
+
 class reading_blocks : public lines_arrive {
     task<> subject() override { co_await read_blocks(true); }
     task<> verify() override {

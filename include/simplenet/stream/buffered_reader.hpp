@@ -52,7 +52,7 @@ public:
     }
     void leave() noexcept { in_use_ = false; }
     void check_idle() const noexcept {
-        SIMPLENET_EXPECTS(!in_use_, "a buffered_reader was used while a read is in flight on it");
+        SIMPLENET_EXPECTS(!in_use_, "a reader was used while a read is in flight on it");
     }
 
 private:
