@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 using namespace simplenet;
@@ -99,6 +100,13 @@ task<> half_close(tcp_stream& stream) {
     }
     //! [shutdown]
 }
+
+//! [lingering]
+task<> refuse(tcp_stream stream) {
+    const auto told = co_await async_write_all(stream, "too large\n");
+    if (told) std::ignore = co_await async_close_lingering(stream);
+}
+//! [lingering]
 
 //! [any]
 task<> greet(any_stream stream) {

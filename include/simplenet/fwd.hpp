@@ -69,6 +69,7 @@ struct connection_info;
 struct event_loop_group_options;
 struct frame_format;
 struct group_options;
+struct linger_options;
 struct loop_metrics;
 struct loop_options;
 struct resolve_options;

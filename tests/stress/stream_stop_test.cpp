@@ -166,6 +166,22 @@ TEST_P(stream_stop_test, write_frame) {
     stop_everywhere<writing_frames>();
 }
 
+class closing_lingering : public scenario {
+    task<> subject() override {
+        expect_success_or_stop(co_await async_close_lingering(ends_.ours));
+        EXPECT_EQ(ends_.ours.native_handle(), -1);
+    }
+    task<> partner() override {
+        static_cast<void>(co_await shield(send_in_pieces(ends_.theirs, sent_, 100)));
+        ends_.theirs.close();
+    }
+    testing::stream_pair ends_ = connected_pair();
+    std::string sent_ = noise(500);
+};
+TEST_P(stream_stop_test, close_lingering) {
+    stop_everywhere<closing_lingering>();
+}
+
 class reading_blocks : public lines_arrive {
     task<> subject() override { co_await read_blocks(true); }
     task<> verify() override {
