@@ -13,4 +13,5 @@
 #include <simplenet/stream/read_until.hpp>
 #include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/split.hpp>
+#include <simplenet/stream/tcp_client.hpp>
 #include <simplenet/stream/transfer.hpp>

@@ -37,9 +37,10 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
          sizeof(async_mutex) + sizeof(async_semaphore) + sizeof(duplex_stream) +
          sizeof(event_loop) + sizeof(interval) + sizeof(local_datagram) + sizeof(local_listener) +
          sizeof(local_stream) + sizeof(received) + sizeof(signal_set) + sizeof(task_group) +
-         sizeof(tcp_listener) + sizeof(tcp_stream) + sizeof(udp_socket) + sizeof(connect_options) +
-         sizeof(group_options) + sizeof(linger_options) + sizeof(loop_metrics) +
-         sizeof(loop_options) + sizeof(frame_format) + sizeof(frame_prefix) +
+         sizeof(tcp_listener) + sizeof(tcp_stream) + sizeof(udp_socket) + sizeof(backoff) +
+         sizeof(client_event) + sizeof(client_options) + sizeof(tcp_client) +
+         sizeof(connect_options) + sizeof(group_options) + sizeof(linger_options) +
+         sizeof(loop_metrics) + sizeof(loop_options) + sizeof(frame_format) + sizeof(frame_prefix) +
          sizeof(resolve_options) + sizeof(watermarks) + sizeof(backend) + sizeof(backpressure)) !=
         0);
     EXPECT_TRUE((sizeof(task<>) + sizeof(join_handle<>) + sizeof(remote_handle<>) +

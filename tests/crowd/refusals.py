@@ -159,6 +159,7 @@ CLIENTS = [
     Example("http_get", ["localhost", "--port", "WEB"], None, "hello"),
     Example("parallel_fetch", ["localhost", "/a", "/b", "--port", "WEB"], None, "5 bytes"),
     Example("blocking_client", ["127.0.0.1", "WEB", "GET / HTTP/1.0\r\n\r\n"], None, "hello", [None]),
+    Example("reconnecting_client", ["127.0.0.1", "ECHO", "--say", "bye", "--attempts", "3"], None, "bye"),
     Example("connect_with_timeout", ["127.0.0.1", "ECHO"], None, "connected to"),
     Example("backend_switch", [], None, "automatic: works", [None]),
     Example("producer_consumer", ["100"], None, "25 primes", [None]),

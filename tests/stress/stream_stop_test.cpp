@@ -5,6 +5,7 @@
 #include <simplenet/simplenet.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -180,6 +181,35 @@ class closing_lingering : public scenario {
 };
 TEST_P(stream_stop_test, close_lingering) {
     stop_everywhere<closing_lingering>();
+}
+
+// The server closes the first connections; a later one is good.
+class staying_connected : public scenario {
+    task<> subject() override {
+        client_.on_event = [](const client_event&) {};
+        auto session = [](tcp_stream& stream) -> task<result<>> {
+            std::string word(4, '\0');
+            const auto read = co_await async_read_exact(stream, word);
+            if (!read) co_return fail(read);
+            EXPECT_EQ(word, "good");
+            co_return result<>{};
+        };
+        expect_success_or_stop(co_await client_.run(session));
+    }
+    task<> partner() override {
+        for (int number = 0;; ++number) {
+            auto stream = co_await listener_.accept();
+            if (!stream) co_return;
+            if (number >= 2) static_cast<void>(co_await async_write_all(*stream, "good"));
+        }
+    }
+    tcp_listener listener_ = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+    tcp_client client_{"127.0.0.1",
+                       or_throw(listener_.local_endpoint()).port(),
+                       {.backoff = {.initial = std::chrono::microseconds{50}}}};
+};
+TEST_P(stream_stop_test, tcp_client) {
+    stop_everywhere<staying_connected>();
 }
 
 class reading_blocks : public lines_arrive {
