@@ -13,6 +13,8 @@ struct loop_access {
     /// From its return on, the loop's post() destroys its callable and spawn_remote() its task. The
     /// library's own posts still arrive. Any thread.
     static void refuse_posts(event_loop& loop) noexcept;
+    /// post() without an allocation. Any thread.
+    static void post(event_loop& loop, posted& item) noexcept { loop.post_item(item); }
     /// What the destructor does, except that the object stays: then every thread may still call
     /// post(), spawn_remote(), stop() and selected_backend(), and any thread may destroy it. Loop
     /// thread.

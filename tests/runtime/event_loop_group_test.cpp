@@ -373,6 +373,88 @@ TEST_P(event_loop_group_test, a_forked_child_may_destroy_it) {
     EXPECT_EQ(ask(group[0], [] { return 42; }), 42) << "the parent's loops go on";
 }
 
+TEST_P(event_loop_group_test, metrics_are_the_sum_over_the_loops) {
+    event_loop_group group = create(3);
+    auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    for (const std::size_t at : {0, 1, 1})
+        ask(group[at], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+    ask_all(group, [] { return 0; }); // the tasks have begun
+
+    EXPECT_EQ(group.metrics(0).live_tasks, 1U);
+    EXPECT_EQ(group.metrics(1).live_tasks, 2U);
+    EXPECT_EQ(group.metrics(2).live_tasks, 0U);
+    EXPECT_EQ(group.metrics().live_tasks, 3U);
+    EXPECT_EQ(group.metrics().timers, 3U);
+    EXPECT_GE(group.metrics().turns, 3U);
+}
+
+TEST_P(event_loop_group_test, metrics_may_be_asked_for_on_any_loop) {
+    event_loop_group group = create(2);
+    auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    ask(group[0], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+
+    EXPECT_EQ(ask(group[0], [&] { return group.metrics().live_tasks; }), 1U);
+    EXPECT_EQ(ask(group[1], [&] { return group.metrics().live_tasks; }), 1U);
+    event_loop other = or_throw(event_loop::create(options()));
+    std::size_t seen = 0;
+    other.post([&] { seen = group.metrics().live_tasks; });
+    other.run();
+    EXPECT_EQ(seen, 1U);
+}
+
+TEST_P(event_loop_group_test, a_blocked_loop_does_not_hold_up_the_metrics) {
+    event_loop_group group = create(2);
+    auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    ask(group[0], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+    EXPECT_EQ(group.metrics(0).live_tasks, 1U);
+    std::latch blocked{1}, over{1};
+    group[0].post([&] {
+        blocked.count_down();
+        over.wait();
+    });
+    blocked.wait();
+    ask(group[1], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+
+    EXPECT_EQ(group.metrics(1).live_tasks, 1U);
+    EXPECT_EQ(group.metrics().live_tasks, 2U) << "one is known from before";
+    EXPECT_EQ(group.metrics().live_tasks, 2U) << "asked again before the first answer";
+
+    over.count_down();
+}
+
+TEST_P(event_loop_group_test, loops_that_ask_each_other_know_the_answers) {
+    event_loop_group group = create(2);
+    auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    for (const std::size_t at : {0, 1})
+        ask(group[at], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+    std::latch asking{2}, over{2};
+    std::array<std::size_t, 2> seen{};
+    for (const std::size_t at : {0, 1}) {
+        group[at].post([&, at] {
+            asking.arrive_and_wait();
+            seen[at] = group.metrics().live_tasks;
+            over.count_down();
+        });
+    }
+    over.wait();
+
+    EXPECT_THAT(seen, Each(2U));
+}
+
+TEST_P(event_loop_group_test, after_the_end_the_metrics_are_those_of_the_end) {
+    event_loop_group group = create(2);
+    auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    ask(group[0], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
+    const auto before = group.metrics();
+
+    group.stop();
+    group.join();
+
+    EXPECT_GE(group.metrics().turns, before.turns);
+    EXPECT_EQ(group.metrics().live_tasks, 0U);
+    EXPECT_EQ(group.metrics().timers, 0U);
+}
+
 TEST_P(event_loop_group_test, without_descriptors_for_all_loops_there_is_none) {
     const auto threads = threads_of_process();
     const descriptor_limit few{2};

@@ -87,6 +87,22 @@ public:
     /// @pre Not on a thread of the group.
     void join();
 
+    /// What the loops have done, and what they hold: the sum.
+    ///
+    /// Asks each loop, which answers at the start of its next turn. A loop that is in one turn for
+    /// long does not hold up the others: after 100 ms, or 10 ms if the caller is on a loop, its
+    /// previous figures are used, which are zero if it has never answered. After stop() the figures
+    /// are those of the end, and nothing is alive.
+    ///
+    /// @par Cost
+    /// A post to each loop, where it costs as much as event_loop::metrics(); nothing while nobody
+    /// asks. The caller sleeps until the last loop has answered.
+    [[nodiscard]] loop_metrics metrics() const;
+    /// The same of one loop.
+    ///
+    /// @pre `index` is less than size().
+    [[nodiscard]] loop_metrics metrics(std::size_t index) const;
+
 private:
     explicit event_loop_group(std::unique_ptr<detail::loop_threads> inner) noexcept;
     [[nodiscard]] detail::loop_threads& inner() const noexcept;
