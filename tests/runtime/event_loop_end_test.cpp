@@ -3,6 +3,7 @@
 #include "runtime/loop_access.hpp"
 
 #include "support/backend_test.hpp"
+#include "support/fates.hpp"
 
 #include <simplenet/threads/remote_handle.hpp>
 #include <simplenet/time/sleep.hpp>
@@ -11,10 +12,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace simplenet::v0::testing {
@@ -25,26 +24,6 @@ using detail::loop_access;
 
 class event_loop_end_test : public backend_test {};
 
-/// Counts the calls, and the destructions without a call, of the callables made from it.
-struct fates {
-    std::atomic<std::size_t> called = 0;
-    std::atomic<std::size_t> destroyed = 0;
-
-    struct callable {
-        explicit callable(fates& of) noexcept
-            : of{&of} {}
-        callable(callable&& other) noexcept
-            : of{std::exchange(other.of, nullptr)} {}
-        callable& operator=(callable&&) = delete;
-        ~callable() {
-            if (of != nullptr) ++of->destroyed;
-        }
-        void operator()() { ++std::exchange(of, nullptr)->called; }
-
-        fates* of;
-    };
-};
-
 task<> nothing() {
     co_return;
 }
@@ -53,7 +32,7 @@ TEST_P(event_loop_end_test, a_post_to_a_loop_that_refuses_is_destroyed_inside_th
     fates posts;
     loop_access::refuse_posts(loop());
 
-    loop().post(fates::callable{posts});
+    loop().post(posts.one());
 
     EXPECT_EQ(posts.destroyed, 1U);
     loop().run();
@@ -62,7 +41,7 @@ TEST_P(event_loop_end_test, a_post_to_a_loop_that_refuses_is_destroyed_inside_th
 
 TEST_P(event_loop_end_test, posts_from_before_the_refusal_still_run) {
     fates posts;
-    loop().post(fates::callable{posts});
+    loop().post(posts.one());
     loop_access::refuse_posts(loop());
 
     loop().run();
@@ -90,7 +69,7 @@ TEST_P(event_loop_end_test, a_loop_that_has_ended_can_still_be_called_by_other_t
     loop_access::end(loop());
 
     std::jthread{[&] {
-        loop().post(fates::callable{posts});
+        loop().post(posts.one());
         EXPECT_TRUE(loop().spawn_remote(nothing()).done());
         loop().stop();
         EXPECT_EQ(loop().selected_backend(), GetParam());
@@ -157,7 +136,7 @@ TEST_P(event_loop_end_test, each_post_that_races_with_the_end_runs_or_is_destroy
         for (std::size_t thread = 0; thread < threads; ++thread) {
             posters.emplace_back([&] {
                 while (!over) {
-                    loop().post(fates::callable{posts});
+                    loop().post(posts.one());
                     ++made;
                 }
             });
@@ -176,7 +155,7 @@ TEST_P(event_loop_end_test, each_post_that_races_with_the_end_runs_or_is_destroy
         over = true;
         posters.clear();
 
-        EXPECT_EQ(posts.called + posts.destroyed, made);
+        EXPECT_EQ(posts.decided(), made);
     }
 }
 
