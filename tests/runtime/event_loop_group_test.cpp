@@ -3,6 +3,7 @@
 #include "support/backend_test.hpp"
 #include "support/child_process.hpp"
 #include "support/descriptor_limit.hpp"
+#include "support/held_up.hpp"
 #if SIMPLENET_SEAMS
 #include "support/fault_plan.hpp"
 #endif
@@ -254,9 +255,9 @@ TEST_P(event_loop_group_test, after_stop_a_remote_task_is_canceled) {
 }
 
 TEST_P(event_loop_group_test, stop_stops_the_tasks_of_every_loop) {
-    event_loop_group group = create();
     std::atomic<int> canceled = 0;
     std::latch begun{2};
+    event_loop_group group = create();
     auto waits = [&]() -> task<> {
         begun.count_down();
         auto slept = co_await async_sleep(1h);
@@ -407,28 +408,21 @@ TEST_P(event_loop_group_test, a_blocked_loop_does_not_hold_up_the_metrics) {
     auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
     ask(group[0], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
     EXPECT_EQ(group.metrics(0).live_tasks, 1U);
-    std::latch blocked{1}, over{1};
-    group[0].post([&] {
-        blocked.count_down();
-        over.wait();
-    });
-    blocked.wait();
+    const held_up blocked{group[0]};
     ask(group[1], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
 
     EXPECT_EQ(group.metrics(1).live_tasks, 1U);
     EXPECT_EQ(group.metrics().live_tasks, 2U) << "one is known from before";
     EXPECT_EQ(group.metrics().live_tasks, 2U) << "asked again before the first answer";
-
-    over.count_down();
 }
 
 TEST_P(event_loop_group_test, loops_that_ask_each_other_know_the_answers) {
+    std::latch asking{2}, over{2};
+    std::array<std::size_t, 2> seen{};
     event_loop_group group = create(2);
     auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
     for (const std::size_t at : {0, 1})
         ask(group[at], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
-    std::latch asking{2}, over{2};
-    std::array<std::size_t, 2> seen{};
     for (const std::size_t at : {0, 1}) {
         group[at].post([&, at] {
             asking.arrive_and_wait();

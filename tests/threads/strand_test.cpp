@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/fates.hpp"
+#include "support/held_up.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,26 +34,6 @@ protected:
 
 private:
     watchdog watchdog_;
-};
-
-/// Holds up an executor until it is released.
-template <class Executor>
-class held_up {
-public:
-    explicit held_up(Executor& where) {
-        where.post([this] {
-            begun_.count_down();
-            released_.wait();
-        });
-        begun_.wait();
-    }
-    held_up(const held_up&) = delete;
-    held_up& operator=(const held_up&) = delete;
-    ~held_up() { released_.count_down(); }
-
-private:
-    std::latch begun_{1};
-    std::latch released_{1};
 };
 
 TEST_F(strand_test, callables_run_in_order_and_never_two_at_once) {
@@ -100,9 +81,9 @@ TEST_F(strand_test, a_callable_may_post_to_its_own_strand) {
 }
 
 TEST_F(strand_test, strands_of_a_pool_run_beside_each_other) {
+    std::latch both{3};
     thread_pool pool{{.threads = 2}};
     strand first{pool}, second{pool};
-    std::latch both{3};
     first.post([&] { both.arrive_and_wait(); });
     second.post([&] { both.arrive_and_wait(); });
 
@@ -166,9 +147,10 @@ TEST_F(strand_test, destroying_it_in_a_callable_of_its_own_is_allowed) {
     thread_pool pool{{.threads = 1}};
     auto ordered = std::make_unique<strand>(pool);
     std::promise<void> over;
-    strand& at = *ordered;
-    at.post([&] { ordered.reset(); });
-    at.post([&] { over.set_value(); });
+    ordered->post([&] {
+        ordered->post([&] { over.set_value(); });
+        ordered.reset();
+    });
 
     over.get_future().wait();
 }

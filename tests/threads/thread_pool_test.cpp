@@ -3,6 +3,7 @@
 #include "support/backend_test.hpp"
 #include "support/child_process.hpp"
 #include "support/fates.hpp"
+#include "support/held_up.hpp"
 #if SIMPLENET_SEAMS
 #include "support/fault_plan.hpp"
 #endif
@@ -53,32 +54,6 @@ auto ask(thread_pool& pool, Function function) {
     return future.get();
 }
 
-/// Keeps the threads of a pool busy until it is released.
-class blocked_pool {
-public:
-    explicit blocked_pool(thread_pool& pool, std::ptrdiff_t threads = 1)
-        : begun_{threads} {
-        for (std::ptrdiff_t each = 0; each < threads; ++each) {
-            pool.post([this] {
-                begun_.count_down();
-                released_.wait();
-            });
-        }
-        begun_.wait();
-    }
-    blocked_pool(const blocked_pool&) = delete;
-    blocked_pool& operator=(const blocked_pool&) = delete;
-    ~blocked_pool() { release(); }
-
-    void release() {
-        if (!released_.try_wait()) released_.count_down();
-    }
-
-private:
-    std::latch begun_;
-    std::latch released_{1};
-};
-
 std::ptrdiff_t threads_of_process() {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/task"},
                          std::filesystem::directory_iterator{});
@@ -102,10 +77,10 @@ TEST_F(thread_pool_test, callables_of_one_thread_begin_in_order) {
 }
 
 TEST_F(thread_pool_test, all_threads_work_at_the_same_time) {
-    thread_pool pool{{.threads = 4}};
     std::mutex guard;
     std::set<std::thread::id> threads;
     std::latch all{5};
+    thread_pool pool{{.threads = 4}};
     for (int each = 0; each < 4; ++each) {
         pool.post([&] {
             {
@@ -143,7 +118,7 @@ TEST_F(thread_pool_test, try_post_refuses_when_queue_limit_callables_wait) {
     thread_pool pool{{.threads = 1, .queue_limit = 2}};
     fates waiting;
     {
-        const blocked_pool busy{pool};
+        const held_up busy{pool};
         EXPECT_TRUE(pool.try_post(waiting.one()));
         EXPECT_TRUE(pool.try_post(waiting.one()));
 
@@ -157,7 +132,7 @@ TEST_F(thread_pool_test, try_post_refuses_when_queue_limit_callables_wait) {
 
 TEST_F(thread_pool_test, a_refused_callable_is_left_as_it_is) {
     thread_pool pool{{.threads = 1, .queue_limit = 1}};
-    const blocked_pool busy{pool};
+    const held_up busy{pool};
     EXPECT_TRUE(pool.try_post([] {}));
     auto held = std::make_unique<int>(42);
     auto call = [held = std::move(held)] {};
@@ -174,7 +149,7 @@ TEST_F(thread_pool_test, post_takes_more_than_queue_limit_callables) {
     thread_pool pool{{.threads = 1, .queue_limit = 1}};
     fates posts;
     {
-        const blocked_pool busy{pool};
+        const held_up busy{pool};
         for (int each = 0; each < 10; ++each)
             pool.post(posts.one());
     }
