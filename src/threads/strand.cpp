@@ -1,6 +1,5 @@
 #include <simplenet/threads/strand.hpp>
 
-#include "threads/pool_access.hpp"
 #include "threads/pool_core.hpp"
 
 #include <cstddef>
@@ -74,4 +73,13 @@ detail::work_queue& strand::queue() const noexcept {
 }
 
 } // namespace runtime
+
+std::shared_ptr<detail::work_queue> detail::pool_access::queue(const thread_pool& of) noexcept {
+    return of.core_;
+}
+
+std::shared_ptr<detail::work_queue> detail::pool_access::queue(const strand& of) noexcept {
+    return of.core_;
+}
+
 } // namespace simplenet::v0

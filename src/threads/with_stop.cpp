@@ -8,27 +8,26 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-void stop_now(stop_target& target, stop_reason why) noexcept {
+void stop_now(stop_target& target) noexcept {
     if (target.inner == nullptr) return; // the await is over
     target.came_first = true;
-    target.inner->stop(why);
+    target.inner->stop(stop_reason::canceled);
 }
 
 } // namespace
 
 void stop_target::run() noexcept {
     const auto here = std::move(self);
-    stop_now(*here, why);
+    stop_now(*here);
 }
 
 void stop_target::drop() noexcept {
     const auto here = std::move(self);
 }
 
-void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept {
+void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept {
     // On the loop's thread it acts at once, so that the next operation is already refused.
-    if (run_queue::current() == target->queue) return stop_now(*target, why);
-    target->why = why;
+    if (run_queue::current() == target->queue) return stop_now(*target);
     target->self = target;
     posting_queue::of(*target->queue).post(*target);
 }

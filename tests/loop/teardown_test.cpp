@@ -7,6 +7,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/net/local_stream.hpp>
+#include <simplenet/threads/with_stop.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <gmock/gmock.h>

@@ -28,12 +28,17 @@ class chain_frame {
 public:
     using handle = std::coroutine_handle<task_promise<T>>;
 
+    /// None yet.
+    chain_frame() noexcept = default;
     explicit chain_frame(task<T>& work) noexcept
         : frame_{task_access::release(work)} {}
     chain_frame(chain_frame&& other) noexcept
         : frame_{std::exchange(other.frame_, {})} {}
     chain_frame& operator=(chain_frame&&) = delete;
     ~chain_frame() { destroy(); }
+
+    /// @pre there is none.
+    void adopt(task<T>& work) noexcept { frame_ = task_access::release(work); }
 
     /// Runs the root in `owner.inner` until it suspends.
     void start(chain& owner) noexcept {

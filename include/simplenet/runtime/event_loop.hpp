@@ -27,6 +27,7 @@ struct loop_access;
 namespace simplenet::v0 {
 namespace detail {
 class main_signals;
+struct run_on_access;
 } // namespace detail
 
 inline namespace runtime {
@@ -91,11 +92,13 @@ public:
     /// stopped takes no task: the task is destroyed inside this call.
     ///
     /// @pre The loop lives until the call returns.
+    ///
+    /// @par Cost
+    /// One allocation besides the task's frame; a system call only if the loop sleeps. get() and a
+    /// loop that awaits the handle cost a system call if they sleep.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
-        auto state = detail::remote_task<T>::make(queue().on_unhandled, std::move(work));
-        post(detail::remote_post{state});
-        return detail::remote_access::make<T>(std::move(state));
+        return start_remote(detail::make_remote_task(queue(), std::move(work)));
     }
     /// The same for a callable that returns a task: callable and arguments are copied or moved, as
     /// for std::thread, and live as long as the task, so a capturing lambda is safe here. The call,
@@ -110,10 +113,8 @@ public:
         requires(!detail::is_task<std::remove_cvref_t<Function>>)
     auto spawn_remote(Function&& function, Args&&... arguments) {
         if constexpr (detail::checked_task_function<Function, Args...>()) {
-            using value = typename detail::task_of_call<Function, Args...>::value_type;
-            return spawn_remote(
-                detail::call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
-                    std::forward<Function>(function), std::forward<Args>(arguments)...));
+            return start_remote(detail::make_remote_task(queue(), std::forward<Function>(function),
+                                                         std::forward<Args>(arguments)...));
         }
     }
 
@@ -188,11 +189,17 @@ public:
 private:
     friend class detail::main_signals;
     friend struct detail::loop_access;
+    friend struct detail::run_on_access;
     explicit event_loop(std::unique_ptr<detail::assembled_loop> inner) noexcept;
 
     [[nodiscard]] detail::run_queue& queue() noexcept;
     [[nodiscard]] detail::run_queue& own_queue() noexcept; // to spawn on
     void post_item(detail::posted& item) noexcept;
+    template <class T>
+    remote_handle<T> start_remote(detail::remote_ref<detail::remote_task<T>> state) noexcept {
+        post_item(state->start());
+        return detail::remote_access::make<T>(std::move(state));
+    }
     bool run_for_ns(std::chrono::nanoseconds limit);
 
     std::unique_ptr<detail::assembled_loop> inner_; // null only after a move

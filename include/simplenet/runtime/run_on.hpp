@@ -1,11 +1,13 @@
 #pragma once
-// run_on: a call on another loop, awaited on this one. Layer runtime.
+// run_on: a call on another loop, a pool or a strand, awaited on this loop. Layer runtime.
 
 #include <simplenet/coro/detail/safe_in_co_await.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/threads/remote_handle.hpp>
+#include <simplenet/threads/strand.hpp>
+#include <simplenet/threads/thread_pool.hpp>
 #include <simplenet/time/deadline.hpp>
 
 #include <concepts>
@@ -28,6 +30,27 @@ concept executor = requires(T& where, void (*call)()) { where.post(call); };
 
 namespace detail {
 
+/// Explains why a callable or its arguments are invalid.
+template <class Function, class... Args>
+consteval bool checked_call_elsewhere() {
+    static_assert(safe_in_co_await<Function>,
+                  "GCC 12 destroys the captures of this closure twice inside a co_await "
+                  "expression: name it, and pass the name without std::move (auto call = [...] "
+                  "{...}; co_await run_on(loop, call)); what only moves goes in as an argument "
+                  "(co_await run_on(loop, call, std::move(state)))");
+    constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
+    static_assert(callable, "run_on() cannot call this with these arguments: as for std::thread, "
+                            "callable and arguments are copied or moved and passed as rvalues, so "
+                            "an argument that is a reference needs std::ref");
+    return callable;
+}
+
+template <class Function, class... Args>
+kept_call<std::decay_t<Function>, std::decay_t<Args>...> keep_call(Function&& function,
+                                                                   Args&&... arguments) {
+    return {std::forward<Function>(function), {std::forward<Args>(arguments)...}};
+}
+
 /// Waits for a call elsewhere; if it never came to its end, that is an error if `T` can hold one.
 template <class T>
 class [[nodiscard]] run_on_wait final : public remote_wait<T> {
@@ -37,12 +60,14 @@ public:
     T await_resume() { return this->answered() ? this->state_->take() : this->unanswered(); }
 };
 
-/// A call for another thread.
-template <class T, class Call>
-class remote_call final : public remote_state<T> {
+/// A call for another thread. `Link` puts it into the executor's queue.
+template <class T, class Call, class Link>
+class remote_call final : public remote_state<T>, public Link {
 public:
-    remote_call(unhandled_hook hook, Call call)
+    template <class... Args>
+    remote_call(unhandled_hook hook, Call&& call, Args&&... link)
         : remote_state<T>{hook}
+        , Link{std::forward<Args>(link)...}
         , call_{std::move(call)} {}
     ~remote_call() = default;
 
@@ -64,25 +89,108 @@ public:
         call_.reset(); // the captures are gone when the caller continues
         this->complete();
     }
+    // Instead of Link's, for the executor, with its reference.
+    void run() noexcept {
+        if (this->claim()) begin();
+        this->release();
+    }
+    void drop() noexcept {
+        if (this->claim()) discard();
+        this->release();
+    }
 
 private:
+    void destroy() noexcept override { delete this; }
+    void leave_queue() noexcept override {
+        if (Link::leave()) this->release();
+    }
+
     std::optional<Call> call_;
 };
 
+/// In the inbox of a loop. A withdrawn call stays there until the loop gets to it.
+class in_inbox : public posted {
+protected:
+    static bool leave() noexcept { return false; }
+};
+
+/// In the queue of a pool or a strand, or in the line before it.
+class in_work_queue : public work_item {
+public:
+    explicit in_work_queue(std::shared_ptr<work_queue> queue) noexcept
+        : queue_{std::move(queue)} {}
+
+    void apply() noexcept { queue_->apply(*this); }
+
+protected:
+    [[nodiscard]] bool leave() noexcept { return queue_->remove(*this); }
+
+private:
+    const std::shared_ptr<work_queue> queue_; // may outlive the pool
+};
+
+/// In the hands of an executor that is not the library's.
+class in_callable {
+protected:
+    static bool leave() noexcept { return false; }
+};
+
+struct run_on_access {
+    static void post(event_loop& to, posted& call) noexcept { to.post_item(call); }
+};
+
+template <class T, class Call>
+task<T> run_call_on(event_loop& where, Call call) {
+    using state_type = remote_call<T, Call, in_inbox>;
+    const run_queue& queue = run_queue::require_current();
+    const remote_ref<state_type> state{new state_type{queue.on_unhandled, std::move(call)}};
+    // The wait refuses a start in a stopped scope.
+    if (!queue.here->stopped()) {
+        state->hold();
+        run_on_access::post(where, *state);
+    }
+    run_on_wait<T> wait{*state};
+    co_return co_await wait;
+}
+
+template <class T, class Call>
+task<T> run_call_in(std::shared_ptr<work_queue> where, Call call) {
+    using state_type = remote_call<T, Call, in_work_queue>;
+    const run_queue& queue = run_queue::require_current();
+    const remote_ref<state_type> state{
+        new state_type{queue.on_unhandled, std::move(call), std::move(where)}};
+    if (!queue.here->stopped()) {
+        state->hold();
+        state->apply();
+    }
+    run_on_wait<T> wait{*state};
+    co_return co_await wait;
+}
+template <class T, class Call>
+task<T> run_call_on(thread_pool& where, Call call) {
+    return run_call_in<T, Call>(pool_access::queue(where), std::move(call));
+}
+template <class T, class Call>
+task<T> run_call_on(strand& where, Call call) {
+    return run_call_in<T, Call>(pool_access::queue(where), std::move(call));
+}
+
 template <class T, class Executor, class Call>
 task<T> run_call_on(Executor& where, Call call) {
+    using state_type = remote_call<T, Call, in_callable>;
     const run_queue& queue = run_queue::require_current();
-    const auto state = std::make_shared<remote_call<T, Call>>(queue.on_unhandled, std::move(call));
-    // The wait refuses a start in a stopped scope.
-    if (!queue.here->stopped()) where.post(remote_post{state});
+    const remote_ref<state_type> state{new state_type{queue.on_unhandled, std::move(call)}};
+    if (!queue.here->stopped()) {
+        state->hold();
+        where.post(remote_post{remote_ref<state_type>{state.get()}});
+    }
     run_on_wait<T> wait{*state};
     co_return co_await wait;
 }
 
 template <class T>
 task<T> run_task_on(event_loop& where, task<T> work) {
-    const std::shared_ptr<remote_state<T>> state =
-        remote_access::share(where.spawn_remote(std::move(work)));
+    const auto state = remote_access::share(where.spawn_remote(std::move(work)));
     run_on_wait<T> wait{*state};
     co_return co_await wait;
 }
@@ -93,11 +201,14 @@ inline namespace runtime {
 
 /// Calls `function(arguments...)` on the thread of `where`, and continues here with its result.
 ///
-/// If the result is a task, it runs on that loop to its end: only an event_loop supports that. The
-/// callable and its arguments are moved or copied, as for std::thread; they are used and destroyed
-/// there, before the await returns (or here, if the call is withdrawn). Objects passed by std::ref
-/// must be usable on another thread, and must survive if this coroutine's loop is destroyed
-/// meanwhile.
+/// `where` is an event_loop, a thread_pool, a strand or another executor. If the result is a task,
+/// it runs on that loop to its end: only an event_loop supports that. The callable and its
+/// arguments are moved or copied, as for std::thread; they are used and destroyed there, before the
+/// await returns (or here, if the call is withdrawn). Objects passed by std::ref must be usable on
+/// another thread, and must survive if this coroutine's loop is destroyed meanwhile.
+///
+/// While queue_limit callables wait in a pool or a strand, the call waits for its place behind
+/// them, in the order of the calls.
 ///
 /// @return The result of the call, or of its task; rethrows its exception. If `where` was destroyed
 ///         before the end: operation_canceled, as the error of an expected that can hold one,
@@ -107,26 +218,18 @@ inline namespace runtime {
 /// @par Cancellation
 /// A call or task that has not begun is withdrawn at once and fails with the reason of the stop
 /// (operation_canceled or deadline_exceeded), even if the other loop is busy, or nobody runs it any
-/// more; in that case only a stop or a time limit ends the wait. A task that has begun gets the
-/// stop with its reason and is joined, and its result is returned. A call that has begun is not
-/// interrupted, and the await lasts as long as the call. The destruction of this loop does not
-/// wait: a later exception goes to `on_unhandled`.
+/// more; in that case only a stop or a time limit ends the wait. Its place in a pool or a strand is
+/// free at once. A task that has begun gets the stop with its reason and is joined, and its result
+/// is returned. A call that has begun is not interrupted, and the await lasts as long as the call.
+/// The destruction of this loop does not wait: a later exception goes to `on_unhandled`.
 /// @par Cost
-/// Two allocations, two recycled frames; a system call for each of the two loops that sleeps.
+/// One allocation and one recycled frame; a system call for each thread that sleeps. A task costs
+/// one more frame.
 /// @par Example
 /// @snippet coroutines.cpp run_on
 template <executor Executor, class Function, class... Args>
 [[nodiscard]] auto run_on(Executor& where, Function&& function, Args&&... arguments) {
-    static_assert(detail::safe_in_co_await<Function>,
-                  "GCC 12 destroys the captures of this closure twice inside a co_await "
-                  "expression: name it, and pass the name without std::move (auto call = [...] "
-                  "{...}; co_await run_on(loop, call)); what only moves goes in as an argument "
-                  "(co_await run_on(loop, call, std::move(state)))");
-    constexpr bool callable = std::invocable<std::decay_t<Function>, std::decay_t<Args>...>;
-    static_assert(callable, "run_on() cannot call this with these arguments: as for std::thread, "
-                            "callable and arguments are copied or moved and passed as rvalues, so "
-                            "an argument that is a reference needs std::ref");
-    if constexpr (callable) {
+    if constexpr (detail::checked_call_elsewhere<Function, Args...>()) {
         using returned = detail::task_of_call<Function, Args...>;
         if constexpr (detail::is_task<returned>) {
             static_assert(std::same_as<Executor, event_loop>, "a task runs on an event_loop");
@@ -135,9 +238,9 @@ template <executor Executor, class Function, class... Args>
                 where, detail::call_and_wait<value, std::decay_t<Function>, std::decay_t<Args>...>(
                            std::forward<Function>(function), std::forward<Args>(arguments)...));
         } else {
-            using call = detail::kept_call<std::decay_t<Function>, std::decay_t<Args>...>;
             return detail::run_call_on<returned>(
-                where, call{std::forward<Function>(function), {std::forward<Args>(arguments)...}});
+                where, detail::keep_call(std::forward<Function>(function),
+                                         std::forward<Args>(arguments)...));
         }
     }
 }

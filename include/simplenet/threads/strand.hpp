@@ -61,6 +61,16 @@ private:
 };
 
 } // namespace runtime
+
+struct detail::pool_access {
+    /// What its callables wait in; may outlive it.
+    [[nodiscard]] static std::shared_ptr<work_queue> queue(const thread_pool& of) noexcept;
+    [[nodiscard]] static std::shared_ptr<work_queue> queue(const strand& of) noexcept;
+    [[nodiscard]] static const std::shared_ptr<pool_core>& core(const thread_pool& of) noexcept {
+        return of.core_;
+    }
+};
+
 } // namespace simplenet::v0
 
 #pragma GCC visibility pop

@@ -6,7 +6,6 @@
 #include <simplenet/threads/detail/posted.hpp>
 #include <simplenet/time/deadline.hpp>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -30,30 +29,24 @@ struct stop_target final : posted {
     scope* inner;                      // loop thread only; null once the await is over
     run_queue* const queue;            // for comparison only, from other threads
     bool came_first = false;           // loop thread only: the scope was stopped before the end
-    stop_reason why{};                 // of the request on its way
     std::shared_ptr<stop_target> self; // set while that is on its way
 };
 
 /// Stops `target`: at once on its own thread, through the loop's inbox from another thread.
-void request_stop_of(const std::shared_ptr<stop_target>& target, stop_reason why) noexcept;
+void request_stop_of(const std::shared_ptr<stop_target>& target) noexcept;
 
 class token_policy {
 public:
     explicit token_policy(std::stop_token token) noexcept
         : token_{std::move(token)} {}
-    /// With a reason, which is written before the stop is requested and which outlives the await.
-    token_policy(std::stop_token token, const std::atomic<stop_reason>& why) noexcept
-        : token_{std::move(token)}
-        , why_{&why} {}
     token_policy(token_policy&& other) noexcept
-        : token_{std::move(other.token_)}
-        , why_{other.why_} {}
+        : token_{std::move(other.token_)} {}
 
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) {
         target_ = std::make_shared<stop_target>(&inner, inner.queue);
         // Calls back immediately if the stop was already requested.
-        callback_.emplace(token_, callback{target_, why_});
+        callback_.emplace(token_, callback{target_});
     }
     static void suspended(scope&) noexcept {}
     void leaving() noexcept {
@@ -68,14 +61,10 @@ public:
 private:
     struct callback {
         std::shared_ptr<stop_target> target;
-        const std::atomic<stop_reason>* why;
-        void operator()() const noexcept {
-            request_stop_of(target, why == nullptr ? stop_reason::canceled : why->load());
-        }
+        void operator()() const noexcept { request_stop_of(target); }
     };
 
     std::stop_token token_;
-    const std::atomic<stop_reason>* why_ = nullptr; // borrowed; null: canceled
     std::shared_ptr<stop_target> target_;
     std::optional<std::stop_callback<callback>> callback_;
 };
