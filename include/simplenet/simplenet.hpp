@@ -19,6 +19,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/run_blocking.hpp>
 #include <simplenet/runtime/run_on.hpp>
 #include <simplenet/runtime/signal_set.hpp>
 #include <simplenet/server.hpp>

@@ -1,0 +1,121 @@
+#include <simplenet/runtime/run_blocking.hpp>
+
+#include "support/backend_test.hpp"
+#include "support/child_process.hpp"
+#include "sys/processors.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/runtime/run.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace simplenet::v0::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class run_blocking_test : public backend_test {
+protected:
+    [[nodiscard]] static loop_options options() { return {.backend = GetParam()}; }
+};
+
+TEST_P(run_blocking_test, calls_on_another_thread_and_continues_here) {
+    auto add = [](int a, std::unique_ptr<int> b) { return a + *b; };
+    run([&]() -> task<> {
+        EXPECT_NE(co_await run_blocking(std::this_thread::get_id), std::this_thread::get_id());
+        EXPECT_EQ(co_await run_blocking(add, 1, std::make_unique<int>(2)), 3);
+        EXPECT_EQ(event_loop::current(), &loop());
+    });
+}
+
+TEST_P(run_blocking_test, eight_calls_may_block_at_the_same_time) {
+    auto all = std::make_shared<std::latch>(8);
+    auto meet = [=] { all->arrive_and_wait(); };
+    run([&]() -> task<> {
+        std::vector<task<>> calls;
+        for (int each = 0; each < 8; ++each)
+            calls.push_back(run_blocking(meet));
+        co_await when_all(std::move(calls));
+    });
+}
+
+TEST_P(run_blocking_test, no_more_calls_run_at_once_than_there_are_threads) {
+    const int most = std::max(8, 4 * static_cast<int>(detail::sys::usable_processors()));
+    std::atomic<int> inside = 0, highest = 0;
+    auto call = [&] {
+        const int now = ++inside;
+        for (int seen = highest; seen < now && !highest.compare_exchange_weak(seen, now);) {
+        }
+        std::this_thread::yield();
+        --inside;
+    };
+    run([&]() -> task<> {
+        std::vector<task<>> calls;
+        for (int each = 0; each < 2'000; ++each)
+            calls.push_back(run_blocking(call));
+        co_await when_all(std::move(calls));
+    });
+
+    EXPECT_LE(highest, most);
+}
+
+/// The value of a blocking call on a new loop.
+int ask_a_thread(loop_options options) {
+    auto main = []() -> task<int> {
+        auto call = [] { return 42; };
+        co_return co_await run_blocking(call);
+    };
+    return simplenet::run(main(), options);
+}
+
+TEST_P(run_blocking_test, a_forked_child_has_threads_of_its_own) {
+    destroy_loop();
+    ASSERT_EQ(ask_a_thread(options()), 42);
+
+    child_process child{[] { return ask_a_thread(options()); }};
+
+    EXPECT_EQ(child.end(), "status 42");
+}
+
+TEST_P(run_blocking_test, the_end_of_the_process_does_not_wait_for_calls) {
+    destroy_loop();
+    child_process child{[] {
+        auto main = []() -> task<> {
+            auto begun = std::make_shared<std::latch>(1);
+            auto blocks = [=]() -> result<> {
+                begun->count_down();
+                std::this_thread::sleep_for(24h);
+                return {};
+            };
+            auto waits = [](auto call) -> task<> {
+                static_cast<void>(co_await run_blocking(call));
+            };
+            spawn(waits(blocks));
+            co_await yield();
+            begun->wait();
+        };
+        simplenet::run(main(), options());
+        std::exit(3);
+        return 0;
+    }};
+
+    EXPECT_EQ(child.end(), "status 3");
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, run_blocking_test, real_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0::testing
