@@ -29,6 +29,31 @@ simplenet::result<> serve_on_every_core(std::uint16_t port) {
 }
 // [tcp_server]
 
+// [run_server]
+int main_of_an_echo_server() {
+    const auto ended = simplenet::run_server(simplenet::endpoint::any(7777), echo);
+    if (!ended) std::fprintf(stderr, "%s\n", ended.error().message().c_str());
+    return ended ? 0 : 1;
+}
+// [run_server]
+
+// [local_server]
+simplenet::task<> answer_own_user(simplenet::local_stream stream, simplenet::connection_info info) {
+    if (info.credentials.uid != 1000) co_return;
+    static_cast<void>(co_await simplenet::async_write_all(stream, "welcome\n"));
+}
+
+simplenet::result<simplenet::local_server> serve_locally(simplenet::event_loop_group& group) {
+    const auto at = simplenet::local_endpoint::parse("/run/example.sock");
+    if (!at) return simplenet::fail(at);
+    auto server =
+        simplenet::local_server::listen(group, *at, {.listen = {.unlink_existing = true}});
+    if (!server) return server;
+    if (auto serves = server->serve(answer_own_user); !serves) return simplenet::fail(serves);
+    return server;
+}
+// [local_server]
+
 // [server_stop]
 simplenet::task<> answer_requests(simplenet::tcp_stream stream) {
     std::array<std::byte, 4096> buffer;

@@ -7,6 +7,7 @@
 #include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace simplenet::v0::detail {
@@ -140,10 +141,10 @@ void server_core::begin_shutdown(std::chrono::nanoseconds grace) noexcept {
     {
         const std::lock_guard locked{mutex_};
         if (!is_served_) {
+            for (auto& each : slots_)
+                close_listeners(*each);
             for (auto& each : listeners_)
                 each.clear();
-            for (auto& each : slots_)
-                each->listening.clear();
             reported = to_notify();
         }
         for (auto& each : slots_)
@@ -216,6 +217,7 @@ result<std::vector<unique_fd>> server_core::duplicate_listeners() {
         }
     }
     if (copies.empty()) return fail(std::errc::bad_file_descriptor);
+    socket_file.reset(); // the path is the successor's
     return copies;
 }
 
@@ -240,7 +242,20 @@ void server_core::site_began(std::size_t index, server_site& site, posting_queue
 
 void server_core::site_closes_listeners(std::size_t index) noexcept {
     const std::lock_guard locked{mutex_};
-    slots_[index]->listening.clear();
+    close_listeners(*slots_[index]);
+}
+
+/// Under the mutex, before the descriptors are closed.
+void server_core::close_listeners(site_slot& slot) noexcept {
+    if (std::exchange(slot.listening, {}).empty()) return;
+    if (!socket_file) return;
+    // Removed only if it is ours: another server may listen there by now.
+    const std::string path{local_address.path()};
+    std::uint64_t number = 0;
+    if (sys::socket_file_number(path.c_str(), number) == 0 && number == *socket_file) {
+        static_cast<void>(sys::unlink_socket(path.c_str()));
+    }
+    socket_file.reset();
 }
 
 void server_core::note_accepted_all(site_slot& slot) noexcept {
@@ -285,8 +300,8 @@ void server_core::site_ended(std::size_t index) noexcept {
         site_slot& slot = *slots_[index];
         slot.is_to_begin.store(false, std::memory_order_relaxed);
         slot.queue = nullptr;
-        slot.listening.clear();
-        listeners_[index].clear(); // if it never began
+        close_listeners(slot); // if it never began
+        listeners_[index].clear();
         note_accepted_all(slot);
         note_drained(slot, {});
         slot.has_ended = true;

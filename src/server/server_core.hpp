@@ -1,6 +1,7 @@
 #pragma once
 // server_core: the state that the loops of a server share. Layer server, private.
 
+#include "server/address_filter.hpp"
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
 
@@ -39,6 +40,9 @@ struct server_settings {
     when_full full = when_full::wait;
     std::chrono::nanoseconds idle_timeout{0};
     unsigned accept_ahead = 64;
+    bool behind_proxy = false; // connections begin with a PROXY header
+    address_filter proxies;
+    std::chrono::nanoseconds proxy_timeout{0};
     void (*on_handler_exception)(std::exception_ptr, void*) = nullptr;
     void* context = nullptr;
 
@@ -95,6 +99,7 @@ public:
     const server_settings settings;
     endpoint address; // of a tcp_server
     local_endpoint local_address;
+    std::optional<std::uint64_t> socket_file; // of a local_server that removes its path
 
     // --- the handle ---
 
@@ -157,6 +162,7 @@ private:
     void call_all() noexcept;
     void call(site_slot& slot) noexcept; // under the mutex
     void note_accepted_all(site_slot& slot) noexcept;
+    void close_listeners(site_slot& slot) noexcept;
     void note_drained(site_slot& slot, shutdown_report part) noexcept;
     /// Takes the subscribers if the report is complete.
     [[nodiscard]] std::vector<std::shared_ptr<cross_channel<char>>> to_notify() noexcept;

@@ -1,6 +1,7 @@
 #include "server/server_site.hpp"
 
 #include "runtime/loop_access.hpp"
+#include "server/proxy_header.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/coro/this_task.hpp>
@@ -13,6 +14,7 @@
 #include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -59,6 +61,24 @@ void describe(const local_stream& stream, connection_info& info) noexcept {
 }
 
 } // namespace
+
+// Not in an anonymous namespace, see src/net/sockets.cpp.
+
+/// Replaces the addresses in `info` by those that the proxy reports. False: it is not one.
+task<bool> read_proxied(tcp_stream& stream, const server_settings& settings,
+                        connection_info& info) {
+    const auto proxy = stream.remote_endpoint();
+    if (!proxy || !settings.proxies.allows(proxy->address())) co_return false;
+    auto reading = read_proxy_header(stream);
+    const auto header = co_await with_timeout(std::move(reading), settings.proxy_timeout);
+    if (!header) co_return false;
+    if (*header) {
+        info.peer = (*header)->source;
+        info.local = (*header)->destination;
+        info.proxied = true;
+    }
+    co_return true;
+}
 
 // --- passed_connection ---------------------------------------------------------------------------
 
@@ -470,6 +490,16 @@ task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
         connection_info info;
         info.number = number;
         if (handler.wants_info) describe(stream, info);
+        if constexpr (std::same_as<Stream, tcp_stream>) {
+            if (core_->settings.behind_proxy) {
+                const bool proxied = co_await read_proxied(stream, core_->settings, info);
+                if (!proxied) {
+                    place.set(seat::outcome::refused);
+                    static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
+                    co_return;
+                }
+            }
+        }
         if (handler.reports) {
             task<result<>> work = handler.report(std::move(stream), info);
             const auto outcome = co_await std::move(work);

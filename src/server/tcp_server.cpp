@@ -17,9 +17,11 @@ bool accepts_alone(const server_options& options, std::size_t loops) noexcept {
     return loops == 1 || options.accept == accept_mode::single_acceptor;
 }
 
-server_settings settings_of(const server_options& options, std::size_t loops) noexcept {
+result<server_settings> settings_of(const server_options& options, std::size_t loops) {
     const bool alone = accepts_alone(options, loops);
-    return {
+    auto proxies = address_filter::parse(options.proxy_sources);
+    if (!proxies) return fail(proxies);
+    return server_settings{
         .kind = connection_kind::tcp,
         .single_acceptor = alone,
         .rebalances = loops > 1 && (alone || (options.balance == balance::least_connections &&
@@ -29,6 +31,9 @@ server_settings settings_of(const server_options& options, std::size_t loops) no
         .full = options.full,
         .idle_timeout = options.idle_timeout,
         .accept_ahead = options.listen.accept_ahead,
+        .behind_proxy = options.proxy == proxy_protocol::required,
+        .proxies = *std::move(proxies),
+        .proxy_timeout = options.proxy_timeout,
         .on_handler_exception = options.on_handler_exception,
         .context = options.context,
     };
@@ -73,6 +78,8 @@ listen_on_all(const endpoint& at, listen_options options, std::size_t loops) {
 result<std::shared_ptr<server_core>> make_core(event_loop_group& group,
                                                std::vector<nonblocking::tcp_listener> listeners,
                                                const server_options& options) {
+    const auto settings = settings_of(options, group.size());
+    if (!settings) return fail(settings);
     const auto address = listeners.front().local_endpoint();
     if (!address) return fail(address);
     std::vector<unique_fd> sockets;
@@ -80,8 +87,7 @@ result<std::shared_ptr<server_core>> make_core(event_loop_group& group,
         if (auto ready = prepare(each, options); !ready) return fail(ready);
         sockets.push_back(std::move(each).release());
     }
-    auto core = std::make_shared<server_core>(group, settings_of(options, group.size()),
-                                              std::move(sockets));
+    auto core = std::make_shared<server_core>(group, *settings, std::move(sockets));
     core->address = *address;
     return core;
 }
@@ -98,7 +104,6 @@ result<tcp_server> tcp_server::listen(event_loop_group& group, const endpoint& a
     if (options.listen.steer_by_cpu && options.accept == accept_mode::single_acceptor) {
         return fail(std::errc::invalid_argument);
     }
-    if (options.proxy != proxy_protocol::none) return fail(std::errc::operation_not_supported);
     auto listeners = detail::listen_on_all(at, options.listen,
                                            detail::accepts_alone(options, loops) ? 1 : loops);
     if (!listeners) return fail(listeners);
@@ -111,7 +116,6 @@ result<tcp_server> tcp_server::adopt(event_loop_group& group,
                                      std::vector<nonblocking::tcp_listener> listeners,
                                      const server_options& options) {
     if (listeners.empty()) return fail(std::errc::invalid_argument);
-    if (options.proxy != proxy_protocol::none) return fail(std::errc::operation_not_supported);
     server_options with = options;
     if (listeners.size() == 1) with.accept = accept_mode::single_acceptor;
     auto core = detail::make_core(group, std::move(listeners), with);

@@ -272,11 +272,19 @@ int get_descriptor_flags(int fd) noexcept {
     return once([&] { return made<call::fcntl>(control, fd, F_GETFD, 0); });
 }
 
-int unlink_socket(const char* path) noexcept {
+int socket_file_number(const char* path, std::uint64_t& number) noexcept {
     struct stat found{};
     const int looked = once([&] { return made<call::lstat>(::lstat, path, &found); });
     if (looked < 0) return looked;
     if (!S_ISSOCK(found.st_mode)) return -ENOTSOCK;
+    number = found.st_ino;
+    return 0;
+}
+
+int unlink_socket(const char* path) noexcept {
+    std::uint64_t number = 0;
+    const int looked = socket_file_number(path, number);
+    if (looked < 0) return looked;
     return once([&] { return made<call::unlink>(::unlink, path); });
 }
 

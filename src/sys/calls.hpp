@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <optional>
 #include <span>
@@ -271,6 +272,10 @@ template <class T>
 
 /// A duplicate with FD_CLOEXEC.
 [[nodiscard]] int duplicate(int fd) noexcept;
+
+/// The number that identifies the socket file at `path` while it exists; ENOTSOCK if it is
+/// something else.
+[[nodiscard]] int socket_file_number(const char* path, std::uint64_t& number) noexcept;
 
 /// Removes the socket at `path`; ENOTSOCK if it is something else, such as a symbolic link.
 [[nodiscard]] int unlink_socket(const char* path) noexcept;

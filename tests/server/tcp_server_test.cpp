@@ -53,6 +53,7 @@ TEST_P(tcp_server_test, serves_on_every_loop) {
         EXPECT_EQ(each.receive(5), "hello");
     }
 
+    const std::lock_guard locked{mutex};
     EXPECT_EQ(threads.size(), 3U);
 }
 

@@ -16,6 +16,7 @@ namespace simplenet::v0 {
 namespace detail {
 class any_handler;
 class server_core;
+struct server_access;
 } // namespace detail
 
 inline namespace runtime {
@@ -76,6 +77,7 @@ protected:
     [[nodiscard]] detail::server_core& core() const noexcept { return *core_; }
 
 private:
+    friend struct detail::server_access;
     void end() noexcept;
 
     std::shared_ptr<detail::server_core> core_; // null only after a move
