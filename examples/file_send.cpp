@@ -44,12 +44,11 @@ task<result<>> answer(tcp_stream& peer, int file) {
     const std::string head =
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(size) +
         "\r\n\r\n";
-    if (auto sent = co_await async_write_all(peer, head); !sent) co_return fail(sent);
 
-    const transfer_result sent = co_await async_send_file(peer, file, 0, size);
+    const transfer_result sent = co_await async_send_file(peer, file, 0, size, {.head = head});
     if (!sent) co_return fail(sent); // sent.error().transferred bytes were sent
     // Fewer: the file was truncated meanwhile. The client sees an answer that ends too early.
-    if (*sent != size) co_return fail(std::errc::io_error);
+    if (*sent != head.size() + size) co_return fail(std::errc::io_error);
     co_return result<>{};
 }
 //! [send]

@@ -86,6 +86,7 @@ struct server_options;
 struct server_statistics;
 struct shutdown_report;
 struct thread_pool_options;
+struct send_file_options;
 struct watermarks;
 enum class backend : std::uint8_t;
 enum class backpressure : std::uint8_t;

@@ -10,6 +10,8 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -134,6 +136,30 @@ ssize_t read_pipe(int pipe, void* data, std::size_t size) noexcept {
 bool is_refusal(ssize_t outcome) noexcept {
     return outcome == -EINVAL || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES ||
            outcome == -EOPNOTSUPP;
+}
+
+std::int64_t file_size(int fd) noexcept {
+    struct stat found{};
+    const int looked = once([&] {
+        return made<call::fstat>(
+            [](int of, struct stat* into) noexcept { return ::fstat(of, into); }, fd, &found);
+    });
+    return looked == 0 && S_ISREG(found.st_mode) ? found.st_size : -1;
+}
+
+// Both are hints: if they fail, segments leave later or apart.
+
+void cork(int fd, bool on) noexcept {
+    static_cast<void>(set_option(fd, IPPROTO_TCP, TCP_CORK, static_cast<int>(on)));
+}
+
+// Setting TCP_NODELAY sends what is queued even if it is set already (tcp(7)).
+void push(int fd) noexcept {
+    int before = 0;
+    if (get_option(fd, IPPROTO_TCP, TCP_NODELAY, before) < 0) return;
+    if (set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0 && before == 0) {
+        static_cast<void>(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 0));
+    }
 }
 
 ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept {

@@ -178,6 +178,14 @@ template <class Call>
 // socket.
 [[nodiscard]] bool is_refusal(ssize_t outcome) noexcept;
 
+/// The size of a regular file (fstat(2)); negative for any other one, or on failure.
+[[nodiscard]] std::int64_t file_size(int fd) noexcept;
+
+/// Keeps incomplete segments back until it is called with false (TCP_CORK, tcp(7)).
+void cork(int fd, bool on) noexcept;
+/// Sends what a TCP socket keeps back for more to come.
+void push(int fd) noexcept;
+
 /// pread(2).
 [[nodiscard]] ssize_t pread(int fd, void* data, std::size_t size, off_t offset) noexcept;
 

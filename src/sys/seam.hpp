@@ -35,6 +35,7 @@ enum class call : std::uint8_t {
     eventfd,
     fcntl,
     freeaddrinfo,
+    fstat,
     getaddrinfo,
     getpeername,
     getsockname,

@@ -24,32 +24,74 @@ namespace {
 TEST(fwd_test, declares_the_names_that_the_headers_define) {
     // Each class is complete and unambiguous: a second declaration would be ambiguous here.
     using namespace simplenet;
-    EXPECT_TRUE((sizeof(const_buffer) + sizeof(endpoint) + sizeof(ip_address) +
-                 sizeof(local_endpoint) + sizeof(mutable_buffer) + sizeof(unique_fd) +
-                 sizeof(inherited_listener) + sizeof(listen_options) + sizeof(transfer_error) +
-                 sizeof(write_options) +
-                 sizeof(errc)) != 0);
-    EXPECT_TRUE((sizeof(simplenet::blocking::tcp_stream) != 0 &&
-                 sizeof(simplenet::nonblocking::udp_socket) != 0 &&
-                 sizeof(simplenet::blocking::local_datagram) != 0));
-    EXPECT_TRUE(
-        (sizeof(any_stream) + sizeof(async_condition_variable) + sizeof(async_event) +
-         sizeof(async_mutex) + sizeof(async_semaphore) + sizeof(duplex_stream) +
-         sizeof(event_loop) + sizeof(interval) + sizeof(local_datagram) + sizeof(local_listener) +
-         sizeof(local_stream) + sizeof(received) + sizeof(signal_set) + sizeof(task_group) +
-         sizeof(tcp_listener) + sizeof(tcp_stream) + sizeof(udp_socket) + sizeof(backoff) +
-         sizeof(client_event) + sizeof(client_options) + sizeof(tcp_client) +
-         sizeof(connect_options) + sizeof(group_options) + sizeof(linger_options) +
-         sizeof(loop_metrics) + sizeof(loop_options) + sizeof(frame_format) + sizeof(frame_prefix) +
-         sizeof(resolve_options) + sizeof(watermarks) + sizeof(backend) + sizeof(backpressure)) !=
-        0);
-    EXPECT_TRUE((sizeof(task<>) + sizeof(join_handle<>) + sizeof(remote_handle<>) +
-                 sizeof(broadcast<int>) + sizeof(channel<int>) + sizeof(cross_channel<int>) +
-                 sizeof(oneshot<int>) + sizeof(watch<int>) + sizeof(broadcast_error)) != 0);
-    EXPECT_TRUE(
-        (sizeof(simplenet::testing::fault_script) + sizeof(simplenet::testing::manual_clock)) != 0);
-    static_assert(std::same_as<decltype(serve), task<>(tcp_stream, const endpoint&)>);
-    static_assert(std::same_as<decltype(why), errc(const event_loop&, backend)>);
+    SUCCEED() << "the compiler checks the rest";
+    static_assert(sizeof(any_stream) != 0);
+    static_assert(sizeof(async_condition_variable) != 0);
+    static_assert(sizeof(async_event) != 0);
+    static_assert(sizeof(async_mutex) != 0);
+    static_assert(sizeof(async_semaphore) != 0);
+    static_assert(sizeof(backend) != 0);
+    static_assert(sizeof(backoff) != 0);
+    static_assert(sizeof(backpressure) != 0);
+    static_assert(sizeof(basic_server) != 0);
+    static_assert(sizeof(broadcast<int>) != 0);
+    static_assert(sizeof(broadcast_error) != 0);
+    static_assert(sizeof(channel<int>) != 0);
+    static_assert(sizeof(client_event) != 0);
+    static_assert(sizeof(client_options) != 0);
+    static_assert(sizeof(connect_options) != 0);
+    static_assert(sizeof(connection_info) != 0);
+    static_assert(sizeof(const_buffer) != 0);
+    static_assert(sizeof(cross_channel<int>) != 0);
+    static_assert(sizeof(duplex_stream) != 0);
+    static_assert(sizeof(endpoint) != 0);
+    static_assert(sizeof(errc) != 0);
+    static_assert(sizeof(event_loop) != 0);
+    static_assert(sizeof(frame_format) != 0);
+    static_assert(sizeof(frame_prefix) != 0);
+    static_assert(sizeof(group_options) != 0);
+    static_assert(sizeof(inherited_listener) != 0);
+    static_assert(sizeof(interval) != 0);
+    static_assert(sizeof(ip_address) != 0);
+    static_assert(sizeof(join_handle<>) != 0);
+    static_assert(sizeof(linger_options) != 0);
+    static_assert(sizeof(listen_options) != 0);
+    static_assert(sizeof(local_datagram) != 0);
+    static_assert(sizeof(local_endpoint) != 0);
+    static_assert(sizeof(local_listener) != 0);
+    static_assert(sizeof(local_server) != 0);
+    static_assert(sizeof(local_server_options) != 0);
+    static_assert(sizeof(local_stream) != 0);
+    static_assert(sizeof(loop_metrics) != 0);
+    static_assert(sizeof(loop_options) != 0);
+    static_assert(sizeof(mutable_buffer) != 0);
+    static_assert(sizeof(oneshot<int>) != 0);
+    static_assert(sizeof(received) != 0);
+    static_assert(sizeof(remote_handle<>) != 0);
+    static_assert(sizeof(resolve_options) != 0);
+    static_assert(sizeof(run_server_options) != 0);
+    static_assert(sizeof(send_file_options) != 0);
+    static_assert(sizeof(server_options) != 0);
+    static_assert(sizeof(server_statistics) != 0);
+    static_assert(sizeof(shutdown_report) != 0);
+    static_assert(sizeof(signal_set) != 0);
+    static_assert(sizeof(simplenet::blocking::local_datagram) != 0);
+    static_assert(sizeof(simplenet::blocking::tcp_stream) != 0);
+    static_assert(sizeof(simplenet::nonblocking::udp_socket) != 0);
+    static_assert(sizeof(simplenet::testing::fault_script) != 0);
+    static_assert(sizeof(simplenet::testing::manual_clock) != 0);
+    static_assert(sizeof(task<>) != 0);
+    static_assert(sizeof(task_group) != 0);
+    static_assert(sizeof(tcp_client) != 0);
+    static_assert(sizeof(tcp_listener) != 0);
+    static_assert(sizeof(tcp_server) != 0);
+    static_assert(sizeof(tcp_stream) != 0);
+    static_assert(sizeof(transfer_error) != 0);
+    static_assert(sizeof(udp_socket) != 0);
+    static_assert(sizeof(unique_fd) != 0);
+    static_assert(sizeof(watch<int>) != 0);
+    static_assert(sizeof(watermarks) != 0);
+    static_assert(sizeof(write_options) != 0);
 }
 
 } // namespace

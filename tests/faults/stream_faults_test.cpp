@@ -433,6 +433,36 @@ TEST_P(stream_faults_test, send_file) {
     fail_everywhere<sending_a_file>();
 }
 
+/// A small file with a head and a tail, which is copied; then a larger one, which is not.
+class sending_files_with_heads : public fault_scenario {
+    task<result<>> send(tcp_stream stream) {
+        for (const std::size_t size : {std::size_t{600}, content_.size()}) {
+            const send_file_options around{.head = head_, .tail = tail_};
+            const auto moved =
+                co_await async_send_file(stream, ::fileno(file_.get()), 0, size, around);
+            if (!moved) co_return fail(moved);
+        }
+        co_return stream.shutdown_write();
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        co_await or_return(ends.client.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(send(std::move(ends.client)), read_all(ends.server, got_)));
+        const std::string expected =
+            head_ + content_.substr(0, 600) + tail_ + head_ + content_ + tail_;
+        co_return got_ == expected ? "all of it" : "something else";
+    }
+    std::string head_ = noise(700, 2);
+    std::string tail_ = noise(900, 3);
+    std::string content_ = noise(20'000);
+    testing::owned_file file_ = testing::temporary_file(content_);
+    std::string got_;
+};
+TEST_P(stream_faults_test, send_file_with_head_and_tail) {
+    fail_everywhere<sending_files_with_heads>();
+}
+
 class talking_in_memory : public fault_scenario {
     task<result<>> send(duplex_stream stream) {
         const auto sent = co_await async_write_all(stream, text_);

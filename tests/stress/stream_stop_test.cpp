@@ -1,4 +1,5 @@
 #include "support/coroutines.hpp"
+#include "support/fault_parts.hpp"
 #include "support/raw_peer.hpp"
 #include "support/stop_everywhere.hpp"
 
@@ -423,6 +424,34 @@ class sending_a_file : public scenario {
 };
 TEST_P(stream_stop_test, send_file) {
     stop_everywhere<sending_a_file>();
+}
+
+class sending_a_file_with_head_and_tail : public scenario {
+    task<> subject() override {
+        const send_file_options around{.head = head_, .tail = tail_};
+        const auto moved =
+            co_await async_send_file(ends_.ours, ::fileno(file_.get()), 0, content_.size(), around);
+        expect_success_or_stop(moved);
+        moved_ = moved ? *moved : moved.error().transferred;
+    }
+    task<> partner() override { co_await read_the_rest(ends_.theirs, got_, whole_.size()); }
+    task<> verify() override {
+        EXPECT_TRUE(ends_.ours.shutdown_write());
+        co_await read_the_rest(ends_.theirs, got_, whole_.size());
+        EXPECT_EQ(got_.size(), moved_);
+        EXPECT_EQ(got_, whole_.substr(0, moved_));
+    }
+    testing::stream_pair ends_ = connected_pair(small_buffers);
+    std::string head_ = noise(30'000, 2);
+    std::string content_ = noise(60'000);
+    std::string tail_ = noise(30'000, 3);
+    std::string whole_ = head_ + content_ + tail_;
+    testing::owned_file file_ = testing::temporary_file(content_);
+    std::string got_;
+    std::size_t moved_ = 0;
+};
+TEST_P(stream_stop_test, send_file_with_head_and_tail) {
+    stop_everywhere<sending_a_file_with_head_and_tail>();
 }
 
 /// A stop ends the wait, but not the sending: in the end everything has arrived.

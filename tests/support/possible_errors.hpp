@@ -90,6 +90,10 @@ inline std::span<const possible_error> errors_of(call which) {
         static constexpr possible_error errors[]{{ENOPROTOOPT}, {ENOMEM}, {EINVAL}};
         return errors;
     }
+    case call::fstat: {
+        static constexpr possible_error errors[]{{EIO, false}}; // only a hint
+        return errors;
+    }
     case call::if_nametoindex: {
         static constexpr possible_error errors[]{{ENODEV}};
         return errors;

@@ -179,9 +179,10 @@ private:
                                                                   write_options options) noexcept {
         return {record(), from, options};
     }
-    [[nodiscard]] detail::send_file_operation send_file_operation(int file, std::uint64_t offset,
-                                                                  std::uint64_t count) noexcept {
-        return {record(), file, offset, count};
+    [[nodiscard]] detail::send_file_operation
+    send_file_operation(int file, std::uint64_t offset, std::uint64_t count,
+                        const send_file_options& options) noexcept {
+        return {record(), file, offset, count, options};
     }
 
     async_stream(int read_error, unique_fd socket);

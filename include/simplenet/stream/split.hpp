@@ -7,6 +7,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/io/detail/stream_access.hpp>
+#include <simplenet/io/send_file_options.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <concepts>
@@ -222,6 +223,16 @@ private:
         }
     {
         return detail::stream_access::write_all_operation(this->stream(), from, options);
+    }
+
+    [[nodiscard]] auto send_file_operation(int file, std::uint64_t offset, std::uint64_t count,
+                                           const send_file_options& options) const
+        requires requires(S& whole) {
+            detail::stream_access::send_file_operation(whole, file, offset, count, options);
+        }
+    {
+        return detail::stream_access::send_file_operation(this->stream(), file, offset, count,
+                                                          options);
     }
 
     void end() noexcept {

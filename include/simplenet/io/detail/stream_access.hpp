@@ -43,12 +43,12 @@ struct stream_access {
         return stream.write_all_operation(from, options);
     }
     /// sendfile(2), for async_send_file().
-    template <class Stream>
+    template <class Stream, class Options>
     [[nodiscard]] static auto send_file_operation(Stream& stream, int file, std::uint64_t offset,
-                                                  std::uint64_t count)
-        requires requires { stream.send_file_operation(file, offset, count); }
+                                                  std::uint64_t count, const Options& options)
+        requires requires { stream.send_file_operation(file, offset, count, options); }
     {
-        return stream.send_file_operation(file, offset, count);
+        return stream.send_file_operation(file, offset, count, options);
     }
 
     // For async_copy().
