@@ -237,6 +237,34 @@ bool operation::wait_for_room(socket_record& of) noexcept {
     return true;
 }
 
+bool operation::begin_now() noexcept {
+    run_queue& queue = run_queue::require_current();
+    SIMPLENET_EXPECTS(record != nullptr, "an operation on a socket that was moved from");
+    socket_record& of = *record;
+    error = 0;
+    moved = 0;
+    if (!of.is_open() || of.fd < 0) {
+        error = EBADF;
+        return false;
+    }
+    if (of.home == nullptr) io_queue::of(queue).bind(of);
+    SIMPLENET_EXPECTS(of.home == &queue,
+                      "a socket belongs to the loop that used it first: release() it there");
+    return true;
+}
+
+bool write_operation::write_now() noexcept {
+    if (!begin_now()) return true;
+    socket_record& of = *record;
+    SIMPLENET_EXPECTS(of.writer == nullptr, "a second write on a stream that has one in flight");
+    const bool over = attempt_send(*this); // clears `writable` if there is no room
+    if (error == 0 && moved != 0) {
+        of.writable = true;
+        of.home->touch(of);
+    }
+    return over;
+}
+
 bool operation::read_ready() noexcept {
     socket_record& of = *record;
     run_queue& queue = run_queue::require_current();

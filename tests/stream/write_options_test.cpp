@@ -68,35 +68,36 @@ task<std::uint32_t> segments_of(Make make, Write write, std::size_t size) {
     }
 }
 
-constexpr std::string_view head = "a head, ";
-constexpr std::string_view body = "and a body";
+constexpr std::string_view first_part = "a head, ";
+constexpr std::string_view second_part = "and a body";
 
 const auto write_apart = [](auto& stream) -> task<> {
-    EXPECT_TRUE(co_await stream.write_some(head));
-    EXPECT_TRUE(co_await async_write_all(stream, body));
+    EXPECT_TRUE(co_await stream.write_some(first_part));
+    EXPECT_TRUE(co_await async_write_all(stream, second_part));
 };
 const auto write_some_with_more = [](auto& stream) -> task<> {
     const write_options more{.more = true};
-    const result<std::size_t> count = co_await stream.write_some(head, more);
-    EXPECT_EQ(count.value_or(0), head.size());
-    EXPECT_TRUE(co_await async_write_all(stream, body));
+    const result<std::size_t> count = co_await stream.write_some(first_part, more);
+    EXPECT_EQ(count.value_or(0), first_part.size());
+    EXPECT_TRUE(co_await async_write_all(stream, second_part));
 };
 const auto write_all_with_more = [](auto& stream) -> task<> {
     const write_options more{.more = true};
-    const transfer_result count = co_await async_write_all(stream, head, more);
-    EXPECT_EQ(count.value_or(0), head.size());
-    EXPECT_TRUE(co_await stream.write_some(body));
+    const transfer_result count = co_await async_write_all(stream, first_part, more);
+    EXPECT_EQ(count.value_or(0), first_part.size());
+    EXPECT_TRUE(co_await stream.write_some(second_part));
 };
 const auto gather_with_more = [](auto& stream) -> task<> {
     const write_options more{.more = true};
-    const std::array<const_buffer, 3> parts{const_buffer{head}, const_buffer{}, const_buffer{body}};
+    const std::array<const_buffer, 3> parts{const_buffer{first_part}, const_buffer{},
+                                            const_buffer{second_part}};
     EXPECT_TRUE(co_await async_write_all(stream, std::span<const const_buffer>{parts}, more));
     std::span<const const_buffer> rest{parts};
     while (!rest.empty()) { // some streams write one buffer of several
         EXPECT_TRUE(co_await stream.write_some(rest.first(1), more));
         rest = rest.subspan(1);
     }
-    EXPECT_TRUE(co_await async_write_all(stream, body));
+    EXPECT_TRUE(co_await async_write_all(stream, second_part));
 };
 
 const auto itself = [](tcp_stream stream) { return stream; };
@@ -116,11 +117,11 @@ const auto as_plain = [](tcp_stream stream) { return plain_tcp{std::move(stream)
 
 template <class Make>
 task<> expect_options_to_arrive(Make make) {
-    const std::size_t size = head.size() + body.size();
+    const std::size_t size = first_part.size() + second_part.size();
     EXPECT_EQ(co_await segments_of(make, write_apart, size), 2U);
     EXPECT_EQ(co_await segments_of(make, write_some_with_more, size), 1U);
     EXPECT_EQ(co_await segments_of(make, write_all_with_more, size), 1U);
-    EXPECT_EQ(co_await segments_of(make, gather_with_more, 2 * size + body.size()), 1U);
+    EXPECT_EQ(co_await segments_of(make, gather_with_more, 2 * size + second_part.size()), 1U);
 }
 
 TEST_P(write_options_segments_test, a_head_and_a_body_leave_in_one_segment) {
@@ -151,7 +152,7 @@ TEST_P(write_options_segments_test, no_delay_does_not_send_the_head_alone) {
             EXPECT_TRUE(stream.set_no_delay(true));
             return stream;
         };
-        const std::size_t size = head.size() + body.size();
+        const std::size_t size = first_part.size() + second_part.size();
         EXPECT_EQ(co_await segments_of(hasty, write_some_with_more, size), 1U);
     });
 }
@@ -159,10 +160,11 @@ TEST_P(write_options_segments_test, no_delay_does_not_send_the_head_alone) {
 TEST_P(write_options_segments_test, a_stream_of_the_user_without_options_is_written_to) {
     run([]() -> task<> {
         const auto write = [](plain_tcp& stream) -> task<> {
-            EXPECT_TRUE(co_await async_write_all(stream, head, {.more = true}));
-            EXPECT_TRUE(co_await async_write_all(stream, body));
+            EXPECT_TRUE(co_await async_write_all(stream, first_part, {.more = true}));
+            EXPECT_TRUE(co_await async_write_all(stream, second_part));
         };
-        EXPECT_EQ(co_await segments_of(as_plain, write, head.size() + body.size()), 2U);
+        EXPECT_EQ(co_await segments_of(as_plain, write, first_part.size() + second_part.size()),
+                  2U);
     });
 }
 
@@ -170,10 +172,10 @@ TEST_P(write_options_segments_test, several_buffers_leave_together_on_a_stream_t
     run([]() -> task<> {
         const auto make = [](tcp_stream stream) { return one_buffer_tcp{std::move(stream)}; };
         const auto write = [](one_buffer_tcp& stream) -> task<> {
-            const std::vector<const_buffer> parts(20, const_buffer{body});
+            const std::vector<const_buffer> parts(20, const_buffer{second_part});
             EXPECT_TRUE(co_await async_write_all(stream, std::span<const const_buffer>{parts}));
         };
-        EXPECT_EQ(co_await segments_of(make, write, 20 * body.size()), 1U);
+        EXPECT_EQ(co_await segments_of(make, write, 20 * second_part.size()), 1U);
     });
 }
 
@@ -182,8 +184,8 @@ TEST_P(write_options_segments_test, empty_buffers_at_the_end_hold_nothing_back) 
     run([]() -> task<> {
         const auto write = [](auto& stream) -> task<> {
             std::vector<const_buffer> parts(40);
-            parts[0] = const_buffer{head};
-            parts[3] = const_buffer{body};
+            parts[0] = const_buffer{first_part};
+            parts[3] = const_buffer{second_part};
             EXPECT_TRUE(co_await async_write_all(stream, std::span<const const_buffer>{parts}));
         };
         const auto expect_sent = [&](auto make) -> task<> {
@@ -246,12 +248,13 @@ TEST_P(write_options_test, they_do_nothing_in_memory_and_on_local_streams) {
         auto [one, two] = duplex();
         auto [local, peer] = connect_raw_local();
         std::array<char, 8> buffer{};
-        EXPECT_TRUE(co_await async_write_all(one, head, {.more = true}));
+        EXPECT_TRUE(co_await async_write_all(one, first_part, {.more = true}));
         EXPECT_TRUE(co_await async_read_exact(two, buffer));
-        EXPECT_EQ((co_await one.write_some(head, {.more = true})).value_or(0), head.size());
+        EXPECT_EQ((co_await one.write_some(first_part, {.more = true})).value_or(0),
+                  first_part.size());
         EXPECT_TRUE(co_await async_read_exact(two, buffer));
-        EXPECT_TRUE(co_await local.write_some(head, {.more = true}));
-        EXPECT_EQ(peer.receive(head.size()), head);
+        EXPECT_TRUE(co_await local.write_some(first_part, {.more = true}));
+        EXPECT_EQ(peer.receive(first_part.size()), first_part);
     });
 }
 

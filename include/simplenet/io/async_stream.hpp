@@ -123,6 +123,26 @@ public:
         return {record(), from, options};
     }
 
+    /// Writes what the kernel takes now, without waiting: for a caller that goes on by itself and
+    /// keeps the rest. Writes nothing if `from` is empty.
+    ///
+    /// @pre The loop of the stream runs on this thread, and no write is in flight on this stream.
+    /// @return The number of bytes that the kernel took: at least 1, unless `from` is empty.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_would_block`: there is no room. The kernel has been asked, whatever
+    ///   earlier writes found.
+    /// - Otherwise as for write_some(), except for a stop, which does not prevent it.
+    /// @par Cost
+    /// One send(2); nothing else runs meanwhile, so bound a series of calls.
+    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from) noexcept {
+        return detail::write_some_operation{record(), from, {}}.now();
+    }
+    /// The same for several buffers, one after the other.
+    [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) noexcept {
+        return detail::write_some_operation{record(), from, {}}.now();
+    }
+
     /// Tells the peer that nothing more will be sent; reading continues. Never waits, so `co_await`
     /// is allowed but not needed.
     ///

@@ -204,6 +204,13 @@ public:
     {
         return detail::write_some_with(this->stream(), from, options);
     }
+    /// try_write_some() of the stream, if it has one; of one or several buffers.
+    template <class Buffers>
+    [[nodiscard]] auto try_write_some(const Buffers& from) const
+        requires requires(S& whole) { whole.try_write_some(from); }
+    {
+        return this->stream().try_write_some(from);
+    }
     /// shutdown_write() of the stream, if it has one.
     [[nodiscard]] auto shutdown_write() const
         requires requires(S& whole) { whole.shutdown_write(); }

@@ -130,6 +130,9 @@ protected:
                                 "a coroutine was destroyed while the kernel was using it");
     }
 
+    // For an attempt without a coroutine. False: the socket is closed, which is the outcome. The
+    // first use of a socket binds it.
+    bool begin_now() noexcept;
     // False if nothing is known to be ready, or the coroutine has used its inline turns.
     bool read_ready() noexcept;
 
@@ -184,6 +187,8 @@ protected:
     ~write_operation() = default;
 
     bool start_send(std::coroutine_handle<> caller, scope& within) noexcept;
+    // An attempt without awaiting. False: there is no room.
+    bool write_now() noexcept;
 
 private:
     [[gnu::noinline]] bool go_on_writing(std::ptrdiff_t count) noexcept;
@@ -277,6 +282,12 @@ public:
     template <class Buffers>
     write_some_operation(socket_record* of, const Buffers& from, write_options options) noexcept
         : some_operation{of, options.more ? request::write_some_more : request::write_some, from} {}
+
+    /// Instead of awaiting it: writes what there is room for, or operation_would_block.
+    result<std::size_t> now() noexcept {
+        if (!write_now()) return fail(std::errc::operation_would_block);
+        return await_resume();
+    }
 };
 
 /// Awaitable of async_read_exact() on a stream of the runtime.
