@@ -8,8 +8,10 @@
 #include <iostream>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 using namespace simplenet;
 using namespace std::chrono_literals;
@@ -130,6 +132,37 @@ private:
     std::string unsent_;
 };
 //! [outbox]
+
+//! [pool]
+task<result<>> ask(connection_pool<tcp_stream>& pool, std::string question) {
+    auto lent = co_await pool.borrow("192.0.2.7:5432"); // an idle connection, or a new one
+    if (!lent) co_return fail(lent);
+    tcp_stream& stream = **lent;
+    const auto sent = co_await async_write_all(stream, question + '\n');
+    if (!sent) co_return fail(sent); // the connection is closed
+    std::string answer;
+    const auto length = co_await async_read_until(stream, answer, "\n", 4096);
+    if (!length || *length != answer.size()) co_return fail(std::errc::bad_message);
+    lent->give_back(); // everything was read: others can use it
+    std::cout << answer;
+    co_return result<>{};
+}
+
+task<> ask_all(std::vector<std::string> questions) {
+    connection_pool pool{[](std::string_view key) -> task<result<tcp_stream>> {
+        const auto to = endpoint::parse(key);
+        if (!to) co_return fail(to);
+        co_return co_await async_connect(*to, {.no_delay = true, .timeout = 5s});
+    }};
+    auto each = [&](task_group& group) -> task<> {
+        for (const std::string& question : questions)
+            group.spawn(ask(pool, question)); // at most 8 connections to one key
+        co_return;
+    };
+    const auto asked = co_await with_group(each);
+    if (!asked) std::cerr << asked.error().message() << '\n';
+}
+//! [pool]
 
 //! [testing]
 task<> a_client_waits_for_its_server() {

@@ -80,6 +80,7 @@ struct linger_options;
 struct local_server_options;
 struct loop_metrics;
 struct loop_options;
+struct pool_options;
 struct resolve_options;
 struct run_server_options;
 struct server_options;
@@ -109,6 +110,10 @@ template <class T>
 class oneshot;
 template <class T>
 class watch;
+template <class Stream>
+class connection_pool;
+template <class Stream>
+class pooled;
 } // namespace runtime
 
 namespace testing {

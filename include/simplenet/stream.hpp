@@ -4,6 +4,7 @@
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/close_lingering.hpp>
+#include <simplenet/stream/connection_pool.hpp>
 #include <simplenet/stream/copy.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/frame_format.hpp>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -211,6 +212,45 @@ class staying_connected : public scenario {
 };
 TEST_P(stream_stop_test, tcp_client) {
     stop_everywhere<staying_connected>();
+}
+
+// Another user of the pool keeps the only place for a while.
+class borrowing : public scenario {
+    task<> subject() override {
+        for (int count = 0; count < 3; ++count) {
+            auto lent = co_await pool_.borrow("key");
+            expect_success_or_stop(lent);
+            if (!lent) co_return;
+            co_await turns(2);
+            if (count != 1) lent->give_back(); // once it is closed
+        }
+    }
+    task<> partner() override {
+        for (;;) {
+            auto lent = co_await pool_.borrow("key");
+            if (!lent) co_return;
+            co_await turns(3);
+            lent->give_back();
+        }
+    }
+    task<> verify() override {
+        EXPECT_EQ(pool_.size(), pool_.idle());
+        EXPECT_TRUE(co_await with_timeout(pool_.borrow("key"), std::chrono::seconds{5}));
+    }
+    task<result<duplex_stream>> connect() {
+        co_await turns(2);
+        const result<> refused = co_await detail::refusal{};
+        if (!refused) co_return fail(refused);
+        auto [ours, theirs] = duplex();
+        peers_.push_back(std::move(theirs));
+        co_return std::move(ours);
+    }
+    std::deque<duplex_stream> peers_;
+    connection_pool<duplex_stream> pool_{[this](std::string_view) { return connect(); },
+                                         {.per_key = 1}};
+};
+TEST_P(stream_stop_test, connection_pool) {
+    stop_everywhere<borrowing>();
 }
 
 class reading_blocks : public lines_arrive {
