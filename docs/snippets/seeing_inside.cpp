@@ -2,10 +2,14 @@
 
 #include <simplenet/simplenet.hpp>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <iostream>
 #include <source_location>
+#include <sstream>
+#include <string>
+#include <utility>
 
 using namespace simplenet;
 using namespace std::chrono_literals;
@@ -65,3 +69,21 @@ task<> report() {
     co_return;
 }
 //! [metrics]
+
+//! [prometheus]
+task<> answer_prometheus(tcp_stream client) {
+    std::string request; // not looked at: every path gives the metrics
+    auto asked = async_read_until(client, request, "\r\n\r\n", 8192);
+    if (!co_await with_timeout(std::move(asked), 5s)) co_return;
+
+    std::ostringstream metrics;
+    write_metrics(metrics); // of all loops of the process
+    const std::string text = metrics.str();
+    const std::string head = "HTTP/1.0 200 OK\r\n"
+                             "Content-Type: text/plain; version=0.0.4\r\n"
+                             "Content-Length: " +
+                             std::to_string(text.size()) + "\r\n\r\n";
+    const std::array<const_buffer, 2> answer{head, text};
+    (void)co_await async_write_all(client, answer);
+}
+//! [prometheus]

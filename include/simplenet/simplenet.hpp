@@ -8,6 +8,7 @@
 #include <simplenet/coro.hpp>
 #include <simplenet/insight/dump_tasks.hpp>
 #include <simplenet/insight/stall_report.hpp>
+#include <simplenet/insight/write_metrics.hpp>
 #include <simplenet/io/readiness.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/ip/address_family.hpp>

@@ -24,7 +24,8 @@ namespace simplenet::v0::detail {
 /// waits.
 struct loop_pulse {
     std::atomic<std::uint64_t> turns = 0;
-    std::atomic<bool> active = false; // inside run(), run_for() or poll(), and not waiting
+    std::atomic<bool> running = false; // inside run(), run_for() or poll()
+    std::atomic<bool> active = false;  // the same, and not waiting
     std::atomic<std::uint64_t> stalls = 0;
 };
 
@@ -121,11 +122,15 @@ private:
         explicit active(loop& of) noexcept
             : of_{of}
             , queue_{of} {
+            of_.pulse.running.store(true, std::memory_order_relaxed);
             of_.pulse.active.store(true, std::memory_order_relaxed);
         }
         active(const active&) = delete;
         active& operator=(const active&) = delete;
-        ~active() { of_.pulse.active.store(false, std::memory_order_relaxed); }
+        ~active() {
+            of_.pulse.active.store(false, std::memory_order_relaxed);
+            of_.pulse.running.store(false, std::memory_order_relaxed);
+        }
 
     private:
         loop& of_;

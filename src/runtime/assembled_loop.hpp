@@ -2,6 +2,7 @@
 // assembled_loop: a loop with its backend and its observers. Layer runtime, private.
 
 #include "insight/dump_signal.hpp"
+#include "insight/loop_survey.hpp"
 #include "insight/watchdog.hpp"
 #include "loop/loop.hpp"
 
@@ -31,15 +32,20 @@ public:
         }
     }
 
+    /// Among the loops of the process.
+    [[nodiscard]] const survey_place& place() const noexcept { return survey_place_; }
+
     /// See loop::tear_down(). `owner` must be complete meanwhile.
     void tear_down() noexcept {
         dump_signal_.disarm();
+        survey_place_.leave();
         loop::tear_down();
         if (std::exchange(watched_, false)) unwatch(*this);
     }
 
 private:
     dump_signal dump_signal_{*this};
+    survey_place survey_place_;
     backend kind_ = backend::automatic; // before it has a driver
     bool watched_ = false;
 };

@@ -4,9 +4,13 @@
 #include "runtime/choose_backend.hpp"
 #include "runtime/loop_access.hpp"
 
+#include <memory>
 #include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace simplenet::v0 {
 namespace detail {
@@ -20,6 +24,7 @@ result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_option
     if (!driver) return fail(driver);
     made->kind_ = (*driver)->kind();
     made->use(*std::move(driver));
+    made->survey_place_.take(*made);
     return made;
 }
 
@@ -130,6 +135,13 @@ void detail::loop_access::refuse_posts(event_loop& loop) noexcept {
 
 detail::posting_queue& detail::loop_access::queue_of(event_loop& loop) noexcept {
     return *loop.inner_;
+}
+
+void detail::loop_access::name_group(std::span<event_loop> loops, std::string_view name) {
+    std::vector<std::shared_ptr<surveyed_loop>> entries;
+    for (const event_loop& each : loops)
+        entries.push_back(each.inner_->place().entry());
+    detail::name_group(entries, name);
 }
 
 void detail::loop_access::end(event_loop& loop) noexcept {

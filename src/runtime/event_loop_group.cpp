@@ -273,6 +273,7 @@ result<event_loop_group> event_loop_group::create(event_loop_group_options optio
     auto loops = detail::create_equal_loops(count, options.loop);
     if (!loops) return fail(loops);
     auto threads = std::make_unique<detail::loop_threads>(*std::move(loops));
+    detail::loop_access::name_group(threads->loops(), options.name);
     try {
         threads->start(options, processors);
     } catch (const std::system_error& error) {

@@ -5,6 +5,9 @@
 
 #include <simplenet/runtime/event_loop.hpp>
 
+#include <span>
+#include <string_view>
+
 namespace simplenet::v0::detail {
 
 struct loop_access {
@@ -15,6 +18,8 @@ struct loop_access {
     static void refuse_posts(event_loop& loop) noexcept;
     /// post() without an allocation. Any thread.
     static void post(event_loop& loop, posted& item) noexcept { loop.post_item(item); }
+    /// For write_metrics().
+    static void name_group(std::span<event_loop> loops, std::string_view name);
     /// What the destructor does, except that the object stays: then every thread may still call
     /// post(), spawn_remote(), stop() and selected_backend(), and any thread may destroy it. Loop
     /// thread.

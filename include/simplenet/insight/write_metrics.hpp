@@ -1,0 +1,42 @@
+#pragma once
+// write_metrics: the figures of the whole process for a monitoring system. Layer insight.
+
+#include <iosfwd>
+
+#include <simplenet/core/abi.hpp>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0 {
+inline namespace runtime {
+
+/// Writes the metrics of every event loop of this process, and of whatever else has some, in the
+/// text format of Prometheus, version 0.0.4: serve it as `text/plain; version=0.0.4`.
+///
+///     # HELP simplenet_loop_turns_total Passes through the loop.
+///     # TYPE simplenet_loop_turns_total counter
+///     simplenet_loop_turns_total{group="simplenet",loop="0"} 4711
+///     simplenet_loop_turns_total{group="simplenet",loop="1"} 1174
+///
+/// The figures of a loop are those of loop_metrics. `group` is the name of its event_loop_group, or
+/// empty; a second group of the same name is called `name-2`. `loop` is its number in the group;
+/// loops of no group have the lowest numbers that are free.
+///
+/// Asks each loop, which answers at the start of its next turn. A loop that is in one turn for long
+/// does not hold up the others: after 100 ms, or 10 ms if the caller is on a loop, its previous
+/// figures are written, which are zero if it has never answered. A loop that nobody runs at the
+/// moment is not waited for.
+///
+/// @par Thread safety
+/// Any thread.
+/// @par Cost
+/// A post to each loop, where it costs as much as event_loop::metrics(); nothing while nobody asks.
+/// The caller sleeps until the last loop has answered.
+/// @par Example
+/// @snippet seeing_inside.cpp prometheus
+void write_metrics(std::ostream& to);
+
+} // namespace runtime
+} // namespace simplenet::v0
+
+#pragma GCC visibility pop

@@ -1,0 +1,54 @@
+#pragma once
+// loop_survey: the figures of all loops of the process, from any thread. Layer insight, private.
+//
+// Keeping all figures where other threads can read them would cost each operation and each timer of
+// a loop some instructions. So a loop counts when it is asked, by a post; nothing touches a loop
+// that is not asked.
+
+#include <simplenet/io/loop_options.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simplenet::v0::detail {
+
+class loop;
+class surveyed_loop;
+
+/// One loop of the process, as long as it can be asked. A member of the loop's owner.
+class survey_place {
+public:
+    survey_place() noexcept = default;
+    survey_place(const survey_place&) = delete;
+    survey_place& operator=(const survey_place&) = delete;
+    ~survey_place() { leave(); }
+
+    /// The loop gets a number: the lowest that is free among the loops of no group.
+    void take(loop& surveyed);
+    /// On the loop's thread, before its end. Later calls do nothing.
+    void leave() noexcept;
+
+    [[nodiscard]] const std::shared_ptr<surveyed_loop>& entry() const noexcept { return entry_; }
+
+private:
+    std::shared_ptr<surveyed_loop> entry_; // null: has no place
+};
+
+/// Makes loops a group: they are numbered in their order. If there is a group of this name, the new
+/// one is called `name-2` or so.
+void name_group(std::span<const std::shared_ptr<surveyed_loop>> loops, std::string_view name);
+
+struct loop_figures {
+    std::string group; // empty: none
+    std::size_t number = 0;
+    loop_metrics metrics;
+};
+
+/// Asks all loops; see write_metrics() for how long it waits. In the order of groups and numbers.
+[[nodiscard]] std::vector<loop_figures> survey_loops();
+
+} // namespace simplenet::v0::detail
