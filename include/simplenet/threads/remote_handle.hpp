@@ -215,8 +215,8 @@ public:
     // --- the chain, on the loop's thread ---
 
     void run() noexcept final {
-        if (std::exchange(state_, state::running) != state::ready)
-            return end(); // not in finished()
+        if (state_ == state::ended) return end(); // not in finished(), where the frame is in use
+        state_ = state::starting;
         run_queue& queue = *queue_;
         queue.here = &this->inner;
         try {
@@ -230,11 +230,12 @@ public:
         }
         queue.here = &queue.top;
         frame_.start(*this);
+        if (state_ == state::ended) return end(); // a ready node would cost the loop another poll
+        state_ = state::running;
     }
     void finished() noexcept final {
         leave();
-        state_ = state::ended;
-        queue_->push(*this);
+        if (std::exchange(state_, state::ended) == state::running) queue_->push(*this);
     }
     void abandon() noexcept final {
         if (state_ != state::ended) {
@@ -255,10 +256,11 @@ protected:
     chain_frame<T>& frame() noexcept { return frame_; }
 
 private:
-    // ready    on the ready list for its first turn, or before that
-    // running  its coroutines are suspended somewhere, or run
-    // ended    the root is at its final suspension, and this is on the ready list
-    enum class state : std::uint8_t { ready, running, ended };
+    // ready     on the ready list for its first turn, or before that
+    // starting  in run(), which ends it if it does not suspend
+    // running   its coroutines are suspended somewhere, or run
+    // ended     the root is at its final suspension, and this is on the ready list or in run()
+    enum class state : std::uint8_t { ready, starting, running, ended };
 
     class start_message final : public posted {
     public:
