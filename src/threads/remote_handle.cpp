@@ -7,33 +7,33 @@
 namespace simplenet::v0::detail {
 
 void remote_state_base::complete() noexcept {
-    phase before = phase::nobody;
-    if (phase_.compare_exchange_strong(before, phase::done, std::memory_order_acq_rel)) {
-        phase_.notify_all(); // a system call only if a thread waits
+    phase now = phase_.load(std::memory_order_acquire);
+    while (now < phase::telling) {
+        const phase next = now == phase::loop ? phase::telling : phase::done;
+        if (!phase_.compare_exchange_weak(now, next, std::memory_order_acq_rel)) continue;
+        if (now == phase::thread) phase_.notify_all();
+        if (now != phase::loop) return;
+        posting_queue::of(*waiting_).post(*waiter_);
+        // The waiter may have resumed, and released its reference.
+        phase_.store(phase::done, std::memory_order_release);
         return;
     }
-    if (before != phase::loop ||
-        !phase_.compare_exchange_strong(before, phase::telling, std::memory_order_acq_rel)) {
-        // A waiter that has just been forgotten, or a second call.
-        if (before == phase::nobody) complete();
-        return;
-    }
-    posting_queue::of(*waiting_).post(*waiter_);
-    // The waiter may have resumed, and released its reference.
-    phase_.store(phase::done, std::memory_order_release);
-    phase_.notify_all();
 }
 
 void remote_state_base::wait() noexcept {
-    for (phase now = phase_.load(std::memory_order_acquire); now != phase::done;
-         now = phase_.load(std::memory_order_acquire))
-        phase_.wait(now, std::memory_order_acquire);
+    phase now = phase::nobody;
+    if (phase_.compare_exchange_strong(now, phase::thread, std::memory_order_acq_rel)) {
+        while (phase_.load(std::memory_order_acquire) != phase::done)
+            phase_.wait(phase::thread, std::memory_order_acquire);
+        return;
+    }
+    SIMPLENET_EXPECTS(now >= phase::telling, "a remote_handle can be awaited once");
 }
 
 bool remote_state_base::wait_with(posted& waiter, run_queue& waiting) noexcept {
     phase before = phase_.load(std::memory_order_acquire);
-    SIMPLENET_EXPECTS(before != phase::loop, "a remote_handle can be awaited once");
-    if (before != phase::nobody) return false;
+    if (before >= phase::telling) return false;
+    SIMPLENET_EXPECTS(before == phase::nobody, "a remote_handle can be awaited once");
     waiter_ = &waiter;
     waiting_ = &waiting;
     return phase_.compare_exchange_strong(before, phase::loop, std::memory_order_acq_rel);

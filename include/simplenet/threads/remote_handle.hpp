@@ -80,10 +80,11 @@ protected:
 
 private:
     // nobody   has asked for the end
+    // thread   is in wait()
     // loop     `waiter_` is to be posted to `waiting_`
     // telling  complete, and being posted: forget_waiter() keeps that loop until it is
     // done     complete
-    enum class phase : int { nobody, loop, telling, done };
+    enum class phase : int { nobody, thread, loop, telling, done };
 
     virtual void destroy() noexcept = 0;
     /// why() is no longer none. Stops the work if it is running.
@@ -449,11 +450,14 @@ protected:
     bool withdrawn_ = false; // claimed here, before it began
 
 private:
-    void run() noexcept override { resume(); } // posted, or on the ready list, never both
-    void drop() noexcept override {}           // the enclosing frame is destroyed with its loop
+    void run() noexcept override { // posted, or on the ready list, never both
+        waiting_ = false;
+        resume();
+    }
+    void drop() noexcept override {} // the enclosing frame is destroyed with its loop
 
     void let_go() noexcept {
-        // The thread that posted this no longer uses our loop, which may end now.
+        // Afterwards no thread is about to post this to our loop.
         if (std::exchange(waiting_, false)) static_cast<void>(state_->forget_waiter());
         // Here, not in on_stop(): the destroyed objects belong to the caller and may do anything.
         if (withdrawn_) state_->discard();
