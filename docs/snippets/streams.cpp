@@ -108,6 +108,24 @@ task<> refuse(tcp_stream stream) {
 }
 //! [lingering]
 
+//! [readable]
+/// Handles everything that has arrived as one batch; waits without holding memory.
+task<result<>> serve_batches(tcp_stream& stream, std::string& requests) {
+    while (true) {
+        if (const auto there = co_await stream.readable(); !there) co_return there;
+        for (int most = 16; most > 0; --most) { // then other tasks have their turn
+            const auto bytes = stream.try_receive();
+            if (!bytes && bytes.error() == std::errc::operation_would_block) break;
+            if (!bytes) co_return fail(bytes);
+            requests += bytes->text();
+        }
+        if (const auto answered = co_await async_write_all(stream, requests); !answered)
+            co_return fail(answered);
+        requests.clear();
+    }
+}
+//! [readable]
+
 //! [any]
 task<> greet(any_stream stream) {
     if (!co_await async_write_all(stream, "220 ready\r\n")) co_return;

@@ -4,6 +4,7 @@
 #include "socket/streams.hpp"
 
 #include <cstddef>
+#include <utility>
 
 namespace simplenet::v0::detail {
 
@@ -26,6 +27,10 @@ const char* send_descriptors_operation::name() const noexcept {
 }
 
 bool receive_descriptors_operation::perform() noexcept {
+    if (record->end != 0) { // found by readable()
+        error = std::exchange(record->end, 0);
+        return true;
+    }
     const ssize_t count =
         streams::receive_descriptors(record->fd, {data, size}, most_, came_, refused_);
     if (count <= 0) return receive_failed(*this, count);

@@ -253,6 +253,17 @@ bool operation::begin_now() noexcept {
     return true;
 }
 
+bool operation::read_now() noexcept {
+    if (!begin_now()) return true;
+    socket_record& of = *record;
+    SIMPLENET_EXPECTS(of.reader == nullptr, "a second read on a stream that has one in flight");
+    // Whatever the loop knows: the attempt asks the socket, and clears this if nothing is there.
+    of.readable = true;
+    if (!attempt_read(of)) return false;
+    of.home->touch(of);
+    return true;
+}
+
 bool write_operation::write_now() noexcept {
     if (!begin_now()) return true;
     socket_record& of = *record;

@@ -28,20 +28,6 @@ result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) 
     return static_cast<std::size_t>(count);
 }
 
-// The next read reports the end; an error is reported once, by this.
-bool await_bytes_operation::perform() noexcept {
-    socket_record& of = *record;
-    if (!of.ahead.empty() || of.end != 0) return true;
-    std::byte first{};
-    const ssize_t count = sys::recv(of.fd, &first, sizeof first, MSG_PEEK);
-    if (count == -EAGAIN) {
-        of.readable = false;
-        return false;
-    }
-    if (count < 0) error = static_cast<int>(-count);
-    return true;
-}
-
 bool send_pipe_operation::perform() noexcept {
     const ssize_t count = sys::splice_from_pipe(pipe_, record->fd, size - moved);
     if (count < 0) return send_failed(*this, count);

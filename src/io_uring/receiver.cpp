@@ -206,7 +206,7 @@ void receiver::give_back_ahead(socket_record& record) noexcept {
 
 bool receiver::at_end(operation& op) noexcept {
     socket_record& record = *op.record;
-    // A poll has found bytes, for an await_bytes_operation: unless the kernel receives ahead, they
+    // A poll has found bytes, for readable(): unless the kernel receives ahead, they
     // are still in the socket.
     const bool in_the_socket = record.readable;
     if (record.end != 0) return tell_end(op);

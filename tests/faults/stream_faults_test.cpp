@@ -59,6 +59,37 @@ TEST_P(stream_faults_test, echo_by_receive) {
     fail_everywhere<echoing_by_receive>();
 }
 
+/// Waits without taking, takes without waiting, and writes without waiting.
+class echoing_without_waiting : public fault_scenario {
+    static task<result<>> serve(tcp_stream peer) {
+        while (true) {
+            const result<> there = co_await peer.readable();
+            if (!there) co_return there;
+            const auto lease = peer.try_receive();
+            if (!lease) {
+                peer.close();
+                co_return testing::ended(lease.error());
+            }
+            const result<std::size_t> count = peer.try_write_some(*lease);
+            if (!count) co_return fail(count);
+            const const_buffer all = *lease;
+            const auto sent = co_await async_write_all(peer, all.subspan(*count));
+            if (!sent) co_return fail(sent);
+        }
+    }
+    task<result<std::string>> play() override {
+        auto ends = co_await or_return(co_await make_connection());
+        auto server = serve(std::move(ends.server));
+        auto client = converse(std::move(ends.client), sentence, got_);
+        co_await or_return(co_await gather(std::move(server), std::move(client)));
+        co_return got_;
+    }
+    std::string got_;
+};
+TEST_P(stream_faults_test, echo_without_waiting) {
+    fail_everywhere<echoing_without_waiting>();
+}
+
 TEST_P(stream_faults_test, echo_by_receive_with_two_buffers) {
     fail_everywhere<echoing_by_receive>({.receive_pool = 1});
 }
@@ -533,7 +564,7 @@ class passing_through_a_pipe : public fault_scenario {
         auto to = co_await or_return(co_await make_connection());
         co_await or_return(co_await async_write_all(from.client, "through the kernel"));
         co_await or_return(from.client.shutdown_write());
-        co_await or_return(co_await detail::stream_access::await_bytes_operation(from.server));
+        co_await or_return(co_await from.server.readable());
         std::size_t moved = 0;
         co_await or_return(co_await detail::move_through_pipe(from.server, to.client, moved));
         // The end of the stream; without a pipe, all the bytes.

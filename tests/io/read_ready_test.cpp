@@ -42,7 +42,7 @@ protected:
             }
             EXPECT_EQ(count.error(), std::errc::operation_would_block);
             ++waits;
-            EXPECT_TRUE(co_await detail::stream_access::await_bytes_operation(stream));
+            EXPECT_TRUE(co_await stream.readable());
         }
         co_return std::pair{std::move(got), waits};
     }
@@ -103,9 +103,7 @@ TEST_P(read_ready_test, a_wait_ends_when_bytes_are_received_ahead) {
         EXPECT_TRUE(co_await lease);
         for (int pieces = 1; pieces < 20; ++pieces) {
             std::array<char, 100> buffer{};
-            auto waiting = spawn([&]() -> task<result<std::size_t>> {
-                co_return co_await detail::stream_access::await_bytes_operation(ours);
-            });
+            auto waiting = spawn([&]() -> task<result<>> { co_return co_await ours.readable(); });
             co_await testing::turns(3);
             for (int sent = 0; sent < pieces; ++sent)
                 theirs.send("y");

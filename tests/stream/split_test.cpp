@@ -43,8 +43,9 @@ template <class Stream>
 concept shows_what_algorithms_call =
     requires(Stream& stream, mutable_buffer into) { stream.read_ready(into); } ||
     requires(Stream& stream, mutable_buffer into) { stream.read_exact_operation(into); } ||
-    requires(Stream& stream, const_buffer from) { stream.write_all_operation(from); } ||
-    requires(Stream& stream) { stream.await_bytes_operation(); };
+    requires(Stream& stream, const_buffer from) {
+        stream.write_all_operation(from, write_options{});
+    };
 static_assert(!shows_what_algorithms_call<tcp_stream>);
 static_assert(!shows_what_algorithms_call<local_stream>);
 static_assert(!shows_what_algorithms_call<duplex_stream>);

@@ -68,8 +68,28 @@ protected:
         receiving.request_stop();
         co_return co_await receiving;
     }
+    /// Waits without taking anything; what is there is then taken without waiting.
+    task<result<received>> receive_when_readable(tcp_stream& from) {
+        const auto limit = std::chrono::microseconds{dice_->up_to(3000)};
+        auto waiting = with_timeout(from.readable(), limit);
+        const result<> there = co_await std::move(waiting);
+        if (!there) co_return fail(there);
+        if (dice_->one_in(3)) co_await pause(3);
+        auto taken = from.try_receive();
+        EXPECT_FALSE(error_of(taken) == std::errc::operation_would_block);
+        co_return taken;
+    }
     task<result<received>> receive(tcp_stream& from) {
-        switch (dice_->up_to(3)) {
+        switch (dice_->up_to(5)) {
+        case 4:
+            co_return co_await receive_when_readable(from);
+        case 5: {
+            auto taken = from.try_receive();
+            if (error_of(taken) == std::errc::operation_would_block) {
+                co_return co_await from.receive();
+            }
+            co_return taken;
+        }
         case 0: {
             auto limited =
                 with_timeout(from.receive(), std::chrono::microseconds{dice_->up_to(1500)});

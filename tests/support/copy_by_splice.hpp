@@ -13,8 +13,7 @@ namespace simplenet::v0::testing {
 inline task<transfer_result> copy_by_splice(tcp_stream& from, tcp_stream& to) {
     std::size_t moved = 0;
     result<> spliced;
-    if (auto bytes = co_await detail::stream_access::await_bytes_operation(from); !bytes)
-        spliced = fail(bytes);
+    if (auto bytes = co_await from.readable(); !bytes) spliced = fail(bytes);
     if (spliced) spliced = co_await detail::copy_spliced(from, to, moved);
     if (!spliced) co_return std::unexpected{transfer_error{spliced.error(), moved}};
     transfer_result rest = co_await async_copy(from, to);

@@ -79,6 +79,43 @@ public:
         return detail::receive_operation{record()};
     }
 
+    /// Takes what is there already, without waiting.
+    ///
+    /// @pre The loop of the stream runs on this thread, and no read is in flight on this stream.
+    /// @return A lease on at least one byte.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_would_block`: nothing is there. On io_uring bytes that arrived after
+    ///   the loop last polled may not be there yet.
+    /// - Otherwise as for receive(), except for a stop, which does not prevent it.
+    /// @par Cost
+    /// One recv(2), or none if the bytes were received ahead. Nothing else runs meanwhile, so bound
+    /// a series of calls.
+    [[nodiscard]] result<received> try_receive() noexcept {
+        return detail::receive_operation{record()}.now();
+    }
+
+    /// Waits until something is there, bytes, the end of the stream or an error, and takes nothing:
+    /// a read that follows does not wait, and try_receive() finds it. An idle stream holds no
+    /// memory meanwhile.
+    ///
+    /// @pre No other read is in flight on this stream.
+    /// @return An awaitable of `result<>`: success also if the next read will fail.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: as for read_some().
+    /// - `std::errc::bad_file_descriptor`: the stream was closed.
+    /// @par Cancellation
+    /// As for read_some().
+    /// @par Cost
+    /// Up to two system calls: a wait, and a recv(2) that only looks. None if bytes were received
+    /// ahead.
+    /// @par Example
+    /// @snippet streams.cpp readable
+    [[nodiscard]] detail::readable_operation readable() noexcept {
+        return detail::readable_operation{record()};
+    }
+
     /// Writes at least one byte of `from`, and as many as the kernel takes at once. Writes nothing
     /// if `from` is empty. To write all bytes, use async_write_all().
     ///
@@ -183,9 +220,6 @@ private:
     }
     [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
         return detail::splice_ready(*record(), into, most);
-    }
-    [[nodiscard]] detail::await_bytes_operation await_bytes_operation() noexcept {
-        return detail::await_bytes_operation{record()};
     }
     [[nodiscard]] detail::send_pipe_operation send_pipe_operation(int from,
                                                                   std::size_t count) noexcept {

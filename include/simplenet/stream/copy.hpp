@@ -173,7 +173,7 @@ task<result<>> copy_spliced(Reader& from, Writer& to, std::size_t& moved) {
         const std::size_t before = moved;
         const result<> spliced = co_await move_through_pipe(from, to, moved);
         if (!spliced || moved - before < copy_pipe::threshold) co_return spliced;
-        const auto bytes = co_await stream_access::await_bytes_operation(from);
+        const auto bytes = co_await from.readable();
         if (!bytes) co_return fail(bytes);
     }
 }

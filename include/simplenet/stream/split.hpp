@@ -157,6 +157,18 @@ public:
         return this->stream().receive();
     }
 
+    /// try_receive() and readable() of the stream, if it has them.
+    [[nodiscard]] auto try_receive() const
+        requires requires(S& whole) { whole.try_receive(); }
+    {
+        return this->stream().try_receive();
+    }
+    [[nodiscard]] auto readable() const
+        requires requires(S& whole) { whole.readable(); }
+    {
+        return this->stream().readable();
+    }
+
 private:
     friend detail::split_access;
     using stream_half<S>::stream_half;

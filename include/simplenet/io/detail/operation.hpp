@@ -133,6 +133,8 @@ protected:
     // For an attempt without a coroutine. False: the socket is closed, which is the outcome. The
     // first use of a socket binds it.
     bool begin_now() noexcept;
+    // A read without awaiting. False: nothing is there.
+    bool read_now() noexcept;
     // False if nothing is known to be ready, or the coroutine has used its inline turns.
     bool read_ready() noexcept;
 

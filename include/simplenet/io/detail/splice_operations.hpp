@@ -1,6 +1,6 @@
 #pragma once
-// await_bytes_operation, send_pipe_operation: awaited by async_copy() between two streams of the
-// library. Layer io, private.
+// send_pipe_operation: awaited by async_copy() between two streams of the library. Layer io,
+// private.
 
 #include <simplenet/io/detail/operation.hpp>
 
@@ -9,16 +9,6 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::detail {
-
-/// Waits for bytes or the end of the stream, and takes neither.
-class [[nodiscard]] await_bytes_operation final : public some_operation<starts::reads> {
-public:
-    explicit await_bytes_operation(socket_record* of) noexcept
-        : some_operation{of, request::perform_read} {}
-
-private:
-    bool perform() noexcept override;
-};
 
 /// Writes the contents of a pipe.
 class [[nodiscard]] send_pipe_operation final : public whole_operation<starts::writes> {

@@ -67,13 +67,6 @@ struct stream_access {
     {
         return stream.splice_ready(into, most);
     }
-    /// Waits for bytes or the end of the stream, and takes neither.
-    template <class Stream>
-    [[nodiscard]] static auto await_bytes_operation(Stream& stream)
-        requires requires { stream.await_bytes_operation(); }
-    {
-        return stream.await_bytes_operation();
-    }
     /// Writes `count` bytes from the pipe `from`.
     template <class Stream>
     [[nodiscard]] static auto send_pipe_operation(Stream& stream, int from, std::size_t count)

@@ -42,6 +42,14 @@ public:
 
     void run() noexcept override;
 
+    /// Instead of awaiting it: takes what is there already, or operation_would_block.
+    result<received> now() noexcept {
+        if (!read_now()) return fail(std::errc::operation_would_block);
+        if (error != 0) return fail(code());
+        return result<received>{std::in_place, lend(run_queue::require_current()), buffer, data,
+                                std::exchange(moved, 0)};
+    }
+
     /// Its outcome: `count` bytes at `bytes`, in the buffer of the pool with this number.
     void hold(std::uint32_t number, std::byte* bytes, std::size_t count) noexcept {
         buffer = number;
@@ -50,6 +58,23 @@ public:
     }
 
     std::uint32_t buffer; // see hold()
+};
+
+/// Awaitable of readable(); the contract is documented there.
+class [[nodiscard]] readable_operation final : public awaitable_operation<starts::reads> {
+public:
+    explicit readable_operation(socket_record* of) noexcept
+        : awaitable_operation{of, request::perform_read} {}
+
+    result<> await_resume() const noexcept {
+        if (error != 0) return fail(code());
+        return {};
+    }
+
+    [[nodiscard]] const char* name() const noexcept override;
+
+private:
+    bool perform() noexcept override;
 };
 
 /// A result that is available at once, and may be awaited like everything else.
