@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <syslog.h>
+
 using namespace simplenet;
 using namespace std::chrono_literals;
 
@@ -59,6 +61,16 @@ void with_a_watchdog() {
     };
     run(program(), options);
     //! [watchdog]
+}
+
+void with_a_log() {
+    //! [log]
+    loop_options options;
+    options.on_event = [](const loop_event& event, void*) {
+        ::syslog(LOG_WARNING, "%s", event.text.data()); // a NUL follows the text
+    };
+    run(program(), options);
+    //! [log]
 }
 
 //! [metrics]

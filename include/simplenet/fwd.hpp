@@ -78,6 +78,7 @@ struct frame_format;
 struct group_options;
 struct linger_options;
 struct local_server_options;
+struct loop_event;
 struct loop_metrics;
 struct loop_options;
 struct pool_options;

@@ -9,6 +9,7 @@
 #include <simplenet/insight/dump_tasks.hpp>
 #include <simplenet/insight/stall_report.hpp>
 #include <simplenet/insight/write_metrics.hpp>
+#include <simplenet/io/loop_event.hpp>
 #include <simplenet/io/readiness.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/ip/address_family.hpp>

@@ -2,6 +2,7 @@
 
 #include "insight/standard_error.hpp"
 #include "insight/thread_snapshot.hpp"
+#include "io/event_hook.hpp"
 #include "loop/loop.hpp"
 #include "sys/threads.hpp"
 #include "threads/one_for_process.hpp"
@@ -31,6 +32,22 @@ namespace {
 using clock = std::chrono::steady_clock;
 using nanoseconds = std::chrono::nanoseconds;
 
+void tell(event_hook hook, const stall_report& report) {
+    const loop_event event{
+        .kind = loop_event_kind::stalled, .text = {}, .duration = report.blocked, .stall = &report};
+    const double seconds = std::chrono::duration<double>(report.blocked).count();
+    const auto task = static_cast<unsigned long long>(report.task);
+    const char* const blank = report.name.empty() ? "" : " ";
+    const unsigned line = report.site.line();
+    if (line == 0) {
+        hook.tell(event, "a turn of an event loop has taken %.3f s; task #%llu%s%s", seconds, task,
+                  blank, report.name.c_str());
+    } else {
+        hook.tell(event, "a turn of an event loop has taken %.3f s; task #%llu%s%s at %s:%u",
+                  seconds, task, blank, report.name.c_str(), report.site.file_name(), line);
+    }
+}
+
 void print(const stall_report& report) {
     std::array<char, 128> words{};
     std::snprintf(words.data(), words.size(),
@@ -48,6 +65,19 @@ void print(const stall_report& report) {
         ((text += "    ") += frame) += '\n';
     print_to_standard_error(text);
 }
+
+struct stall_to_tell {
+    const loop* which;
+    stall_report report;
+    void (*on_stall)(const stall_report&) = nullptr;
+    event_hook on_event;
+};
+
+/// A loop about which `thread` calls a hook.
+struct telling {
+    const loop* which;
+    std::thread::id thread;
+};
 
 struct watched_loop {
     loop* which;
@@ -97,7 +127,7 @@ public:
     void remove(loop& watched) noexcept {
         std::thread ended;
         {
-            const std::lock_guard lock{guard_};
+            std::unique_lock lock{guard_};
             std::erase_if(loops_, [&](const watched_loop& each) { return each.which == &watched; });
             const int signal = watched.options().stall_signal;
             if (std::ranges::none_of(loops_, [signal](const watched_loop& each) {
@@ -110,6 +140,13 @@ public:
                 ended = std::move(thread_);
             }
             changed_.notify_all();
+            // The context of on_event may be gone after the loop. A hook that destroys a loop
+            // cannot wait for itself; what it would tell next is not told.
+            forget(watched);
+            changed_.wait(lock, [&] {
+                return std::ranges::none_of(
+                    telling_, [&](const telling& each) { return each.which == &watched; });
+            });
         }
         if (!ended.joinable()) return;
         // A hook may destroy the last loop: the watching thread ends when the hook returns.
@@ -120,13 +157,18 @@ private:
     void watch_loops(unsigned mine) {
         std::unique_lock lock{guard_};
         while (generation_ == mine) {
-            std::vector<std::pair<stall_report, void (*)(const stall_report&)>> reports;
+            std::vector<stall_to_tell> reports;
             nanoseconds period = std::chrono::hours{1};
             for (watched_loop& each : loops_) {
                 period = std::min(period, threshold_of(each) / 4);
                 if (!stalls(each)) continue;
-                stall_report& report = reports.emplace_back().first;
-                reports.back().second = each.which->options().on_stall;
+                stall_report& report =
+                    reports
+                        .emplace_back(stall_to_tell{.which = each.which,
+                                                    .report = {},
+                                                    .on_stall = each.which->options().on_stall,
+                                                    .on_event = each.which->on_event})
+                        .report;
                 report.blocked = clock::now() - each.since;
                 const int signal = each.which->options().stall_signal;
                 if (handlers_.handles(signal)) { // otherwise the signal might kill
@@ -134,14 +176,40 @@ private:
                 }
             }
             if (!reports.empty()) {
+                for (const stall_to_tell& each : reports) {
+                    if (each.on_event) telling_.push_back({each.which, std::this_thread::get_id()});
+                }
                 lock.unlock(); // a hook may create and destroy loops
-                for (const auto& [report, hook] : reports)
-                    hook == nullptr ? print(report) : hook(report);
+                for (const stall_to_tell& each : reports)
+                    call_hooks(each);
                 lock.lock();
                 continue;
             }
             changed_.wait_for(lock, period);
         }
+    }
+
+    void call_hooks(const stall_to_tell& stall) {
+        if (stall.on_stall != nullptr) stall.on_stall(stall.report);
+        if (stall.on_stall == nullptr && !stall.on_event) print(stall.report);
+        if (!stall.on_event || !will_be_told(*stall.which)) return;
+        tell(stall.on_event, stall.report);
+        const std::lock_guard lock{guard_};
+        forget(*stall.which);
+        changed_.notify_all();
+    }
+    /// False: a hook that this thread called has destroyed the loop.
+    [[nodiscard]] bool will_be_told(const loop& which) {
+        const std::lock_guard lock{guard_};
+        return std::ranges::any_of(telling_, [&](const telling& each) {
+            return each.which == &which && each.thread == std::this_thread::get_id();
+        });
+    }
+    /// @pre locked. This thread tells no more of the loop.
+    void forget(const loop& which) noexcept {
+        std::erase_if(telling_, [&](const telling& each) {
+            return each.which == &which && each.thread == std::this_thread::get_id();
+        });
     }
 
     static nanoseconds threshold_of(const watched_loop& each) noexcept {
@@ -174,8 +242,9 @@ private:
     std::condition_variable changed_;
     snapshot_handlers handlers_;
     std::vector<watched_loop> loops_;
-    std::thread thread_;      // runs while there are loops
-    unsigned generation_ = 0; // of the thread: it ends when it is no longer the latest
+    std::vector<telling> telling_; // calls of on_event in progress, or about to begin
+    std::thread thread_;           // runs while there are loops
+    unsigned generation_ = 0;      // of the thread: it ends when it is no longer the latest
 };
 
 constinit std::atomic<watchdog*> watchdog::current_watchdog = nullptr;

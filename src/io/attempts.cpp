@@ -175,7 +175,7 @@ bool attempt_accept(accept_base& op) noexcept {
     }
     record.readable = false;
     // The connection stays queued, and no edge will announce it.
-    if (accepted != -EAGAIN) record.home->pause_accepting(record);
+    if (accepted != -EAGAIN) record.home->pause_accepting(record, -accepted);
     return false;
 }
 

@@ -248,7 +248,7 @@ void io_queue::note_touched(idle_state& idle) noexcept {
     touched_.push_back(idle);
 }
 
-void io_queue::pause_accepting(socket_record& listener) noexcept {
+void io_queue::pause_accepting(socket_record& listener, int error) noexcept {
     ++accept_pauses_;
     accept_state& accepting = *listener.accepting;
     accepting.pause = std::clamp<std::chrono::nanoseconds>(
@@ -257,6 +257,17 @@ void io_queue::pause_accepting(socket_record& listener) noexcept {
     paused_.push_back(listener);
     accepting.cancel();
     timers.insert_after(accepting, accepting.pause);
+    if (!on_event) return;
+    char reason[96];
+    const auto pause_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(accepting.pause).count();
+    on_event.tell({.kind = loop_event_kind::accept_paused,
+                   .text = {},
+                   .error = {error, std::system_category()},
+                   .duration = accepting.pause,
+                   .descriptor = listener.fd},
+                  "accepting on fd %d pauses for %lld ms: %s", listener.fd,
+                  static_cast<long long>(pause_ms), describe_errno(error, reason));
 }
 
 void io_queue::resume_accepting(socket_record& listener) noexcept {

@@ -3,6 +3,7 @@
 // backends know. Layer io, private.
 
 #include "io/backend.hpp"
+#include "io/event_hook.hpp"
 #include "io/socket_record.hpp"
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
@@ -95,10 +96,12 @@ public:
 
     // --- accepting ---
 
-    /// The kernel had no descriptor or memory for a connection: retries after a pause, or when this
-    /// loop closes a descriptor.
-    void pause_accepting(socket_record& listener) noexcept;
+    /// The kernel had no descriptor or memory for a connection, which `error` tells: retries after
+    /// a pause, or when this loop closes a descriptor.
+    void pause_accepting(socket_record& listener, int error) noexcept;
     void resume_accepting(socket_record& listener) noexcept;
+
+    event_hook on_event;
 
     /// Counts `op` until it is over.
     void started(readiness_operation& op) noexcept;

@@ -42,7 +42,7 @@ void acceptor::push(socket_record& listener, int connection) noexcept {
         // The kernel has already accepted it, and there is no place for it: close it, so that the
         // client notices.
         close_descriptor(connection);
-        return queue_.pause_accepting(listener);
+        return queue_.pause_accepting(listener, ENOMEM);
     }
     accepting.ahead.push_back(auto{connection});
     if (connection >= accepting.scarce || accepting.ahead.size() >= accepting.most_ahead) {
@@ -65,7 +65,7 @@ void acceptor::completed(socket_record& listener, uring::completion seen) noexce
             push(listener, seen.res);
         }
     } else if (is_shortage(-seen.res)) {
-        if (listener.is_open()) queue_.pause_accepting(listener);
+        if (listener.is_open()) queue_.pause_accepting(listener, -seen.res);
     } else if (seen.res != -ECANCELED && seen.res != -EAGAIN && seen.res != -EINTR &&
                !sys::is_error_of_the_connection(seen.res)) {
         listener.end = -seen.res;

@@ -38,6 +38,7 @@ public:
         : io_queue{options.clock}
         , options_{options} {
         on_unhandled = options.on_unhandled;
+        on_event = event_hook{options};
         note_clock(now());
     }
     ~loop() { tear_down(); }

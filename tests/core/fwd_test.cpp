@@ -105,12 +105,13 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
                  sizeof(signal_set) + sizeof(task_group) + sizeof(tcp_listener) +
                  sizeof(tcp_stream) + sizeof(udp_socket) + sizeof(backoff) + sizeof(client_event) +
                  sizeof(client_options) + sizeof(tcp_client) + sizeof(connect_options) +
-                 sizeof(group_options) + sizeof(linger_options) + sizeof(loop_metrics) +
-                 sizeof(loop_options) + sizeof(frame_format) + sizeof(frame_prefix) +
-                 sizeof(pool_options) + sizeof(resolve_options) + sizeof(watermarks) +
-                 sizeof(backend) + sizeof(backpressure)) != 0);
+                 sizeof(group_options) + sizeof(linger_options) + sizeof(loop_event) +
+                 sizeof(loop_metrics) + sizeof(loop_options) + sizeof(frame_format) +
+                 sizeof(frame_prefix) + sizeof(pool_options) + sizeof(resolve_options) +
+                 sizeof(watermarks) + sizeof(backend) + sizeof(backpressure)) != 0);
     EXPECT_TRUE((sizeof(task<>) + sizeof(join_handle<>) + sizeof(remote_handle<>) +
-                 sizeof(channel<int>) + sizeof(cross_channel<int>) + sizeof(oneshot<int>)) != 0);
+                 sizeof(broadcast<int>) + sizeof(channel<int>) + sizeof(cross_channel<int>) +
+                 sizeof(oneshot<int>) + sizeof(watch<int>) + sizeof(broadcast_error)) != 0);
     EXPECT_TRUE(
         (sizeof(simplenet::testing::fault_script) + sizeof(simplenet::testing::manual_clock)) != 0);
     static_assert(std::same_as<decltype(serve), task<>(tcp_stream, const endpoint&)>);

@@ -46,6 +46,7 @@ enum class backend : std::uint8_t {
 /// A few system calls the first time.
 [[nodiscard]] result<> probe_backend(backend which) noexcept;
 
+struct loop_event;
 struct stall_report;
 
 /// How a loop is created. Copyable; the defaults suit a server.
@@ -96,7 +97,7 @@ struct loop_options {
     /// turn is reported. One thread of the process watches all loops with a threshold.
     std::chrono::nanoseconds stall_threshold{0};
     /// Called on the watching thread with a description of what the loop was doing; must not throw.
-    /// Null: prints it to standard error.
+    /// Null: prints it to standard error, unless there is an `on_event`.
     void (*on_stall)(const stall_report&) = nullptr;
     /// Sent to a stalled thread to record its stack; default SIGURG, which is otherwise ignored. It
     /// interrupts the blocking calls that signals interrupt. 0, or a signal that cannot be handled:
@@ -104,6 +105,14 @@ struct loop_options {
     /// signals of that number. It is restored when the last loop that uses the signal is gone,
     /// unless yet another handler was installed meanwhile.
     int stall_signal = SIGURG;
+    /// Called with what an operator may want to know, for a log: pauses of accepting, stalls,
+    /// connections that change loops or are refused. Must not throw.
+    ///
+    /// Called on the thread where it happens, in the middle of the loop's work: so it may post and
+    /// stop, but uses no sockets or tasks of the loop, and returns soon. Stalls are told on the
+    /// watching thread. Several loops with the same hook may call it at the same time.
+    void (*on_event)(const loop_event& event, void* context) = nullptr;
+    void* event_context = nullptr; // outlives the loop
 };
 
 /// What a loop has done since it was created, and what it holds.
