@@ -1,5 +1,9 @@
 // Boost.Asio's side of every server scenario: C++20 coroutines, one io_context(1), a coroutine for
 // each connection. Built twice, for epoll and for io_uring, because Asio chooses at compile time.
+//
+//   --loops N    an io_context(1) on each of N threads, each with a listener of the shared port
+//   --shared N   one io_context that N threads run
+//   --pin        thread n of --loops runs only on the nth processor of the affinity mask
 
 #include "server_options.hpp"
 
@@ -9,8 +13,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <pthread.h>
+#include <sched.h>
 
 namespace asio = boost::asio;
 using asio::awaitable;
@@ -116,6 +124,60 @@ awaitable<void> accept_all(tcp::acceptor listener, bench::server_options how) {
     }
 }
 
+using reuse_port = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
+
+tcp::acceptor listen_on(asio::io_context& context, std::uint16_t port, bool shared) {
+    tcp::acceptor listener{context};
+    listener.open(tcp::v4());
+    listener.set_option(tcp::acceptor::reuse_address{true});
+    if (shared) listener.set_option(reuse_port{true});
+    listener.bind({asio::ip::address_v4::loopback(), port});
+    listener.listen(4096);
+    return listener;
+}
+
+void pin_to(std::size_t which) {
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    ::sched_getaffinity(0, sizeof all, &all);
+    for (int number = 0; number < CPU_SETSIZE; ++number) {
+        if (!CPU_ISSET(number, &all) || which-- != 0) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(number, &one);
+        ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+        return;
+    }
+}
+
+void serve_on_loops(std::size_t loops, bool pin, bench::server_options how) {
+    std::vector<std::unique_ptr<asio::io_context>> contexts;
+    for (std::size_t each = 0; each < loops; ++each) {
+        contexts.push_back(std::make_unique<asio::io_context>(1));
+        tcp::acceptor listener = listen_on(*contexts.back(), how.port, true);
+        how.port = listener.local_endpoint().port();
+        asio::co_spawn(*contexts.back(), accept_all(std::move(listener), how), asio::detached);
+    }
+    std::vector<std::jthread> threads;
+    for (std::size_t each = 0; each < loops; ++each) {
+        threads.emplace_back([&context = *contexts[each], each, pin] {
+            if (pin) pin_to(each);
+            context.run();
+        });
+    }
+    bench::print_port(how.port);
+}
+
+void serve_shared(int threads_wanted, const bench::server_options& how) {
+    asio::io_context context{threads_wanted};
+    tcp::acceptor listener = listen_on(context, how.port, false);
+    bench::print_port(listener.local_endpoint().port());
+    asio::co_spawn(context, accept_all(std::move(listener), how), asio::detached);
+    std::vector<std::jthread> threads;
+    for (int each = 0; each < threads_wanted; ++each)
+        threads.emplace_back([&context] { context.run(); });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -126,14 +188,21 @@ int main(int argc, char** argv) {
     const char* const backend = "epoll";
 #endif
     const auto how = bench::server_options::read(given, backend, {"echo", "source", "queue"});
+    const std::size_t loops = given.number("loops", 0);
+    const auto shared = static_cast<int>(given.number("shared", 0));
+    const bool pin = given.flag("pin");
     given.done();
+    if (loops != 0) {
+        serve_on_loops(loops, pin, how);
+        return 0;
+    }
+    if (shared != 0) {
+        serve_shared(shared, how);
+        return 0;
+    }
 
     asio::io_context context{1};
-    tcp::acceptor listener{context};
-    listener.open(tcp::v4());
-    listener.set_option(tcp::acceptor::reuse_address{true});
-    listener.bind({asio::ip::address_v4::loopback(), how.port});
-    listener.listen(4096);
+    tcp::acceptor listener = listen_on(context, how.port, false);
     bench::print_port(listener.local_endpoint().port());
     asio::co_spawn(context, accept_all(std::move(listener), how), asio::detached);
     context.run();

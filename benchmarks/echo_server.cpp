@@ -3,6 +3,9 @@
 //
 //   --backend epoll|io_uring   --read-mode read_some|receive   --buffer BYTES   --limit SECONDS
 //   --busy-poll MICROSECONDS   --stay (serve for ever)    --port N
+//   --loops N: a tcp_server on N threads, which serves for ever; with it also
+//   --pin   --steer (by processor)   --accept automatic|single_acceptor
+//   --balance least_connections|round_robin
 
 #include "arguments.hpp"
 
@@ -78,6 +81,29 @@ task<> accept_all(tcp_listener listener, settings how, std::size_t* serving,
     }
 }
 
+int serve_on_loops(std::uint16_t port, unsigned loops, const loop_options& loop,
+                   const settings& how, bool pin, const server_options& options) {
+    auto group = event_loop_group::create({.loops = loops, .pin = pin, .loop = loop});
+    if (!group) {
+        std::fprintf(stderr, "%s\n", group.error().message().c_str());
+        return 1;
+    }
+    auto server = tcp_server::listen(*group, endpoint::loopback(port), options);
+    if (!server) {
+        std::fprintf(stderr, "%s\n", server.error().message().c_str());
+        return 1;
+    }
+    const auto serves = server->serve([how](tcp_stream stream) {
+        return how.receive ? echo_receive(std::move(stream))
+                           : echo_read(std::move(stream), how.buffer);
+    });
+    if (!serves) return 1;
+    std::printf("%d\n", int{server->local_endpoint().port()});
+    std::fflush(stdout);
+    group->join(); // until it is killed
+    return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -93,7 +119,18 @@ int main(int argc, char** argv) {
     how.stay = given.flag("stay");
     if (given.text("mode", "echo") != "echo") return 2; // stream_server has the others
     const auto port = static_cast<std::uint16_t>(given.number("port", 0));
+    const auto loops = static_cast<unsigned>(given.number("loops", 0));
+    const bool pin = given.flag("pin");
+    server_options serving_options;
+    serving_options.listen.steer_by_cpu = given.flag("steer");
+    if (given.text("accept", "automatic") == "single_acceptor") {
+        serving_options.accept = accept_mode::single_acceptor;
+    }
+    if (given.text("balance", "least_connections") == "round_robin") {
+        serving_options.balance = balance::round_robin;
+    }
     given.done();
+    if (loops != 0) return serve_on_loops(port, loops, options, how, pin, serving_options);
 
     auto loop = event_loop::create(options);
     auto listener = tcp_listener::bind(endpoint::loopback(port), {.backlog = 4096});
