@@ -82,6 +82,9 @@ int ask_a_thread(loop_options options) {
 }
 
 TEST_P(run_blocking_test, a_forked_child_has_threads_of_its_own) {
+    if (under_thread_sanitizer) {
+        GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a program with threads";
+    }
     destroy_loop();
     ASSERT_EQ(ask_a_thread(options()), 42);
 
@@ -91,6 +94,9 @@ TEST_P(run_blocking_test, a_forked_child_has_threads_of_its_own) {
 }
 
 TEST_P(run_blocking_test, the_end_of_the_process_does_not_wait_for_calls) {
+    if (under_thread_sanitizer) {
+        GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a program with threads";
+    }
     destroy_loop();
     child_process child{[] {
         auto main = []() -> task<> {

@@ -11,6 +11,7 @@ namespace simplenet::v0::testing {
 
 /// Counts the calls, and the destructions without a call, of the callables made from it.
 struct fates {
+    std::atomic<std::size_t> made = 0;
     std::atomic<std::size_t> called = 0;
     std::atomic<std::size_t> destroyed = 0;
 
@@ -31,7 +32,10 @@ struct fates {
         fates* of_;
     };
 
-    [[nodiscard]] callable one() noexcept { return callable{*this}; }
+    [[nodiscard]] callable one() noexcept {
+        ++made;
+        return callable{*this};
+    }
     [[nodiscard]] std::size_t decided() const noexcept { return called + destroyed; }
 };
 
