@@ -287,6 +287,7 @@ TEST_P(frame_reader_test, frames_that_arrived_together_leave_other_tasks_their_t
             EXPECT_TRUE(co_await reader.read_frame(0));
         EXPECT_GE(other, 1000 / 64 - 1);
         turning.request_stop();
+        co_await turning;
     });
 }
 
