@@ -42,6 +42,10 @@ class tcp_stream;
 class udp_socket;
 } // namespace nonblocking
 
+namespace callbacks {
+class buffer;
+} // namespace callbacks
+
 inline namespace runtime {
 class any_stream;
 class async_condition_variable;

@@ -2,6 +2,7 @@
 // All of libsimplenet except its optional components.
 
 #include <simplenet/blocking.hpp>
+#include <simplenet/callbacks.hpp>
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>

@@ -1,0 +1,21 @@
+// Examples of the reference of layer callbacks.
+
+#include <simplenet/simplenet.hpp>
+
+#include <iostream>
+#include <string_view>
+
+using namespace simplenet;
+
+//! [buffer]
+/// Prints the whole messages in `input`, each of which follows its length; keeps the rest.
+void print_messages(callbacks::buffer& input) {
+    while (input.readable() >= 4) {
+        const std::size_t length = input.peek_u32();
+        if (input.readable() - 4 < length) return; // the rest will arrive later
+        input.retrieve(4);
+        std::cout << std::string_view{input.peek(), length} << '\n';
+        input.retrieve(length);
+    }
+}
+//! [buffer]

@@ -1,0 +1,4 @@
+#pragma once
+// All of layer callbacks: for programs that come from muduo.
+
+#include <simplenet/callbacks/buffer.hpp>
