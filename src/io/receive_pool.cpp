@@ -17,6 +17,11 @@ void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* m
     pool.release(buffer, memory);
 }
 
+shared_buffer share_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory,
+                           std::size_t count) noexcept {
+    return pool.share(buffer, memory, count);
+}
+
 result<receive_pool*> receive_pool::create(std::size_t bytes, observer* told) {
     // 32768 is what a kernel buffer ring can hold (io_uring_register_buf_ring(3)).
     const std::size_t whole = bytes / buffer_size + (bytes % buffer_size != 0 ? 1 : 0);
@@ -51,18 +56,54 @@ void receive_pool::abandon() noexcept {
     if (leases_ == 0) delete this;
 }
 
+namespace {
+
+/// In front of memory from the heap: the number of leases that share it.
+constexpr std::size_t overflow_header = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+} // namespace
+
 std::byte* receive_pool::allocate_overflow(std::size_t bytes) noexcept {
-    return static_cast<std::byte*>(::operator new(bytes, std::nothrow));
+    void* const memory = ::operator new(overflow_header + bytes, std::nothrow);
+    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + overflow_header;
 }
 
 void receive_pool::free_overflow(const std::byte* memory) noexcept {
-    ::operator delete(const_cast<std::byte*>(memory));
+    ::operator delete(const_cast<std::byte*>(memory) - overflow_header);
+}
+
+/// For memory from the heap that begins at `begin`.
+std::uint32_t& receive_pool::leases_on_heap(const std::byte* begin) noexcept {
+    return *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(begin) - overflow_header);
+}
+
+std::uint32_t& receive_pool::leases_of(std::uint32_t buffer, const std::byte* memory) noexcept {
+    return buffer >= shared_on_heap ? leases_on_heap(memory - (buffer - shared_on_heap))
+                                    : slots_[buffer - shared].next;
+}
+
+shared_buffer receive_pool::share(std::uint32_t buffer, const std::byte* memory,
+                                  std::size_t count) noexcept {
+    if (buffer < shared || buffer == on_heap) { // not shared yet
+        buffer = buffer == on_heap ? shared_on_heap : buffer + shared;
+        leases_of(buffer, memory) = 1;
+    }
+    ++leases_of(buffer, memory);
+    const std::uint32_t offset = buffer >= shared_on_heap ? static_cast<std::uint32_t>(count) : 0;
+    return {.first = buffer, .rest = buffer + offset};
 }
 
 void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexcept {
     SIMPLENET_DEBUG_EXPECTS(leases_ > 0, "a lease was released twice");
+    if (buffer >= shared) [[unlikely]] {
+        if (buffer != on_heap) {
+            if (--leases_of(buffer, memory) != 0) return;
+            if (buffer >= shared_on_heap) memory -= buffer - shared_on_heap;
+        }
+        buffer = buffer >= shared_on_heap ? on_heap : buffer - shared;
+        if (buffer == on_heap) free_overflow(memory);
+    }
     --leases_;
-    if (buffer == on_heap) free_overflow(memory);
     if (abandoned_) {
         if (leases_ == 0) delete this;
         return;

@@ -15,6 +15,8 @@
 
 namespace simplenet::v0::detail {
 
+struct shared_buffer;
+
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
 public:
@@ -22,6 +24,9 @@ public:
     static constexpr std::size_t buffer_size = std::size_t{16} * 1024;
     static constexpr std::uint32_t none = 0xffffffff;
     static constexpr std::uint32_t on_heap = 0xfffffffe; // of a lease on heap memory
+    // Of leases that share a buffer: with its number, or with the offset in memory from the heap.
+    static constexpr std::uint32_t shared = 0x80000000;
+    static constexpr std::uint32_t shared_on_heap = 0xc0000000;
 
     /// Notified when a lease gives a buffer back. Loop thread only.
     class observer {
@@ -61,8 +66,13 @@ public:
 
     /// A lease takes over a buffer.
     void lend() noexcept { ++leases_; }
-    /// The end of a lease; `memory` is its beginning if it is on the heap.
+    /// The end of a lease that begins at `memory`. The last of several that share a buffer returns
+    /// it.
     void release(std::uint32_t buffer, const std::byte* memory) noexcept;
+    /// Makes two leases of the one that begins at `memory`, which count as one. Returns the numbers
+    /// for the first `count` bytes and for the rest.
+    [[nodiscard]] shared_buffer share(std::uint32_t buffer, const std::byte* memory,
+                                      std::size_t count) noexcept;
 
     [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
         return memory_ + buffer * buffer_size;
@@ -71,20 +81,23 @@ public:
     [[nodiscard]] std::uint32_t count() const noexcept {
         return static_cast<std::uint32_t>(slots_.size());
     }
-    /// Leases that are held.
+    /// Buffers that leases hold.
     [[nodiscard]] std::size_t leases() const noexcept { return leases_; }
     /// Receives that took memory from the heap.
     [[nodiscard]] std::uint64_t overflow() const noexcept { return overflow_; }
 
     // The state of a buffer that is queued on a stream.
     struct slot {
-        std::uint32_t next = none;
-        std::uint32_t offset = 0; // bytes already taken
-        std::uint32_t length = 0; // bytes received
+        std::uint32_t next = none; // of a shared one: the number of leases
+        std::uint32_t offset = 0;  // bytes already taken
+        std::uint32_t length = 0;  // bytes received
     };
     [[nodiscard]] slot& at(std::uint32_t buffer) noexcept { return slots_[buffer]; }
 
 private:
+    [[nodiscard]] static std::uint32_t& leases_on_heap(const std::byte* begin) noexcept;
+    [[nodiscard]] std::uint32_t& leases_of(std::uint32_t buffer, const std::byte* memory) noexcept;
+
     receive_pool(std::byte* memory, std::uint32_t count, observer* told);
     ~receive_pool();
 

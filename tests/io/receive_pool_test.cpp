@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -167,6 +169,115 @@ TEST_F(receive_pool_test, leases_outlive_the_loop_and_the_last_one_frees_the_poo
     EXPECT_EQ(resident_pages(memory), -1);
     EXPECT_EQ(listener.returned, 0) << "the loop that listened is gone";
 }
+
+/// The parts of a lease on the pool, or on memory from the heap, of 100 bytes.
+class split_lease_test : public receive_pool_test, public ::testing::WithParamInterface<bool> {
+protected:
+    received whole() {
+        receive_pool& pool = make(2);
+        const bool heap = GetParam();
+        const std::uint32_t buffer = heap ? receive_pool::on_heap : pool.claim();
+        std::byte* const memory = heap ? receive_pool::allocate_overflow(100) : pool.memory(buffer);
+        for (std::size_t at = 0; at < 100; ++at)
+            memory[at] = static_cast<std::byte>(at);
+        pool.lend();
+        pool_made_ = &pool;
+        return {pool, buffer, memory, 100};
+    }
+    static void expect_bytes(const received& part, std::size_t begin, std::size_t end) {
+        ASSERT_EQ(part.size(), end - begin);
+        for (std::size_t at = begin; at < end; ++at)
+            EXPECT_EQ(part.data()[at - begin], static_cast<std::byte>(at));
+    }
+    /// Buffers that came back to the pool.
+    int expected_returns() const { return GetParam() ? 0 : 1; }
+    std::size_t leased() const { return pool_made_->leases(); }
+
+private:
+    receive_pool* pool_made_ = nullptr;
+};
+
+TEST_P(split_lease_test, the_parts_share_a_buffer_that_counts_once) {
+    received rest = whole();
+    const std::byte* const begin = rest.data();
+    received front = rest.split(30);
+    expect_bytes(front, 0, 30);
+    expect_bytes(rest, 30, 100);
+    EXPECT_EQ(front.data(), begin);
+    EXPECT_EQ(rest.data(), begin + 30);
+    EXPECT_EQ(leased(), 1U);
+
+    front.release();
+    EXPECT_EQ(leased(), 1U);
+    EXPECT_EQ(listener.returned, 0);
+    expect_bytes(rest, 30, 100);
+    rest.release();
+    EXPECT_EQ(leased(), 0U);
+    EXPECT_EQ(listener.returned, expected_returns());
+}
+
+TEST_P(split_lease_test, parts_are_split_moved_and_destroyed_in_any_order) {
+    std::vector<int> order{0, 1, 2, 3};
+    do {
+        listener.returned = 0;
+        std::array<received, 4> parts;
+        parts[3] = whole();
+        parts[0] = parts[3].split(40); // 0..40, 40..100
+        parts[1] = parts[0].split(10); // 0..10, 10..40
+        parts[2] = parts[3].split(50); // 40..90, 90..100
+        received moved = std::move(parts[2]);
+        parts[2] = std::move(moved);
+        expect_bytes(parts[0], 10, 40);
+        expect_bytes(parts[1], 0, 10);
+        expect_bytes(parts[2], 40, 90);
+        expect_bytes(parts[3], 90, 100);
+        for (const int each : order) {
+            EXPECT_EQ(leased(), 1U);
+            EXPECT_EQ(listener.returned, 0);
+            parts[static_cast<std::size_t>(each)] = received{};
+        }
+        EXPECT_EQ(leased(), 0U);
+        EXPECT_EQ(listener.returned, expected_returns());
+        abandon();
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_P(split_lease_test, a_part_without_bytes_holds_nothing) {
+    received lease = whole();
+    EXPECT_TRUE(lease.split(0).empty());
+    received all = lease.split(100);
+    EXPECT_TRUE(lease.empty());
+    EXPECT_EQ(leased(), 1U);
+    lease.release();
+    expect_bytes(all, 0, 100);
+    received none;
+    EXPECT_TRUE(none.split(0).empty());
+    all.release();
+    EXPECT_EQ(leased(), 0U);
+    EXPECT_EQ(listener.returned, expected_returns());
+}
+
+TEST_P(split_lease_test, parts_outlive_the_loop) {
+    received rest = whole();
+    received front = rest.split(99);
+    abandon();
+    expect_bytes(front, 0, 99);
+    rest.release();
+    expect_bytes(front, 0, 99);
+    received half = front.split(50);
+    front.release();
+    expect_bytes(half, 0, 50);
+}
+
+TEST_P(split_lease_test, a_split_behind_the_end_stops_the_program) {
+    received lease = whole();
+    EXPECT_DEATH(static_cast<void>(lease.split(101)), "a lease was split behind its end");
+}
+
+constexpr auto place_of_memory = [](const auto& of) {
+    return of.param ? "of_the_heap" : "of_the_pool";
+};
+INSTANTIATE_TEST_SUITE_P(memory, split_lease_test, ::testing::Bool(), place_of_memory);
 
 TEST_F(receive_pool_test, a_moved_lease_is_released_once) {
     make(2);

@@ -103,6 +103,34 @@ TEST_P(received_test, a_lease_outlives_its_stream_and_its_loop) {
 }
 
 // By the time the coroutine resumes, the record may belong to another socket that has no loop yet.
+TEST_P(received_test, the_parts_of_a_lease_outlive_its_stream_and_keep_one_buffer) {
+    received head;
+    std::optional<received> rest;
+    {
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            theirs.send("a head and the body");
+            const auto before = loop().metrics().receive_pool_leased;
+            auto lease = co_await ours.receive();
+            EXPECT_TRUE(lease);
+            if (!lease) co_return;
+            rest = *std::move(lease);
+            head = rest->split(7);
+            EXPECT_EQ(loop().metrics().receive_pool_leased, before + 1);
+            theirs.send("more");
+            EXPECT_EQ(text_of((co_await ours.receive()).value()), "more");
+            rest = rest->split(8); // drops the last bytes
+            EXPECT_EQ(loop().metrics().receive_pool_leased, before + 1);
+        });
+    }
+    EXPECT_EQ(text_of(head), "a head ");
+    EXPECT_EQ(text_of(*rest), "and the ");
+    rest.reset();
+    EXPECT_EQ(loop().metrics().receive_pool_leased, 1U);
+    head.release();
+    EXPECT_EQ(loop().metrics().receive_pool_leased, 0U);
+}
+
 TEST_P(received_test, a_lease_stays_valid_when_its_stream_is_destroyed) {
     auto [ours, theirs] = testing::connect_raw_local();
     auto [next, unused] = testing::local_ends();

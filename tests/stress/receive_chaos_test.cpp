@@ -118,6 +118,10 @@ protected:
             if (outcome) {
                 from.got += text_of(*outcome);
                 lease = *std::move(outcome);
+                if (dice_->one_in(3)) {
+                    received front = lease.split(dice_->up_to(lease.size()));
+                    if (dice_->one_in(2)) std::swap(front, lease);
+                }
             }
         }
         if (dice_->one_in(3)) co_await pause(20);

@@ -3,6 +3,7 @@
 // Layer io.
 
 #include <simplenet/core/buffer.hpp>
+#include <simplenet/core/detail/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,14 @@ class receive_pool;
 namespace simplenet::v0 {
 namespace detail {
 
+/// The numbers of a buffer that two leases hold from now on.
+struct shared_buffer {
+    std::uint32_t first;
+    std::uint32_t rest;
+};
+/// Splits a lease that begins at `memory`, behind its first `count` bytes.
+[[nodiscard]] shared_buffer share_buffer(receive_pool& pool, std::uint32_t buffer,
+                                         const std::byte* memory, std::size_t count) noexcept;
 /// Gives a buffer back. Safe after the loop is gone.
 void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept;
 
@@ -67,6 +76,23 @@ public:
     // NOLINTNEXTLINE(google-explicit-constructor): it is a buffer to write from.
     [[nodiscard]] operator const_buffer() const noexcept { return {data_, size_}; }
 
+    /// Cuts off the first `count` bytes as a lease of their own; this one keeps the rest. The bytes
+    /// do not move. Both share the buffer, which returns to the pool with the last of them, in any
+    /// order; both may be split again. A lease that gets no bytes is empty, and holds nothing.
+    ///
+    /// @pre `count` is not larger than `size()`.
+    [[nodiscard]] received split(std::size_t count) noexcept {
+        SIMPLENET_EXPECTS(count <= size_, "a lease was split behind its end");
+        if (count == 0) return {};
+        if (count == size_) return std::move(*this);
+        const auto [first, rest] = detail::share_buffer(*pool_, buffer_, data_, count);
+        received front{*pool_, first, data_, count};
+        buffer_ = rest;
+        data_ += count;
+        size_ -= count;
+        return front;
+    }
+
     /// Gives the memory back early.
     void release() noexcept {
         if (pool_ != nullptr)
@@ -87,7 +113,7 @@ private:
     detail::receive_pool* pool_ = nullptr;
     const std::byte* data_ = nullptr;
     std::size_t size_ = 0;
-    std::uint32_t buffer_ = 0; // its number in the pool
+    std::uint32_t buffer_ = 0; // its number in the pool, or a mark of receive_pool
 };
 
 } // namespace runtime
