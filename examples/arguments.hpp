@@ -139,6 +139,12 @@ inline void announce(const auto& socket) {
               << std::endl; // flushed: a program may be waiting for it
 }
 
+/// The same for a server on several loops.
+inline void announce(const simplenet::tcp_server& server, simplenet::backend used) {
+    std::cout << "listening on " << server.local_endpoint().to_string() << " (" << to_string(used)
+              << ")" << std::endl;
+}
+
 /// Prints what failed and why; returns the exit status of a failed program.
 inline int failed(std::string_view what, std::error_code why) {
     std::cerr << what << ": " << why.message() << '\n';

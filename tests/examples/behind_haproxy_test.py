@@ -1,0 +1,102 @@
+"""behind_haproxy, behind HAProxy if it is installed, and against headers written by hand."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import support
+from support import Server, receive_all
+
+HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+CONFIGURATION = """
+defaults
+    mode tcp
+    timeout connect 10s
+    timeout client 30s
+    timeout server 30s
+frontend public
+    bind 127.0.0.1:{front}
+    default_backend servers
+backend servers
+    server one 127.0.0.1:{back} {how}
+"""
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+class Proxy:
+    """HAProxy in front of a server; ended at the end of `with`."""
+
+    def __init__(self, back, how):
+        self.port = free_port()
+        self._directory = tempfile.TemporaryDirectory()
+        path = os.path.join(self._directory.name, "haproxy.cfg")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(CONFIGURATION.format(front=self.port, back=back, how=how))
+        self._process = subprocess.Popen(
+            [HAPROXY, "-f", path, "-db"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, universal_newlines=True)
+
+    def __enter__(self):
+        limit = time.monotonic() + support.WAIT
+        while True:
+            try:
+                return self.connect_once()
+            except ConnectionRefusedError:
+                if self._process.poll() is not None or time.monotonic() > limit:
+                    raise AssertionError(self._process.stderr.read()) from None
+                time.sleep(0.01)
+
+    def connect_once(self):
+        socket.create_connection(("127.0.0.1", self.port), support.WAIT).close()
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+        self._process.stderr.close()
+        self._directory.cleanup()
+
+
+class behind_haproxy_test(support.TestCase):
+    @unittest.skipUnless(HAPROXY, "haproxy is missing")
+    def test_haproxy_tells_the_client_in_both_versions(self):
+        for how in ("send-proxy", "send-proxy-v2"):
+            with Server("behind_haproxy") as server, Proxy(server.port, how) as proxy:
+                for _ in range(20):
+                    client = socket.create_connection(("127.0.0.1", proxy.port), support.WAIT,
+                                                      source_address=("127.0.0.7", 0))
+                    with client:
+                        own = client.getsockname()[1]
+                        self.assertEqual(receive_all(client).decode(),
+                                         f"you are 127.0.0.7:{own}, through 127.0.0.1\n")
+
+    def test_without_a_header_a_client_is_reset(self):
+        with Server("behind_haproxy") as server, server.connect() as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with self.assertRaises(ConnectionResetError):
+                receive_all(client)
+
+    def test_an_address_that_is_no_proxy_is_reset_whatever_it_says(self):
+        with Server("behind_haproxy", "--from", "192.0.2.0/24") as server:
+            with self.assertRaises((ConnectionResetError, BrokenPipeError)):
+                with server.connect() as client:
+                    client.sendall(b"PROXY TCP4 192.0.2.1 198.51.100.2 1000 443\r\n")
+                    receive_all(client)
+
+    def test_clients_may_come_without_a_proxy_if_told_so(self):
+        with Server("behind_haproxy", "--direct", "yes") as server, server.connect() as client:
+            host, port = client.getsockname()
+            self.assertEqual(receive_all(client).decode(), f"you are {host}:{port}\n")
+
+
+if __name__ == "__main__":
+    support.main()
