@@ -19,10 +19,7 @@ class process_pool : private one_for_process<process_pool> {
     friend one_for_process<process_pool>;
 
 public:
-    process_pool() {
-        // Calls that block need no CPU of their own; a small machine still has slow disks.
-        core_.start_growing(std::max<std::size_t>(8, std::size_t{4} * sys::usable_processors()));
-    }
+    process_pool() = default;
 
     [[nodiscard]] static pool_core& core();
 
@@ -33,7 +30,14 @@ private:
 constinit std::atomic<process_pool*> current_pool = nullptr;
 
 pool_core& process_pool::core() {
-    return get(current_pool, [] { return std::make_unique<process_pool>(); }).core_;
+    process_pool& pool = get(current_pool, [] { return std::make_unique<process_pool>(); });
+    // Only here: of two pools that two first callers make, one is destroyed at once.
+    if (!pool.core_.is_growing()) {
+        // Calls that block need no CPU of their own; a small machine still has slow disks.
+        pool.core_.start_growing(
+            std::max<std::size_t>(8, std::size_t{4} * sys::usable_processors()));
+    }
+    return pool.core_;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 
 #include <simplenet/threads/detail/work_queue.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -24,9 +25,12 @@ public:
 
     /// Starts `count` threads, for join(). Throws std::system_error; then none runs.
     void start(std::size_t count);
-    /// Starts one thread, and more when they are needed, which end when they have been idle for
-    /// long. Never joined. Throws std::system_error.
+    /// Starts one thread, unless there is one, and more when they are needed, which end when they
+    /// have been idle for long. Never joined. Throws std::system_error.
     void start_growing(std::size_t most);
+    [[nodiscard]] bool is_growing() const noexcept {
+        return grows_.load(std::memory_order_acquire);
+    }
 
     /// close(), and waits for the threads. @pre not on one of them.
     void end() noexcept;
@@ -43,7 +47,8 @@ private:
 
     const std::string name_;
     const unsigned born_in_ = fork_generation();
-    std::condition_variable ready_; // an item may be in the queue, or it is closed
+    std::atomic<bool> grows_ = false; // start_growing() has succeeded
+    std::condition_variable ready_;   // an item may be in the queue, or it is closed
     // Under the mutex:
     std::vector<std::thread> joined_;
     std::size_t threads_ = 0;

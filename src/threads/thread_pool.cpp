@@ -39,7 +39,8 @@ void pool_core::start(std::size_t count) {
 void pool_core::start_growing(std::size_t most) {
     const lock held = locked();
     most_ = most;
-    start_thread();
+    if (threads_ == 0) start_thread();
+    grows_.store(true, std::memory_order_release);
 }
 
 /// @pre The mutex is held.

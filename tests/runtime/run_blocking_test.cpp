@@ -93,6 +93,33 @@ TEST_P(run_blocking_test, a_forked_child_has_threads_of_its_own) {
     EXPECT_EQ(child.end(), "status 42");
 }
 
+// Two first callers each made a pool, and one was destroyed while its thread used it.
+TEST_P(run_blocking_test, several_threads_may_make_the_first_call) {
+    if (under_thread_sanitizer) {
+        GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a program with threads";
+    }
+    destroy_loop();
+    ASSERT_EQ(ask_a_thread(options()), 42);
+    for (int round = 0; round < 20; ++round) {
+        child_process child{[] {
+            std::latch all{4};
+            std::atomic<int> answers = 0;
+            {
+                std::vector<std::jthread> callers;
+                for (int each = 0; each < 4; ++each) {
+                    callers.emplace_back([&] {
+                        all.arrive_and_wait();
+                        answers += ask_a_thread(options()) == 42;
+                    });
+                }
+            }
+            return answers.load();
+        }};
+
+        EXPECT_EQ(child.end(), "status 4");
+    }
+}
+
 TEST_P(run_blocking_test, the_end_of_the_process_does_not_wait_for_calls) {
     if (under_thread_sanitizer) {
         GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a program with threads";
