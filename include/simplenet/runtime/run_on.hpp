@@ -89,12 +89,12 @@ public:
         call_.reset(); // the captures are gone when the caller continues
         this->complete();
     }
-    // Instead of Link's, for the executor, with its reference.
-    void run() noexcept {
+    // For the executor, with its reference.
+    void run() noexcept override {
         if (this->claim()) begin();
         this->release();
     }
-    void drop() noexcept {
+    void drop() noexcept override {
         if (this->claim()) discard();
         this->release();
     }
@@ -111,6 +111,7 @@ private:
 /// In the inbox of a loop. A withdrawn call stays there until the loop gets to it.
 class in_inbox : public posted {
 protected:
+    ~in_inbox() = default;
     static bool leave() noexcept { return false; }
 };
 
@@ -123,15 +124,21 @@ public:
     void apply() noexcept { queue_->apply(*this); }
 
 protected:
+    ~in_work_queue() = default;
     [[nodiscard]] bool leave() noexcept { return queue_->remove(*this); }
 
 private:
     const std::shared_ptr<work_queue> queue_; // may outlive the pool
 };
 
-/// In the hands of an executor that is not the library's.
+/// In the hands of an executor that is not the library's; it has a remote_post.
 class in_callable {
+public:
+    virtual void run() noexcept = 0;
+    virtual void drop() noexcept = 0;
+
 protected:
+    ~in_callable() = default;
     static bool leave() noexcept { return false; }
 };
 
