@@ -49,6 +49,8 @@ struct event_loop_group_options {
 ///
 /// @par Thread safety
 /// Any thread, unless a member says otherwise.
+/// @par Example
+/// @snippet threads.cpp group
 class event_loop_group {
 public:
     /// Creates the loops and starts their threads: all of them, or none if one cannot be had.

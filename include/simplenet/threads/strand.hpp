@@ -31,6 +31,8 @@ inline namespace runtime {
 ///
 /// @par Thread safety
 /// Any thread.
+/// @par Example
+/// @snippet threads.cpp strand
 class strand {
 public:
     explicit strand(thread_pool& pool);

@@ -68,6 +68,8 @@ struct thread_pool_options {
 /// Any thread, but for the destructor.
 /// @par Cost
 /// A post is one allocation and a mutex, and a system call if a thread sleeps.
+/// @par Example
+/// @snippet threads.cpp run_on
 class thread_pool {
 public:
     /// Starts the threads. Throws std::system_error (resource_unavailable_try_again, see
