@@ -2,6 +2,7 @@
 
 #include <simplenet/simplenet.hpp>
 
+#include <chrono>
 #include <iostream>
 #include <string_view>
 
@@ -19,3 +20,11 @@ void print_messages(callbacks::buffer& input) {
     }
 }
 //! [buffer]
+
+void remind(event_loop& loop) {
+    //! [timers]
+    using namespace std::chrono_literals;
+    const auto ticking = callbacks::run_every(loop, 1s, [] { std::cout << "tick\n"; });
+    callbacks::run_after(loop, 10s, [&loop, ticking] { callbacks::cancel(loop, ticking); });
+    //! [timers]
+}

@@ -2,3 +2,4 @@
 // All of layer callbacks: for programs that come from muduo.
 
 #include <simplenet/callbacks/buffer.hpp>
+#include <simplenet/callbacks/timers.hpp>

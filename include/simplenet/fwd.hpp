@@ -44,6 +44,7 @@ class udp_socket;
 
 namespace callbacks {
 class buffer;
+class timer_id;
 } // namespace callbacks
 
 inline namespace runtime {

@@ -98,6 +98,7 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
     EXPECT_TRUE((sizeof(simplenet::blocking::tcp_stream) != 0 &&
                  sizeof(simplenet::nonblocking::udp_socket) != 0 &&
                  sizeof(simplenet::callbacks::buffer) != 0 &&
+                 sizeof(simplenet::callbacks::timer_id) != 0 &&
                  sizeof(simplenet::blocking::local_datagram) != 0));
     EXPECT_TRUE((sizeof(any_stream) + sizeof(async_condition_variable) + sizeof(async_event) +
                  sizeof(async_mutex) + sizeof(async_semaphore) + sizeof(duplex_stream) +
