@@ -35,7 +35,7 @@ using ::testing::ElementsAre;
 using testing::noise;
 using testing::pieces;
 
-constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
 constexpr frame_format byte_lengths{.prefix = frame_prefix::u8};
 
 static_assert(async_reader<frame_reader<duplex_stream>>);
@@ -44,7 +44,7 @@ static_assert(async_reader<frame_reader<tcp_stream&>>);
 // A limit around read_frame() needs no scope of its own if the stream's reads need none.
 static_assert(detail::leaf<decltype(std::declval<frame_reader<tcp_stream>&>().read_frame(1))>);
 
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view body_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -64,9 +64,9 @@ task<frames> read_frames(Reader& reader, std::size_t limit) {
             got.end = body.error();
             break;
         }
-        got.whole.emplace_back(text_of(*body));
+        got.whole.emplace_back(body_text(*body));
     }
-    got.tail = text_of(reader.peek());
+    got.tail = body_text(reader.peek());
     co_return got;
 }
 
@@ -137,7 +137,7 @@ TEST_P(frame_reader_test, a_long_frame_arrives_byte_by_byte_in_linear_time) {
     run([&]() -> task<> {
         const std::string body = noise(200'000);
         frame_reader reader{pieces{encode(body, {}), [] { return 1U; }}};
-        EXPECT_TRUE(text_of((co_await reader.read_frame(no_limit)).value()) == body);
+        EXPECT_TRUE(body_text((co_await reader.read_frame(any_length)).value()) == body);
     });
 }
 
@@ -168,10 +168,10 @@ TEST_P(frame_reader_test, a_view_lasts_until_the_next_call) {
     run([&]() -> task<> {
         frame_reader reader{pieces{{"\3one\3two"}}, byte_lengths};
         const auto first = co_await reader.read_frame(3);
-        EXPECT_EQ(text_of(reader.peek()), "\3two");
+        EXPECT_EQ(body_text(reader.peek()), "\3two");
         frame_reader moved{std::move(reader)};
-        EXPECT_EQ(text_of(first.value()), "one");
-        EXPECT_EQ(text_of((co_await moved.read_frame(3)).value()), "two");
+        EXPECT_EQ(body_text(first.value()), "one");
+        EXPECT_EQ(body_text((co_await moved.read_frame(3)).value()), "two");
     });
 }
 
@@ -192,9 +192,9 @@ TEST_P(frame_reader_test, a_frame_above_the_limit_stays_for_a_call_with_a_higher
         frame_reader reader{pieces{{"\4four\1x"}}, byte_lengths};
         EXPECT_EQ(error_of(co_await reader.read_frame(3)), errc::limit_exceeded);
         EXPECT_EQ(error_of(co_await reader.read_frame(0)), errc::limit_exceeded);
-        EXPECT_EQ(text_of(reader.peek()), "\4four\1x");
-        EXPECT_EQ(text_of((co_await reader.read_frame(4)).value()), "four");
-        EXPECT_EQ(text_of((co_await reader.read_frame(1)).value()), "x");
+        EXPECT_EQ(body_text(reader.peek()), "\4four\1x");
+        EXPECT_EQ(body_text((co_await reader.read_frame(4)).value()), "four");
+        EXPECT_EQ(body_text((co_await reader.read_frame(1)).value()), "x");
     });
 }
 
@@ -211,10 +211,10 @@ TEST_P(frame_reader_test, the_largest_announcements_neither_overflow_nor_take_me
     run([&]() -> task<> {
         constexpr frame_format format{.prefix = frame_prefix::u64};
         frame_reader huge{pieces{{std::string(8, '\xff') + "x"}}, format};
-        EXPECT_EQ(error_of(co_await huge.read_frame(no_limit)), errc::limit_exceeded);
+        EXPECT_EQ(error_of(co_await huge.read_frame(any_length)), errc::limit_exceeded);
 
         frame_reader large{pieces{{"\x3f" + std::string(7, '\xff') + "x"}}, format};
-        EXPECT_EQ(error_of(co_await large.read_frame(no_limit)), errc::end_of_stream);
+        EXPECT_EQ(error_of(co_await large.read_frame(any_length)), errc::end_of_stream);
         EXPECT_EQ(large.peek().size(), 9U);
     });
 }
@@ -223,9 +223,9 @@ TEST_P(frame_reader_test, an_endless_varint_is_a_bad_message) {
     run([&]() -> task<> {
         frame_reader reader{pieces{std::string(20, '\x80'), [] { return 1U; }},
                             {.prefix = frame_prefix::varint}};
-        EXPECT_EQ(error_of(co_await reader.read_frame(no_limit)), std::errc::bad_message);
+        EXPECT_EQ(error_of(co_await reader.read_frame(any_length)), std::errc::bad_message);
         EXPECT_EQ(reader.peek().size(), 10U);
-        EXPECT_EQ(error_of(co_await reader.read_frame(no_limit)), std::errc::bad_message);
+        EXPECT_EQ(error_of(co_await reader.read_frame(any_length)), std::errc::bad_message);
     });
 }
 
@@ -266,7 +266,7 @@ TEST_P(frame_reader_test, a_call_that_ran_out_of_time_loses_nothing_and_can_be_r
                       errc::deadline_exceeded);
         }
         EXPECT_TRUE(co_await theirs.write_some("o"));
-        EXPECT_EQ(text_of((co_await with_timeout(reader.read_frame(5), 1ms)).value()), "hello");
+        EXPECT_EQ(body_text((co_await with_timeout(reader.read_frame(5), 1ms)).value()), "hello");
     });
 }
 
