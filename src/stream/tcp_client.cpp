@@ -1,6 +1,7 @@
 #include <simplenet/stream/tcp_client.hpp>
 
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/stream/detail/backoff_steps.hpp>
 #include <simplenet/time/sleep.hpp>
 
 namespace simplenet::v0 {

@@ -132,15 +132,21 @@ public:
 
     /// Adds a copy of `bytes` at the end. They may be a part of this buffer's text().
     void append(const_buffer bytes);
+    /// Adds the integer at the end.
     void append_u16(std::uint16_t value) { append_number(value, 2); }
+    /// The same for 4 bytes.
     void append_u32(std::uint32_t value) { append_number(value, 4); }
+    /// The same for 8 bytes.
     void append_u64(std::uint64_t value) { append_number(value, 8); }
 
     /// Adds a copy of `bytes` in front. They may be a part of this buffer's text(). Costs only the
     /// copy if they fit the reserve.
     void prepend(const_buffer bytes);
+    /// Adds the integer in front.
     void prepend_u16(std::uint16_t value) { prepend_number(value, 2); }
+    /// The same for 4 bytes.
     void prepend_u32(std::uint32_t value) { prepend_number(value, 4); }
+    /// The same for 8 bytes.
     void prepend_u64(std::uint64_t value) { prepend_number(value, 8); }
 
     /// Space for at least `count` bytes at the end, for calls that write into memory, such as

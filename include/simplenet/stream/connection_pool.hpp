@@ -7,6 +7,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/stream/detail/pool_core.hpp>
+#include <simplenet/stream/pool_options.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
 

@@ -7,7 +7,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/net/connect.hpp>
 #include <simplenet/net/tcp_stream.hpp>
-#include <simplenet/stream/detail/backoff_steps.hpp>
+#include <simplenet/stream/backoff.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -39,6 +39,7 @@ inline namespace runtime {
 
 /// How a tcp_client connects, and when it tries again.
 struct client_options {
+    /// The pauses between attempts.
     simplenet::backoff backoff = {};
     /// For each attempt. Without a timeout, an address that does not answer takes two minutes.
     connect_options connect = {};
@@ -49,6 +50,7 @@ struct client_options {
 
 /// What a tcp_client tells about its connections.
 struct client_event {
+    /// What happened.
     enum class kind : std::uint8_t {
         connected,      ///< The session begins.
         connect_failed, ///< Another attempt follows.
@@ -56,8 +58,8 @@ struct client_event {
     };
     using enum kind;
 
-    enum kind kind = connected;
-    std::error_code error; ///< Of the attempt or of the session; none if connected.
+    enum kind kind = connected; ///< What happened.
+    std::error_code error;      ///< Of the attempt or of the session; none if connected.
     /// The number of the attempt, from 1; counted anew after a connection that was stable.
     std::size_t attempt = 0;
     std::chrono::nanoseconds next_delay{}; ///< Until the next attempt; 0 if connected.
@@ -99,13 +101,12 @@ public:
     /// @par Errors
     /// Only those of a stop, operation_canceled or deadline_exceeded. Errors of connecting, such as
     /// `errc::name_not_found`, lead to the next attempt: they are reported to `on_event`.
+    /// An exception that leaves the session or `on_event` closes the connection and leaves run().
+    /// It is a bug rather than a lost connection, and connecting again would hide it.
     /// @par Cancellation
     /// At any moment: while it connects, in the session (whose operations are stopped, and which is
     /// joined), and in a pause. No event reports it. A session that succeeds nevertheless is a
     /// success.
-    /// @par Exceptions
-    /// An exception that leaves the session or `on_event` closes the connection and leaves run().
-    /// It is a bug rather than a lost connection, and connecting again would hide it.
     /// @par Cost
     /// Two coroutines in addition to those of async_connect() and of the session.
     template <class Session>

@@ -4,6 +4,7 @@
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/stream/pool_options.hpp>
 #include <simplenet/sync/detail/waiter.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
@@ -19,25 +20,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::v0 {
-inline namespace runtime {
-
-/// The limits of a connection_pool.
-struct pool_options {
-    /// The most connections to one key, lent or idle.
-    std::size_t per_key = 8;
-    /// The most connections in all.
-    std::size_t total = 256;
-    /// An idle connection is closed after so long; 0: none is kept.
-    std::chrono::nanoseconds idle = std::chrono::seconds{30};
-    /// How long borrow() waits for its turn if there are too many connections. Connecting is not
-    /// counted.
-    std::chrono::nanoseconds wait = std::chrono::seconds{10};
-};
-
-} // namespace runtime
-
-namespace detail {
+namespace simplenet::v0::detail {
 
 class pool_core;
 class pool_slot;
@@ -260,7 +243,6 @@ private:
     std::uint64_t arrival_ = 0;
 };
 
-} // namespace detail
-} // namespace simplenet::v0
+} // namespace simplenet::v0::detail
 
 #pragma GCC visibility pop
