@@ -17,6 +17,20 @@ using namespace std::chrono_literals;
 
 std::vector<std::byte> next_frame();
 
+//! [scratch]
+/// The connection holds no buffer while it waits for the next request.
+task<result<>> answer_requests(tcp_stream& stream) {
+    while (true) {
+        if (const auto there = co_await stream.readable(); !there) co_return there;
+        const scratch memory = scratch::borrow(32 * 1024);
+        const auto count = co_await stream.read_some(memory);
+        if (!count) co_return fail(count);
+        const auto sent = co_await async_write_all(stream, memory.bytes().first(*count));
+        if (!sent) co_return fail(sent);
+    } // gives the memory back
+}
+//! [scratch]
+
 //! [broadcast]
 using client = queued_writer<tcp_stream>;
 

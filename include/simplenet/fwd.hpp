@@ -63,6 +63,7 @@ class local_listener;
 class local_server;
 class local_stream;
 class received;
+class scratch;
 class signal_set;
 class strand;
 class task_group;

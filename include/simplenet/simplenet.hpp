@@ -13,6 +13,7 @@
 #include <simplenet/io/loop_event.hpp>
 #include <simplenet/io/readiness.hpp>
 #include <simplenet/io/received.hpp>
+#include <simplenet/io/scratch.hpp>
 #include <simplenet/ip/address_family.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/ip_address.hpp>

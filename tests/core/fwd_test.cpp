@@ -111,6 +111,11 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
                  sizeof(loop_metrics) + sizeof(loop_options) + sizeof(frame_format) +
                  sizeof(frame_prefix) + sizeof(pool_options) + sizeof(resolve_options) +
                  sizeof(watermarks) + sizeof(backend) + sizeof(backpressure)) != 0);
+                 sizeof(scratch) + sizeof(signal_set) + sizeof(task_group) + sizeof(tcp_listener) +
+                 sizeof(tcp_stream) + sizeof(udp_socket) + sizeof(connect_options) +
+                 sizeof(group_options) + sizeof(loop_metrics) + sizeof(loop_options) +
+                 sizeof(resolve_options) + sizeof(send_file_options) + sizeof(watermarks) +
+                 sizeof(backend) + sizeof(backpressure)) != 0);
     EXPECT_TRUE((sizeof(task<>) + sizeof(join_handle<>) + sizeof(remote_handle<>) +
                  sizeof(broadcast<int>) + sizeof(channel<int>) + sizeof(cross_channel<int>) +
                  sizeof(oneshot<int>) + sizeof(watch<int>) + sizeof(broadcast_error)) != 0);
