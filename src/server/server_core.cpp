@@ -119,6 +119,7 @@ result<> server_core::serve(std::unique_ptr<any_handler> handler) {
     for (std::size_t each = 0; each < size(); ++each)
         starts.emplace_back(shared_from_this(), each, std::move(copies[each]));
     try {
+        metrics_.publish();
         for (std::size_t each = 0; each < size(); ++each)
             slots_[each]->loop->post(std::move(starts[each]));
     } catch (...) {
@@ -159,6 +160,7 @@ void server_core::end() noexcept {
     SIMPLENET_EXPECTS(!is_on_own_thread(),
                       "a server was destroyed on a thread of its group, which it would wait for: "
                       "await shutdown() first, or destroy it elsewhere");
+    metrics_.withdraw();
     spares_nobody_.store(true, std::memory_order_release);
     begin_shutdown({});
     std::unique_lock locked{mutex_};

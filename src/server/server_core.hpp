@@ -2,6 +2,7 @@
 // server_core: the state that the loops of a server share. Layer server, private.
 
 #include "server/address_filter.hpp"
+#include "server/server_metrics.hpp"
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
 
@@ -21,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace simplenet::v0::detail {
@@ -100,6 +102,12 @@ public:
     endpoint address; // of a tcp_server
     local_endpoint local_address;
     std::optional<std::uint64_t> socket_file; // of a local_server that removes its path
+
+    /// Where it listens, for logs and metrics.
+    [[nodiscard]] std::string name() const {
+        return settings.kind == connection_kind::tcp ? address.to_string()
+                                                     : local_address.to_string();
+    }
 
     // --- the handle ---
 
@@ -185,6 +193,8 @@ private:
     bool is_served_ = false;
     shutdown_report report_;
     std::vector<std::shared_ptr<cross_channel<char>>> subscribers_;
+
+    server_metrics metrics_{*this};
 };
 
 /// A connection's share in the counts, from accept(2) to the end of its handler.

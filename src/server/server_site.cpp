@@ -1,5 +1,7 @@
 #include "server/server_site.hpp"
 
+#include "io/io_queue.hpp"
+#include "ip/native.hpp"
 #include "runtime/loop_access.hpp"
 #include "server/proxy_header.hpp"
 #include "sys/calls.hpp"
@@ -16,6 +18,8 @@
 #include <algorithm>
 #include <concepts>
 #include <exception>
+#include <new>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -332,7 +336,27 @@ task<> server_site::drain(listening_socket& listener) {
 void server_site::refuse(unique_fd socket) noexcept {
     slot_.accepted.fetch_add(1, std::memory_order_relaxed);
     slot_.refused.fetch_add(1, std::memory_order_relaxed);
+    tell_refused(socket.get(), "the server is full");
     static_cast<void>(options::set_linger(socket.get(), std::chrono::seconds{0}));
+}
+
+void server_site::tell_refused(int connection, const char* why) const noexcept {
+    const event_hook& hook = io_queue::of(*scope_->queue).on_event;
+    if (!hook) return;
+    std::string client;
+    std::string server;
+    try {
+        server = core_->name();
+        native_address peer;
+        peer.size = sizeof peer.storage;
+        if (sys::getpeername(connection, peer.data(), peer.size) == 0) {
+            const auto from = endpoint_from_native(peer.data(), peer.size);
+            if (from) client = " from " + from->to_string();
+        }
+    } catch (const std::bad_alloc&) { // then without names
+    }
+    hook.tell({.kind = loop_event_kind::connection_refused, .text = {}, .descriptor = connection},
+              "the server at %s refuses a connection%s: %s", server.c_str(), client.c_str(), why);
 }
 
 void server_site::admit(unique_fd socket) noexcept {
@@ -422,6 +446,12 @@ void server_site::pass(std::size_t to, unique_fd socket, seat place,
         }
     }
     message->sent = clock::now();
+    if (const event_hook& hook = io_queue::of(*scope_->queue).on_event) {
+        hook.tell(
+            {.kind = loop_event_kind::handed_over, .text = {}, .descriptor = message->socket.get()},
+            "connection %llu goes from loop %zu of the server to loop %zu",
+            static_cast<unsigned long long>(number), index_, to);
+    }
     passed_.push_back(*message);
     site_slot& slot = core_->slot(to);
     if (slot.pending.fetch_add(1, std::memory_order_relaxed) == 0) {
@@ -494,6 +524,7 @@ task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
             if (core_->settings.behind_proxy) {
                 const bool proxied = co_await read_proxied(stream, core_->settings, info);
                 if (!proxied) {
+                    tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
                     place.set(seat::outcome::refused);
                     static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
                     co_return;

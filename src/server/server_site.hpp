@@ -117,6 +117,7 @@ private:
     void admit(unique_fd socket) noexcept;
     /// A connection was accepted, but there is no place.
     void refuse(unique_fd socket) noexcept;
+    void tell_refused(int connection, const char* why) const noexcept;
     [[nodiscard]] std::size_t choose() noexcept;
     [[nodiscard]] std::size_t least_loaded() noexcept;
     [[nodiscard]] bool is_slow_to_take(std::size_t index) const noexcept;

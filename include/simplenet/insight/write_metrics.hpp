@@ -10,8 +10,8 @@
 namespace simplenet::v0 {
 inline namespace runtime {
 
-/// Writes the metrics of every event loop of this process, and of whatever else has some, in the
-/// text format of Prometheus, version 0.0.4: serve it as `text/plain; version=0.0.4`.
+/// Writes the metrics of every event loop and every server of this process in the text format of
+/// Prometheus, version 0.0.4: serve it as `text/plain; version=0.0.4`.
 ///
 ///     # HELP simplenet_loop_turns_total Passes through the loop.
 ///     # TYPE simplenet_loop_turns_total counter
@@ -21,6 +21,9 @@ inline namespace runtime {
 /// The figures of a loop are those of loop_metrics. `group` is the name of its event_loop_group, or
 /// empty; a second group of the same name is called `name-2`. `loop` is its number in the group;
 /// loops of no group have the lowest numbers that are free.
+///
+/// The figures of a server are those of server_statistics, from serve() until its object is gone.
+/// `server` is the lowest number that was free, `address` where it listens.
 ///
 /// Asks each loop, which answers at the start of its next turn. A loop that is in one turn for long
 /// does not hold up the others: after 100 ms, or 10 ms if the caller is on a loop, its previous

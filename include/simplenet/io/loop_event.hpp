@@ -34,7 +34,8 @@ struct loop_event {
     std::error_code error = {};
     /// Of accept_paused: until the next attempt. Of stalled: how long the turn has taken so far.
     std::chrono::nanoseconds duration{};
-    /// Of accept_paused: the listener. -1: none.
+    /// Of accept_paused: the listener. Of handed_over and connection_refused: the connection. -1:
+    /// none.
     int descriptor = -1;
     /// Of stalled: everything that is known.
     const stall_report* stall = nullptr;
