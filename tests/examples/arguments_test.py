@@ -12,8 +12,8 @@ import support
 SERVERS = ["echo_server", "chat_server"]
 CLIENTS = ["echo_client", "connect_with_timeout", "blocking_client"]
 ALL = [*SERVERS, *CLIENTS, "backend_switch", "descriptor_passing", "file_send",
-       "graceful_shutdown", "http_get", "line_chat", "parallel_fetch", "port_forward",
-       "producer_consumer", "task_dump", "udp_echo", "watch_files"]
+       "graceful_shutdown", "http_get", "line_chat", "metrics", "parallel_fetch",
+       "port_forward", "producer_consumer", "task_dump", "udp_echo", "watch_files"]
 
 
 class arguments_test(support.TestCase):
