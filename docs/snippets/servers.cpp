@@ -3,65 +3,130 @@
 #include <simplenet/simplenet.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+using namespace simplenet;
 using namespace std::chrono_literals;
 
-// [tcp_server]
-simplenet::task<> echo(simplenet::tcp_stream stream) {
-    std::array<std::byte, 4096> buffer;
-    while (auto count = co_await stream.read_some(buffer)) {
-        const auto all = simplenet::const_buffer{buffer.data(), *count};
-        if (!co_await simplenet::async_write_all(stream, all)) break;
+namespace {
+
+//! [run_server]
+task<> echo(tcp_stream client) {
+    while (auto bytes = co_await client.receive()) {
+        if (!co_await async_write_all(client, *bytes)) break;
     }
 }
 
-simplenet::result<> serve_on_every_core(std::uint16_t port) {
-    auto group = simplenet::event_loop_group::create();
-    if (!group) return simplenet::fail(group);
-    auto server = simplenet::tcp_server::listen(*group, simplenet::endpoint::any(port));
-    if (!server) return simplenet::fail(server);
-    if (auto serves = server->serve(echo); !serves) return serves;
-    std::puts("press Enter to end");
-    static_cast<void>(std::getchar());
-    simplenet::run(server->shutdown(10s));
-    return {};
-}
-// [tcp_server]
-
-// [run_server]
-int main_of_an_echo_server() {
-    const auto ended = simplenet::run_server(simplenet::endpoint::any(7777), echo);
-    if (!ended) std::fprintf(stderr, "%s\n", ended.error().message().c_str());
+int echo_on_every_core() {
+    const auto ended = run_server(endpoint::any(7000), echo);
+    if (!ended) std::fprintf(stderr, "cannot serve: %s\n", ended.error().message().c_str());
     return ended ? 0 : 1;
 }
-// [run_server]
+//! [run_server]
 
-// [local_server]
-simplenet::task<> answer_own_user(simplenet::local_stream stream, simplenet::connection_info info) {
-    if (info.credentials.uid != 1000) co_return;
-    static_cast<void>(co_await simplenet::async_write_all(stream, "welcome\n"));
+//! [tcp_server]
+result<> serve(event_loop_group& group) {
+    auto server = tcp_server::listen(group, endpoint::any(7000), {.max_connections = 10'000});
+    if (!server) return fail(server);
+    if (const auto serves = server->serve(echo); !serves) return serves; // returns at once
+    std::puts("press Enter to end");
+    std::ignore = std::getchar();
+    const shutdown_report report = run(server->shutdown(10s));
+    std::printf("%zu clients finished, %zu were cut off\n", report.drained, report.cut);
+    return {};
 }
+//! [tcp_server]
 
-simplenet::result<simplenet::local_server> serve_locally(simplenet::event_loop_group& group) {
-    const auto at = simplenet::local_endpoint::parse("/run/example.sock");
-    if (!at) return simplenet::fail(at);
-    auto server =
-        simplenet::local_server::listen(group, *at, {.listen = {.unlink_existing = true}});
-    if (!server) return server;
-    if (auto serves = server->serve(answer_own_user); !serves) return simplenet::fail(serves);
-    return server;
+//! [info]
+task<result<>> greet(tcp_stream client, connection_info info) {
+    const auto sent = co_await async_write_all(client, "hello, " + info.peer.to_string() + '\n');
+    if (!sent) co_return fail(sent); // counted as failed
+    co_return result<>{};
 }
-// [local_server]
+//! [info]
 
-// [server_stop]
-simplenet::task<> answer_requests(simplenet::tcp_stream stream) {
-    std::array<std::byte, 4096> buffer;
-    for (;;) {
-        const auto first =
-            co_await simplenet::when_any(stream.read_some(buffer), simplenet::server_stop());
-        if (first.index == 1) co_return; // between two requests is a good time to end
-        // answer the request
+//! [server_stop]
+task<> answer_requests(tcp_stream client) {
+    buffered_reader lines{std::move(client)};
+    for (bool answered = false;; answered = true) {
+        if (answered && lines.peek().empty()) { // between two requests
+            const auto next = co_await when_any(lines.stream().readable(), server_stop());
+            if (next.index == 1) co_return;
+        }
+        const auto request = co_await with_timeout(lines.read_line(1000), 30s);
+        if (!request) co_return;
+        const std::string answer = "you asked for " + std::string{*request} + '\n';
+        if (!co_await async_write_all(lines.stream(), answer)) co_return;
     }
 }
-// [server_stop]
+//! [server_stop]
+
+//! [local_server]
+task<> answer_own_user(local_stream client, connection_info info) {
+    if (info.credentials.uid != 1000) co_return;
+    std::ignore = co_await async_write_all(client, "welcome\n");
+}
+
+result<local_server> serve_locally(event_loop_group& group) {
+    const auto at = local_endpoint::parse("/run/example.sock");
+    if (!at) return fail(at);
+    auto server = local_server::listen(group, *at, {.listen = {.unlink_existing = true}});
+    if (!server) return server;
+    if (const auto serves = server->serve(answer_own_user); !serves) return fail(serves);
+    return server;
+}
+//! [local_server]
+
+//! [activation]
+result<tcp_server> open_server(event_loop_group& group) {
+    auto inherited = inherited_listeners();
+    if (!inherited) return fail(inherited);
+    if (inherited->empty()) return tcp_server::listen(group, endpoint::any(7000));
+    std::vector<nonblocking::tcp_listener> listeners;
+    for (auto& each : *inherited) {
+        auto adopted = nonblocking::tcp_listener::adopt(std::move(each.socket));
+        if (!adopted) return fail(adopted);
+        listeners.push_back(*std::move(adopted));
+    }
+    return tcp_server::adopt(group, std::move(listeners));
+}
+//! [activation]
+
+//! [proxy]
+result<tcp_server> serve_behind_a_proxy(event_loop_group& group) {
+    const std::array<std::string_view, 2> balancers{"10.0.0.0/8", "::1"};
+    return tcp_server::listen(group, endpoint::any(7000),
+                              {.proxy = proxy_protocol::required, .proxy_sources = balancers});
+}
+//! [proxy]
+
+//! [exceptions]
+result<tcp_server> serve_and_log(event_loop_group& group, std::FILE* log) {
+    auto report = [](std::exception_ptr exception, void* context) {
+        try {
+            std::rethrow_exception(std::move(exception));
+        } catch (const std::exception& thrown) {
+            std::fprintf(static_cast<std::FILE*>(context), "handler: %s\n", thrown.what());
+        }
+    };
+    return tcp_server::listen(group, endpoint::any(7000),
+                              {.on_handler_exception = report, .context = log});
+}
+//! [exceptions]
+
+} // namespace
+
+void use_the_servers(event_loop_group& group) {
+    std::ignore = echo_on_every_core();
+    std::ignore = serve(group);
+    std::ignore = serve_locally(group);
+    std::ignore = open_server(group)->serve(greet);
+    std::ignore = serve_behind_a_proxy(group)->serve(answer_requests);
+    std::ignore = serve_and_log(group, stderr);
+}
