@@ -177,7 +177,9 @@ private:
 constinit std::atomic<loop_survey*> loop_survey::current_survey = nullptr;
 
 void surveyed_loop::run() noexcept {
-    const loop_metrics figures = which_->metrics(); // its own thread: it has not left
+    // Only this thread changes `which_`. The last turns of a loop, after it has left, may run us.
+    if (which_ == nullptr) return in_->answer(*this, nullptr);
+    const loop_metrics figures = which_->metrics();
     in_->answer(*this, &figures);
 }
 void surveyed_loop::drop() noexcept {

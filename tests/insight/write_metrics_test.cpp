@@ -143,6 +143,16 @@ TEST_P(write_metrics_test, a_loop_that_has_ended_is_not_printed) {
     EXPECT_TRUE(figures("simplenet_loop_tasks").empty());
 }
 
+// Its last turns, for its tasks, take the question.
+TEST_P(write_metrics_test, a_loop_may_end_before_it_answers) {
+    if (IsSkipped()) return;
+    loop().spawn([]() -> task<> { (void)co_await async_sleep(1h); });
+    loop().poll();
+    std::thread{[] { EXPECT_NE(metrics(), ""); }}.join();
+    destroy_loop();
+    EXPECT_EQ(metrics(), "");
+}
+
 TEST_P(write_metrics_test, a_task_may_write_those_of_its_own_loop) {
     run([&]() -> task<> {
         co_await turns(3);
