@@ -76,7 +76,12 @@ public:
         return made;
     }
     void remove(surveyed_loop& gone) noexcept {
+        loop_metrics last = gone.which_->metrics(); // on its thread
+        last.live_tasks = last.live_operations = last.timers = 0;
+        last.open_descriptors = last.receive_pool_leased = 0;
+        last.live_frames = 0;
         const std::lock_guard lock{guard_};
+        gone.latest_ = last;
         gone.which_ = nullptr;
         std::erase_if(all_, [&](const entry& each) { return each.get() == &gone; });
         answered_.notify_all();
@@ -93,7 +98,9 @@ public:
         }
     }
 
-    [[nodiscard]] std::vector<loop_figures> ask_all() {
+    /// Calls `use` for each of the loops that `choose` returns, under the lock, with their figures.
+    template <class Choose, class Use>
+    void ask(Choose choose, Use use) {
         loop* const here = static_cast<loop*>(run_queue::current());
         // A thread without a loop may be patient. On a loop, others wait for the end of this turn.
         const auto deadline = std::chrono::steady_clock::now() + (here == nullptr ? 100ms : 10ms);
@@ -101,22 +108,32 @@ public:
         if (here != nullptr) own = here->metrics();
 
         std::unique_lock lock{guard_};
-        const std::vector<entry> asked = all_;
-        std::vector<loop_figures> figures;
-        figures.reserve(asked.size()); // from here on nothing is allocated that has to be undone
+        const std::vector<entry> asked = choose();
         const presence announced{*this, here, own};
         for (const entry& each : asked)
             ask(*each);
         answered_.wait_until(lock, deadline, [&] {
             return std::ranges::all_of(asked, [](const entry& each) { return each->is_current(); });
         });
-        for (const entry& each : asked) {
-            figures.push_back(
-                {.group = each->group_, .number = each->number_, .metrics = each->latest_});
-        }
+        for (const entry& each : asked)
+            use(*each);
+    }
+    [[nodiscard]] std::vector<loop_figures> ask_all() {
+        std::vector<loop_figures> figures;
+        ask([this] { return all_; },
+            [&](const surveyed_loop& each) {
+                figures.push_back(
+                    {.group = each.group_, .number = each.number_, .metrics = each.latest_});
+            });
         std::ranges::sort(figures, {}, [](const loop_figures& each) {
             return std::tie(each.group, each.number);
         });
+        return figures;
+    }
+    [[nodiscard]] std::vector<loop_metrics> ask_some(std::span<const entry> which) {
+        std::vector<loop_metrics> figures;
+        ask([which] { return std::vector<entry>(which.begin(), which.end()); },
+            [&](const surveyed_loop& each) { figures.push_back(each.latest_); });
         return figures;
     }
 
@@ -161,7 +178,9 @@ private:
     /// @pre locked.
     static void ask(surveyed_loop& asked) noexcept {
         if (asked.which_ == nullptr || asked.present_ != 0) return;
-        asked.is_asked_ = asked.which_->pulse.running.load(std::memory_order_relaxed);
+        // The threads of a group run their loops from its creation on.
+        asked.is_asked_ =
+            !asked.group_.empty() || asked.which_->pulse.running.load(std::memory_order_relaxed);
         if (asked.on_its_way_ != nullptr) return;
         asked.on_its_way_ = asked.shared_from_this();
         asked.which_->post(asked);
@@ -201,6 +220,9 @@ void name_group(std::span<const std::shared_ptr<surveyed_loop>> loops, std::stri
 
 std::vector<loop_figures> survey_loops() {
     return loop_survey::of_process().ask_all();
+}
+std::vector<loop_metrics> survey_loops(std::span<const std::shared_ptr<surveyed_loop>> asked) {
+    return loop_survey::of_process().ask_some(asked);
 }
 
 } // namespace simplenet::v0::detail

@@ -29,7 +29,8 @@ public:
 
     /// The loop gets a number: the lowest that is free among the loops of no group.
     void take(loop& surveyed);
-    /// On the loop's thread, before its end. Later calls do nothing.
+    /// On the loop's thread, before its end; its figures are counted for the last time. Later calls
+    /// do nothing.
     void leave() noexcept;
 
     [[nodiscard]] const std::shared_ptr<surveyed_loop>& entry() const noexcept { return entry_; }
@@ -50,5 +51,8 @@ struct loop_figures {
 
 /// Asks all loops; see write_metrics() for how long it waits. In the order of groups and numbers.
 [[nodiscard]] std::vector<loop_figures> survey_loops();
+/// Asks these. Those that have left have the figures of their end, with nothing alive.
+[[nodiscard]] std::vector<loop_metrics>
+survey_loops(std::span<const std::shared_ptr<surveyed_loop>> asked);
 
 } // namespace simplenet::v0::detail

@@ -8,7 +8,6 @@
 #include <ostream>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -137,11 +136,12 @@ detail::posting_queue& detail::loop_access::queue_of(event_loop& loop) noexcept 
     return *loop.inner_;
 }
 
-void detail::loop_access::name_group(std::span<event_loop> loops, std::string_view name) {
+std::vector<std::shared_ptr<detail::surveyed_loop>>
+detail::loop_access::places_of(std::span<const event_loop> loops) {
     std::vector<std::shared_ptr<surveyed_loop>> entries;
     for (const event_loop& each : loops)
         entries.push_back(each.inner_->place().entry());
-    detail::name_group(entries, name);
+    return entries;
 }
 
 void detail::loop_access::end(event_loop& loop) noexcept {

@@ -1,5 +1,6 @@
 #include <simplenet/runtime/event_loop_group.hpp>
 
+#include "insight/loop_survey.hpp"
 #include "runtime/loop_access.hpp"
 #include "sys/processors.hpp"
 #include "sys/threads.hpp"
@@ -10,8 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <system_error>
@@ -23,8 +24,6 @@ namespace simplenet::v0 {
 namespace detail {
 
 namespace {
-
-using namespace std::chrono_literals;
 
 result<std::vector<event_loop>> create_loops(std::size_t count, const loop_options& options) {
     std::vector<event_loop> loops;
@@ -51,133 +50,22 @@ result<std::vector<event_loop>> create_equal_loops(std::size_t count, loop_optio
     return create_loops(count, options);
 }
 
+void add(loop_metrics& sum, const loop_metrics& one) noexcept {
+    sum.turns += one.turns;
+    sum.completions += one.completions;
+    sum.wake_ups += one.wake_ups;
+    sum.stalls += one.stalls;
+    sum.accept_pauses += one.accept_pauses;
+    sum.live_tasks += one.live_tasks;
+    sum.live_operations += one.live_operations;
+    sum.live_frames += one.live_frames;
+    sum.timers += one.timers;
+    sum.open_descriptors += one.open_descriptors;
+    sum.receive_pool_leased += one.receive_pool_leased;
+    sum.receive_pool_overflow += one.receive_pool_overflow;
+}
+
 } // namespace
-
-/// What the threads outside know of the loops of a group.
-///
-/// Keeping all these figures would cost each operation and each timer of a loop some instructions,
-/// so the loop counts when it is asked, by a post. Nothing here touches a loop that is not asked.
-class loop_surveys {
-public:
-    explicit loop_surveys(std::span<event_loop> loops)
-        : known_(loops.size()) {
-        for (std::size_t each = 0; each < loops.size(); ++each) {
-            known_[each].owner = this;
-            known_[each].loop = &loops[each];
-        }
-    }
-
-    /// The sum over `count` loops. Waits for loops in the middle of a turn, but not for long: then
-    /// their latest figures count.
-    [[nodiscard]] loop_metrics sum(std::size_t first, std::size_t count) {
-        // A thread without a loop may be patient. On a loop, others wait for this turn's end.
-        const event_loop* const here = event_loop::current();
-        const auto patience = here == nullptr ? 100ms : 10ms;
-        const auto deadline = std::chrono::steady_clock::now() + patience;
-
-        const presence announced{*this, here};
-        for (std::size_t each = first; each < first + count; ++each)
-            ask(known_[each]);
-        std::unique_lock lock{guard_};
-        const std::span<const entry> asked = std::span{known_}.subspan(first, count);
-        answered_.wait_until(lock, deadline,
-                             [&] { return std::ranges::all_of(asked, &entry::is_current); });
-        loop_metrics sum;
-        for (const entry& each : asked)
-            add(sum, each.latest);
-        return sum;
-    }
-
-    /// The loop is about to end, on this thread.
-    void end(const event_loop& loop) noexcept {
-        const std::lock_guard lock{guard_};
-        entry& of = entry_of(loop);
-        of.latest = loop.metrics();
-        of.latest.live_tasks = of.latest.live_operations = of.latest.timers = 0;
-        of.latest.open_descriptors = of.latest.receive_pool_leased = 0;
-        of.latest.live_frames = 0;
-    }
-
-private:
-    /// Its posts are itself: one at a time is on the way.
-    struct entry final : posted {
-        void run() noexcept override { owner->answer(*this, true); }
-        void drop() noexcept override { owner->answer(*this, false); }
-        [[nodiscard]] bool is_current() const noexcept { return !on_its_way || present != 0; }
-
-        loop_surveys* owner = nullptr;
-        event_loop* loop = nullptr;
-        // Under the mutex:
-        bool on_its_way = false;
-        unsigned present = 0; // its thread is in sum(): `latest` stays true until that returns
-        loop_metrics latest;
-    };
-
-    /// Tells other askers what they want to know, because `here` waits and cannot answer them.
-    class presence {
-    public:
-        presence(loop_surveys& in, const event_loop* here) noexcept
-            : in_{in}
-            , here_{in.has(here) ? &in.entry_of(*here) : nullptr} {
-            if (here_ == nullptr) return;
-            const std::lock_guard lock{in_.guard_};
-            here_->latest = here->metrics();
-            ++here_->present;
-            in_.answered_.notify_all();
-        }
-        presence(const presence&) = delete;
-        presence& operator=(const presence&) = delete;
-        ~presence() {
-            if (here_ == nullptr) return;
-            const std::lock_guard lock{in_.guard_};
-            --here_->present;
-        }
-
-    private:
-        loop_surveys& in_;
-        entry* here_;
-    };
-
-    [[nodiscard]] bool has(const event_loop* loop) const noexcept {
-        return std::ranges::any_of(known_, [loop](const entry& each) { return each.loop == loop; });
-    }
-    [[nodiscard]] entry& entry_of(const event_loop& loop) noexcept {
-        return *std::ranges::find(known_, &loop, &entry::loop);
-    }
-
-    void ask(entry& which) noexcept {
-        {
-            const std::lock_guard lock{guard_};
-            if (which.present != 0 || std::exchange(which.on_its_way, true)) return;
-        }
-        loop_access::post(*which.loop, which); // not under the mutex: may call drop()
-    }
-    void answer(entry& by, bool counts) noexcept {
-        const std::lock_guard lock{guard_};
-        if (counts) by.latest = by.loop->metrics();
-        by.on_its_way = false;
-        answered_.notify_all();
-    }
-
-    static void add(loop_metrics& sum, const loop_metrics& one) noexcept {
-        sum.turns += one.turns;
-        sum.completions += one.completions;
-        sum.wake_ups += one.wake_ups;
-        sum.stalls += one.stalls;
-        sum.accept_pauses += one.accept_pauses;
-        sum.live_tasks += one.live_tasks;
-        sum.live_operations += one.live_operations;
-        sum.live_frames += one.live_frames;
-        sum.timers += one.timers;
-        sum.open_descriptors += one.open_descriptors;
-        sum.receive_pool_leased += one.receive_pool_leased;
-        sum.receive_pool_overflow += one.receive_pool_overflow;
-    }
-
-    std::mutex guard_;
-    std::condition_variable answered_;
-    std::vector<entry> known_; // one for each loop, in their order
-};
 
 /// The loops of an event_loop_group and their threads.
 class loop_threads {
@@ -229,7 +117,15 @@ public:
     }
 
     [[nodiscard]] std::span<event_loop> loops() noexcept { return loops_; }
-    [[nodiscard]] loop_surveys& surveys() noexcept { return surveys_; }
+    /// For write_metrics().
+    void name(std::string_view name) { name_group(places_, name); }
+    /// The figures of `count` loops, together.
+    [[nodiscard]] loop_metrics metrics(std::size_t first, std::size_t count) const {
+        loop_metrics sum;
+        for (const loop_metrics& each : survey_loops(std::span{places_}.subspan(first, count)))
+            add(sum, each);
+        return sum;
+    }
     [[nodiscard]] event_loop& next() noexcept {
         return loops_[turn_.fetch_add(1, std::memory_order_relaxed) % loops_.size()];
     }
@@ -246,12 +142,11 @@ private:
         do {
             loop.run();
         } while (!stopping_.load(std::memory_order_acquire));
-        surveys_.end(loop);
         loop_access::end(loop);
     }
 
     std::vector<event_loop> loops_; // at fixed addresses
-    loop_surveys surveys_{loops_};  // asked loops refer to it, until they have ended
+    const std::vector<std::shared_ptr<surveyed_loop>> places_ = loop_access::places_of(loops_);
     std::vector<std::thread> threads_;
     std::atomic<bool> stopping_ = false;
     std::atomic<std::size_t> turn_ = 0;
@@ -273,7 +168,7 @@ result<event_loop_group> event_loop_group::create(event_loop_group_options optio
     auto loops = detail::create_equal_loops(count, options.loop);
     if (!loops) return fail(loops);
     auto threads = std::make_unique<detail::loop_threads>(*std::move(loops));
-    detail::loop_access::name_group(threads->loops(), options.name);
+    threads->name(options.name);
     try {
         threads->start(options, processors);
     } catch (const std::system_error& error) {
@@ -335,13 +230,13 @@ void event_loop_group::join() {
 
 loop_metrics event_loop_group::metrics() const {
     if (inner().is_inherited()) return {};
-    return inner().surveys().sum(0, size());
+    return inner().metrics(0, size());
 }
 
 loop_metrics event_loop_group::metrics(std::size_t index) const {
     SIMPLENET_EXPECTS(index < size(), "an event_loop_group has no loop of this index");
     if (inner().is_inherited()) return {};
-    return inner().surveys().sum(index, 1);
+    return inner().metrics(index, 1);
 }
 
 } // namespace runtime

@@ -5,10 +5,13 @@
 
 #include <simplenet/runtime/event_loop.hpp>
 
+#include <memory>
 #include <span>
-#include <string_view>
+#include <vector>
 
 namespace simplenet::v0::detail {
+
+class surveyed_loop;
 
 struct loop_access {
     /// From here on run() returns only after stop(). Loop thread.
@@ -18,8 +21,9 @@ struct loop_access {
     static void refuse_posts(event_loop& loop) noexcept;
     /// post() without an allocation. Any thread.
     static void post(event_loop& loop, posted& item) noexcept { loop.post_item(item); }
-    /// For write_metrics().
-    static void name_group(std::span<event_loop> loops, std::string_view name);
+    /// In the survey of all loops.
+    [[nodiscard]] static std::vector<std::shared_ptr<surveyed_loop>>
+    places_of(std::span<const event_loop> loops);
     /// What the destructor does, except that the object stays: then every thread may still call
     /// post(), spawn_remote(), stop() and selected_backend(), and any thread may destroy it. Loop
     /// thread.
