@@ -32,9 +32,9 @@
 #include <simplenet/sync.hpp>
 #include <simplenet/threads/broadcast.hpp>
 #include <simplenet/threads/cross_channel.hpp>
-#include <simplenet/threads/watch.hpp>
 #include <simplenet/threads/strand.hpp>
 #include <simplenet/threads/thread_pool.hpp>
+#include <simplenet/threads/watch.hpp>
 #include <simplenet/threads/with_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>

@@ -23,9 +23,7 @@ protected:
     [[nodiscard]] local_endpoint at() const {
         return or_throw(local_endpoint::parse(directory_ / "server"));
     }
-    [[nodiscard]] bool exists() const {
-        return std::filesystem::exists(directory_ / "server");
-    }
+    [[nodiscard]] bool exists() const { return std::filesystem::exists(directory_ / "server"); }
     [[nodiscard]] static testing::raw_peer connect(const local_endpoint& to) {
         return testing::raw_peer{
             std::move(or_throw(blocking::local_stream::connect(to))).release()};

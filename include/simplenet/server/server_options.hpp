@@ -74,13 +74,15 @@ struct server_options {
     void* context = nullptr;
 };
 
-/// The same for a local_server.
+/// How a local_server accepts and treats connections. As in server_options, but for the options of
+/// TCP.
 struct local_server_options {
     simplenet::balance balance = simplenet::balance::least_connections;
-    std::size_t max_connections = 0;
+    std::size_t max_connections = 0; ///< Of the whole server; 0: as many as there are descriptors.
     when_full full = when_full::wait;
-    std::chrono::nanoseconds idle_timeout{0};
+    std::chrono::nanoseconds idle_timeout{0}; ///< Set on every connection; 0: none.
     local_listen_options listen = {};
+    /// As in server_options.
     void (*on_handler_exception)(std::exception_ptr, void* context) = nullptr;
     void* context = nullptr;
 };

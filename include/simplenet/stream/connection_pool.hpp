@@ -6,7 +6,7 @@
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
-#include <simplenet/stream/detail/pool_core.hpp>
+#include <simplenet/stream/detail/connection_pool_core.hpp>
 #include <simplenet/stream/pool_options.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -34,9 +34,9 @@ public:
 };
 
 template <class Stream>
-class pool_state : public pool_core {
+class pool_state : public connection_pool_core {
 public:
-    using pool_core::pool_core;
+    using connection_pool_core::connection_pool_core;
     [[nodiscard]] virtual task<result<Stream>> connect(std::string_view key) = 0;
 };
 

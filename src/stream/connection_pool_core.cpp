@@ -1,4 +1,4 @@
-#include <simplenet/stream/detail/pool_core.hpp>
+#include <simplenet/stream/detail/connection_pool_core.hpp>
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
@@ -9,12 +9,12 @@ namespace simplenet::v0::detail {
 
 pool_slot::~pool_slot() {
     if (core_ == nullptr) return;
-    pool_core& core = *core_;
+    connection_pool_core& core = *core_;
     core.detach(*this);
     core.serve();
 }
 
-void pool_core::attach(pool_key& key, pool_slot& slot) noexcept {
+void connection_pool_core::attach(pool_key& key, pool_slot& slot) noexcept {
     slot.core_ = this;
     slot.key_ = &key;
     ++total_;
@@ -22,7 +22,7 @@ void pool_core::attach(pool_key& key, pool_slot& slot) noexcept {
     ++key.users;
 }
 
-void pool_core::detach(pool_slot& slot) noexcept {
+void connection_pool_core::detach(pool_slot& slot) noexcept {
     pool_key& key = *std::exchange(slot.key_, nullptr);
     slot.core_ = nullptr;
     --total_;
@@ -32,19 +32,19 @@ void pool_core::detach(pool_slot& slot) noexcept {
 }
 
 /// Out of the lists; the caller becomes its owner.
-void pool_core::take(pool_slot& idle) noexcept {
+void connection_pool_core::take(pool_slot& idle) noexcept {
     idle.list_hook<>::unlink();
     idle.list_hook<pool_lru_tag>::unlink();
     --idle_count_;
 }
 
-void pool_core::evict(pool_slot& idle) noexcept {
+void connection_pool_core::evict(pool_slot& idle) noexcept {
     take(idle);
     detach(idle);
     delete &idle;
 }
 
-pool_slot* pool_core::take_idle(pool_key& key) noexcept {
+pool_slot* connection_pool_core::take_idle(pool_key& key) noexcept {
     if (key.idle.empty()) return nullptr;
     pool_slot& last_used = key.idle.front();
     take(last_used);
@@ -52,7 +52,7 @@ pool_slot* pool_core::take_idle(pool_key& key) noexcept {
 }
 
 /// Whether a slot may be attached to `key`; makes room in the total if something is idle.
-bool pool_core::has_room(const pool_key& key) noexcept {
+bool connection_pool_core::has_room(const pool_key& key) noexcept {
     if (key.places >= options_.per_key) return false;
     if (total_ < options_.total) return true;
     if (idle_.empty()) return false;
@@ -60,13 +60,13 @@ bool pool_core::has_room(const pool_key& key) noexcept {
     return true;
 }
 
-bool pool_core::reserve(pool_key& key, pool_slot& slot) noexcept {
+bool connection_pool_core::reserve(pool_key& key, pool_slot& slot) noexcept {
     if (closed_ || !key.waiting.empty() || !has_room(key)) return false;
     attach(key, slot);
     return true;
 }
 
-void pool_core::keep(std::unique_ptr<pool_slot> slot) noexcept {
+void connection_pool_core::keep(std::unique_ptr<pool_slot> slot) noexcept {
     auto* const queue = static_cast<timed_queue*>(run_queue::current());
     // Without a loop the connection is closed already, and nothing would close it later.
     if (closed_ || queue == nullptr || queue->destroying || options_.idle.count() <= 0) return;
@@ -86,7 +86,7 @@ void pool_timer::expired() noexcept {
     core_->close_overdue();
 }
 
-void pool_core::arm() noexcept {
+void connection_pool_core::arm() noexcept {
     auto* const queue = static_cast<timed_queue*>(run_queue::current());
     if (timer_.armed() || idle_.empty() || queue == nullptr) return;
     const auto since = idle_.front().idle_since_;
@@ -94,7 +94,7 @@ void pool_core::arm() noexcept {
     queue->timers.insert(timer_, options_.idle < last - since ? since + options_.idle : last);
 }
 
-void pool_core::close_overdue() noexcept {
+void connection_pool_core::close_overdue() noexcept {
     const auto now = timed_queue::present();
     while (!idle_.empty() && now - idle_.front().idle_since_ >= options_.idle)
         evict(idle_.front());
@@ -104,13 +104,13 @@ void pool_core::close_overdue() noexcept {
 
 // --- keys and waiters ----------------------------------------------------------------------------
 
-pool_core::pool_core(pool_options options)
+connection_pool_core::connection_pool_core(pool_options options)
     : options_{options} {
     SIMPLENET_EXPECTS(options.per_key != 0 && options.total != 0,
                       "a connection_pool without room for a connection");
 }
 
-pool_key& pool_core::use_key(std::string text) {
+pool_key& connection_pool_core::use_key(std::string text) {
     const auto [at, is_new] = keys_.try_emplace(std::move(text));
     pool_key& key = at->second;
     if (is_new) {
@@ -126,24 +126,24 @@ pool_key& pool_core::use_key(std::string text) {
     return key;
 }
 
-void pool_core::leave_key(pool_key& key) noexcept {
+void connection_pool_core::leave_key(pool_key& key) noexcept {
     if (--key.users == 0) keys_.erase(keys_.find(key.text));
 }
 
-void pool_core::enqueue(pool_key& key, pool_turn& turn) noexcept {
+void connection_pool_core::enqueue(pool_key& key, pool_turn& turn) noexcept {
     if (closed_) return turn.end(wait_end::canceled);
     turn.arrival_ = ++arrivals_;
     key.waiting.push_back(turn);
     update(key);
 }
 
-void pool_core::withdrew(pool_key& key) noexcept {
+void connection_pool_core::withdrew(pool_key& key) noexcept {
     update(key);
     serve();
 }
 
 /// Restores `candidates_` after a change of the key.
-void pool_core::update(pool_key& key) noexcept {
+void connection_pool_core::update(pool_key& key) noexcept {
     const bool belongs =
         !key.waiting.empty() && (!key.idle.empty() || key.places < options_.per_key);
     const std::uint64_t number = belongs ? key.waiting.front().arrival_ : 0;
@@ -158,7 +158,7 @@ void pool_core::update(pool_key& key) noexcept {
 /// Restores the invariant: the longest waiting first, whatever its key.
 // An idle connection to another key is closed for it even if somebody else waits for that key:
 // otherwise two busy keys could keep a third one waiting for ever.
-void pool_core::serve() noexcept {
+void connection_pool_core::serve() noexcept {
     while (!closed_ && !candidates_.empty()) {
         pool_key& key = *candidates_.begin()->second;
         pool_turn& first = key.waiting.front();
@@ -175,7 +175,7 @@ void pool_core::serve() noexcept {
     }
 }
 
-void pool_core::close() noexcept {
+void connection_pool_core::close() noexcept {
     closed_ = true;
     timer_.cancel();
     while (!idle_.empty())

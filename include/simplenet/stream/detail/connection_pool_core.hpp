@@ -1,5 +1,5 @@
 #pragma once
-// pool_core: the places of a connection_pool, and who waits for one. Layer stream.
+// connection_pool_core: the places of a connection_pool, and who waits for one. Layer stream.
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
@@ -22,7 +22,7 @@
 
 namespace simplenet::v0::detail {
 
-class pool_core;
+class connection_pool_core;
 class pool_slot;
 class pool_turn;
 struct pool_lru_tag;
@@ -34,7 +34,8 @@ struct pool_key {
     std::size_t users = 0;             // attached slots, and calls of borrow() in progress
     intrusive_list<pool_slot> idle;    // the one used last is the first
     intrusive_list<pool_turn> waiting; // in the order of their arrival
-    // Its place in pool_core::candidates_ while it has none, so that entering allocates nothing.
+    // Its place in connection_pool_core::candidates_ while it has none, so that entering allocates
+    // nothing.
     std::map<std::uint64_t, pool_key*>::node_type spare;
     std::uint64_t candidate = 0; // its number there; 0: it is not there
 };
@@ -55,8 +56,8 @@ protected:
     pool_slot() noexcept = default;
 
 private:
-    friend pool_core;
-    pool_core* core_ = nullptr; // null: not attached
+    friend connection_pool_core;
+    connection_pool_core* core_ = nullptr; // null: not attached
     pool_key* key_ = nullptr;
     timer_node::clock::time_point idle_since_;
 };
@@ -64,12 +65,12 @@ private:
 /// Closes the connections that have been idle for too long.
 class pool_timer final : public timer_node {
 public:
-    explicit pool_timer(pool_core& of) noexcept
+    explicit pool_timer(connection_pool_core& of) noexcept
         : core_{&of} {}
 
 private:
     void expired() noexcept override;
-    pool_core* core_;
+    connection_pool_core* core_;
 };
 
 /// The counts and the queues of a pool, whatever its connections are.
@@ -79,11 +80,11 @@ private:
 ///
 /// Invariant, after each change: nobody waits who could have a place. A key whose first waiter
 /// waits only for the total is in `candidates_`.
-class pool_core {
+class connection_pool_core {
 public:
-    explicit pool_core(pool_options options);
-    pool_core(const pool_core&) = delete;
-    pool_core& operator=(const pool_core&) = delete;
+    explicit connection_pool_core(pool_options options);
+    connection_pool_core(const connection_pool_core&) = delete;
+    connection_pool_core& operator=(const connection_pool_core&) = delete;
 
     void add_reference() noexcept { ++references_; }
     void drop_reference() noexcept {
@@ -111,7 +112,7 @@ public:
     [[nodiscard]] const pool_options& options() const noexcept { return options_; }
 
 protected:
-    virtual ~pool_core() = default;
+    virtual ~connection_pool_core() = default;
 
 private:
     friend pool_slot;
@@ -176,7 +177,7 @@ private:
 /// A call of borrow() uses a key.
 class pool_key_use {
 public:
-    pool_key_use(pool_core& core, std::string text)
+    pool_key_use(connection_pool_core& core, std::string text)
         : core_{&core}
         , key_{&core.use_key(std::move(text))} {}
     pool_key_use(const pool_key_use&) = delete;
@@ -187,14 +188,14 @@ public:
     [[nodiscard]] pool_key* operator->() const noexcept { return key_; }
 
 private:
-    pool_core* core_;
+    connection_pool_core* core_;
     pool_key* key_;
 };
 
 /// Waits for a place. Then `own` is attached, or `idle` is an idle connection.
 class [[nodiscard]] pool_turn final : public waiter, public awaited_from_outside<pool_turn> {
 public:
-    pool_turn(pool_core& core, pool_key& key, pool_slot& own,
+    pool_turn(connection_pool_core& core, pool_key& key, pool_slot& own,
               std::unique_ptr<pool_slot>& idle) noexcept
         : core_{&core}
         , key_{&key}
@@ -228,7 +229,7 @@ public:
     }
 
 private:
-    friend pool_core;
+    friend connection_pool_core;
     bool withdraw() noexcept {
         if (!linked()) return false;
         unlink();
@@ -236,7 +237,7 @@ private:
         return true;
     }
 
-    pool_core* core_; // borrowed
+    connection_pool_core* core_; // borrowed
     pool_key* key_;
     pool_slot* own_;
     std::unique_ptr<pool_slot>* idle_;
