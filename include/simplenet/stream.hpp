@@ -11,6 +11,7 @@
 #include <simplenet/stream/frame_format.hpp>
 #include <simplenet/stream/frame_reader.hpp>
 #include <simplenet/stream/frame_writer.hpp>
+#include <simplenet/stream/hand_over.hpp>
 #include <simplenet/stream/pool_options.hpp>
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/read_until.hpp>

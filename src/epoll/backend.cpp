@@ -59,8 +59,8 @@ public:
     }
 
     bool attempt_read(operation& op) noexcept override {
-        if (op.record->end != 0) [[unlikely]]
-            return tell_brought_error(op);
+        if (!op.record->reads_directly() && tell_brought(op)) [[unlikely]]
+            return true;
         if (op.kind == request::accept) return attempt_accept(static_cast<accept_base&>(op));
         // A buffer of the pool is claimed only when there is something to receive: an idle stream
         // holds no memory.
@@ -320,13 +320,16 @@ private:
             queue_.notify(record.writer);
         }
     }
-    /// The error that a socket brought along from another loop.
-    static bool tell_brought_error(operation& op) noexcept {
+    /// Bytes and then the error that a socket brought along from another loop, or that readable()
+    /// has found. False: `op` needs more than they are.
+    [[gnu::noinline]] bool tell_brought(operation& op) noexcept {
         socket_record& record = *op.record;
         if (op.kind == request::read_exact && op.size == 0) return true;
-        op.error = std::exchange(record.end, 0);
+        if (record.brought && take_brought(op, *pool_)) return true;
+        const bool told = record.end != 0;
+        if (told) op.error = std::exchange(record.end, 0);
         if (record.is_open()) record.reads = reading::directly;
-        return true;
+        return told;
     }
 
     io_queue& queue_;

@@ -15,6 +15,7 @@ void async_socket::close() noexcept {
     if (record_ == nullptr) return;
     if (record_->home != nullptr) return record_->home->close(*record_);
     // Bound to no loop, or closed by a loop that is gone.
+    detail::io_queue::drop_brought(*record_);
     record_->state = detail::record_state::closed;
     if (record_->fd >= 0) detail::close_descriptor(std::exchange(record_->fd, -1));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 namespace simplenet::v0::detail {
@@ -96,6 +97,39 @@ std::size_t size_of_overflow(int fd) noexcept {
 }
 
 } // namespace
+
+bool take_brought(operation& op, receive_pool& pool) noexcept {
+    socket_record& record = *op.record;
+    brought_bytes& from = *record.brought;
+    const const_buffer rest = const_buffer{from.bytes}.subspan(from.taken);
+    std::size_t count = 0;
+    if (op.kind == request::receive) {
+        count = std::min(rest.size(), receive_pool::buffer_size);
+        std::uint32_t buffer = pool.claim();
+        std::byte* memory = nullptr;
+        if (buffer != receive_pool::none) {
+            memory = pool.memory(buffer);
+        } else {
+            buffer = receive_pool::on_heap;
+            memory = receive_pool::allocate_overflow(count);
+            if (memory == nullptr) {
+                op.error = ENOMEM;
+                return true;
+            }
+            pool.count_overflow();
+        }
+        std::memcpy(memory, rest.data(), count);
+        static_cast<receive_operation&>(op).hold(buffer, memory, count);
+    } else {
+        count = std::min(rest.size(), op.size - op.moved);
+        if (count != 0) std::memcpy(op.data + op.moved, rest.data(), count);
+        op.moved += count;
+    }
+    from.taken += count;
+    if (from.taken == from.bytes.size()) record.brought.reset();
+    record.readable = true; // behind them may be more
+    return op.kind != request::read_exact || op.moved == op.size;
+}
 
 bool receive_no_lease(receive_operation& op, receive_pool& pool, std::uint32_t buffer,
                       ssize_t count) noexcept {

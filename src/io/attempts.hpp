@@ -56,6 +56,9 @@ inline bool tell_end(operation& op) noexcept {
     return has_more(op.kind) ? MSG_MORE : 0;
 }
 
+/// A read of a stream takes bytes that another loop received. True: it is over.
+[[nodiscard]] bool take_brought(operation& op, receive_pool& pool) noexcept;
+
 /// Whether a send's negative result ends the operation.
 [[nodiscard]] bool send_failed(operation& op, ssize_t outcome) noexcept;
 

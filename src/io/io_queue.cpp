@@ -114,7 +114,7 @@ socket_record& io_queue::new_record(int descriptor) {
 void io_queue::bind(socket_record& record) noexcept {
     record.home = record.open_on = this;
     record.driver = driver_.get();
-    if (reads_directly_ && record.end == 0) record.reads = reading::directly;
+    if (reads_directly_ && record.end == 0 && !record.brought) record.reads = reading::directly;
     records_.push_back(record);
 }
 
@@ -151,6 +151,7 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
         close_descriptor(std::exchange(record.fd, -1));
         return;
     }
+    if (!record.is_kept()) drop_brought(record);
     ++closing_;
     // The kernel keeps a socket alive, and does not tell the peer, as long as anything is in flight
     // on it.
@@ -173,6 +174,22 @@ void io_queue::begin_close(socket_record& record, record_state how) noexcept {
         close_number(record);
     }
     advance_close(record);
+}
+
+void io_queue::take_unread(socket_record& record, std::vector<std::byte>& unread) {
+    if (record.brought) {
+        const const_buffer rest =
+            const_buffer{record.brought->bytes}.subspan(record.brought->taken);
+        unread.insert(unread.end(), rest.data(), rest.data() + rest.size());
+        record.brought.reset();
+    }
+    if (record.home != nullptr) record.driver->take_ahead(record, unread);
+}
+
+void io_queue::drop_brought(socket_record& record) noexcept {
+    if (!record.brought) return;
+    record.brought.reset();
+    if (record.fd >= 0) static_cast<void>(sys::disconnect(record.fd));
 }
 
 void io_queue::close_number(socket_record& record) noexcept {
@@ -209,6 +226,7 @@ void io_queue::drop(socket_record& record) noexcept {
 }
 
 void io_queue::close_released(socket_record& record) noexcept {
+    drop_brought(record);
     record.state = record.is_over() ? record_state::closed : record_state::closing;
     driver_->retire(record);
 }
@@ -233,6 +251,7 @@ void io_queue::rest(socket_record& record) noexcept {
 
 void io_queue::discard(socket_record& record) noexcept {
     auto* const here = static_cast<io_queue*>(run_queue::current());
+    drop_brought(record);
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (here == nullptr) {
         delete &record;
@@ -310,6 +329,7 @@ void io_queue::orphan_records() noexcept {
     while (!records_.empty()) {
         socket_record& record = records_.pop_front();
         record.unlink_all();
+        drop_brought(record);
         if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
         record.state = record_state::closed;
         record.home = record.open_on = nullptr;

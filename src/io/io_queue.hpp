@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace simplenet::v0::detail {
 
@@ -45,6 +46,11 @@ public:
     void release(socket_record& record) noexcept;
     /// After release(), if the caller cannot take the descriptor: closes it after all.
     void close_released(socket_record& record) noexcept;
+    /// Moves the bytes that were received and not read to the end of `unread`, for a record that is
+    /// being released.
+    static void take_unread(socket_record& record, std::vector<std::byte>& unread);
+    /// Before a close that drops bytes brought along: resets the connection.
+    static void drop_brought(socket_record& record) noexcept;
     /// The handle is gone: closes, and frees the record once nothing else refers to it.
     void drop(socket_record& record) noexcept;
     /// Called when something lets go of `record`. If the record is being closed and nothing else

@@ -13,8 +13,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace simplenet::v0::detail {
 
@@ -56,6 +58,12 @@ struct idle_state final : timer_node, list_hook<touched_tag> {
     }
 };
 
+/// Bytes that another loop received for a stream before it was handed over.
+struct brought_bytes {
+    std::vector<std::byte> bytes;
+    std::size_t taken = 0;
+};
+
 /// The kind of a socket.
 enum class record_kind : std::uint8_t {
     stream,
@@ -76,7 +84,7 @@ enum class record_state : std::uint8_t { open, closing, releasing, closed, relea
 
 /// How a socket is read.
 enum class reading : std::uint8_t {
-    by_driver,       // by the backend: io_uring receives ahead, epoll first reports an error
+    by_driver,       // by the backend: io_uring receives ahead, epoll first tells what was brought
     large,           // as by_driver; but pieces are large, so the next read that waits changes to
     directly,        // by recv(2); the socket is open
     without_buffers, // the same, until the pool has buffers for the kernel again
@@ -126,6 +134,8 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     std::uint16_t kernel_references = 0; // entries that refer to this record or its operations
     buffer_line ahead;                   // received before a read
 
+    /// Delivered before everything else; not empty. `readable` is set meanwhile.
+    std::unique_ptr<brought_bytes> brought;
     segment_limit segments; // of send_segmented()
     std::unique_ptr<accept_state> accepting;
     std::unique_ptr<idle_state> idle;

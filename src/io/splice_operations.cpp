@@ -14,7 +14,7 @@ result<std::size_t> splice_ready(socket_record& of, int into, std::size_t most) 
     run_queue& queue = run_queue::require_current();
     // Must not overtake bytes that were received ahead, nor run while the kernel receives ahead.
     const bool apart = of.open_on == &queue && of.reader == nullptr && of.ahead.empty() &&
-                       of.end == 0 && of.kernel_references == 0;
+                       !of.brought && of.end == 0 && of.kernel_references == 0;
     if (!apart || !queue.take_inline_turn()) return fail(std::errc::operation_would_block);
     const ssize_t count = sys::splice_into_pipe(of.fd, into, most);
     // splice(2) also returns EAGAIN at an urgent byte, even if more data follows: then leave it to

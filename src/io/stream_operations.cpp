@@ -12,7 +12,7 @@ namespace simplenet::v0::detail {
 // then asks the backend, which tells it.
 bool readable_operation::perform() noexcept {
     socket_record& of = *record;
-    if (!of.ahead.empty() || of.end != 0) return true;
+    if (!of.ahead.empty() || of.brought || of.end != 0) return true;
     // Bytes in the socket belong to the receive that the kernel has: no read takes them before.
     if (of.uring.inflow.armed()) {
         of.readable = false;

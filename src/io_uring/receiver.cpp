@@ -206,6 +206,7 @@ void receiver::give_back_ahead(socket_record& record) noexcept {
 
 bool receiver::at_end(operation& op) noexcept {
     socket_record& record = *op.record;
+    if (record.brought && take_brought(op, *pool_)) return true;
     // A poll has found bytes, for readable(): unless the kernel receives ahead, they
     // are still in the socket.
     const bool in_the_socket = record.readable;

@@ -67,7 +67,7 @@ task<result<released_socket>> release_socket(async_socket socket) {
             record->home->close_released(*record);
             co_return fail(closed);
         }
-        record->home->driver().take_ahead(*record, unread);
+        io_queue::take_unread(*record, unread);
         // The kernel reports the end of the stream again.
         if (record->end > 0) error = record->end;
     }

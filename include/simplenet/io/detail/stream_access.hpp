@@ -28,6 +28,12 @@ struct stream_access {
         return Stream{given};
     }
 
+    /// The record of a stream, or null after a move.
+    template <class Stream>
+    [[nodiscard]] static socket_record* record_of(Stream& stream) noexcept {
+        return stream.record();
+    }
+
     /// The whole transfer as one operation: async_read_exact() and async_write_all().
     template <class Stream>
     [[nodiscard]] static auto read_exact_operation(Stream& stream, mutable_buffer into)
