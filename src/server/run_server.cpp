@@ -40,7 +40,8 @@ result<shutdown_report> run_server(const endpoint& at, std::unique_ptr<any_handl
     with.backend = options.group.loop.backend;
     with.handle_signals = options.group.loop.handle_signals;
     try {
-        return run(serve_until_stopped(at, std::move(handler), options, std::move(stop)), with);
+        // Qualified: a unity build has another `run` in this namespace.
+        return v0::run(serve_until_stopped(at, std::move(handler), options, std::move(stop)), with);
     } catch (const std::system_error& error) { // no loop for this thread
         return std::unexpected{error.code()};
     }
