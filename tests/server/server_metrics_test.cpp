@@ -123,12 +123,13 @@ TEST_P(server_metrics_test, a_full_server_tells_whom_it_refuses) {
                                               {.max_connections = 1, .full = when_full::reset}));
     EXPECT_TRUE(server.serve(wait_for_peer));
     const auto first = connect(server.local_endpoint());
-    auto client = or_throw(blocking::tcp_stream::connect(server.local_endpoint()));
-    const std::string from = or_throw(client.local_endpoint()).to_string();
+    // The connection may be reset before connect() returns.
+    const auto client = blocking::tcp_stream::connect(server.local_endpoint());
     EXPECT_TRUE(eventually([&] {
         return events.has("connection_refused: the server at " +
-                          server.local_endpoint().to_string() + " refuses a connection from " +
-                          from + ": the server is full");
+                          server.local_endpoint().to_string() +
+                          " refuses a connection from 127.0.0.1:") &&
+               events.has(": the server is full");
     }));
 }
 
