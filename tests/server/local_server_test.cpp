@@ -33,7 +33,7 @@ private:
     testing::temporary_directory directory_;
 };
 
-task<> echo(local_stream stream) {
+task<> echo_locally(local_stream stream) {
     std::array<std::byte, 64> buffer;
     while (auto count = co_await stream.read_some(buffer)) {
         const auto sent = co_await async_write_all(stream, const_buffer{buffer.data(), *count});
@@ -52,7 +52,7 @@ TEST_P(local_server_test, serves_on_every_loop) {
             const std::lock_guard locked{mutex};
             threads.insert(std::this_thread::get_id());
         }
-        co_await echo(std::move(stream));
+        co_await echo_locally(std::move(stream));
     }));
 
     std::vector<testing::raw_peer> peers;
@@ -88,7 +88,7 @@ TEST_P(local_server_test, removes_its_path_when_it_ends) {
     EXPECT_FALSE(exists());
     {
         auto server = or_throw(local_server::listen(group, at()));
-        EXPECT_TRUE(server.serve(echo));
+        EXPECT_TRUE(server.serve(echo_locally));
         shut_down(server, 1h);
         EXPECT_FALSE(exists());
     }
@@ -99,7 +99,7 @@ TEST_P(local_server_test, leaves_the_path_of_another_server) {
     auto first = std::make_optional(or_throw(local_server::listen(group, at())));
     auto second =
         or_throw(local_server::listen(group, at(), {.listen = {.unlink_existing = true}}));
-    EXPECT_TRUE(second.serve(echo));
+    EXPECT_TRUE(second.serve(echo_locally));
 
     first.reset();
 
@@ -115,7 +115,7 @@ TEST_P(local_server_test, leaves_the_path_to_its_successor) {
     for (auto& each : or_throw(first->duplicate_listeners()))
         inherited.push_back(or_throw(nonblocking::local_listener::adopt(std::move(each))));
     auto second = or_throw(local_server::adopt(group, std::move(inherited)));
-    EXPECT_TRUE(second.serve(echo));
+    EXPECT_TRUE(second.serve(echo_locally));
 
     first.reset();
 
@@ -138,7 +138,7 @@ TEST_P(local_server_test, a_path_that_exists_is_in_use) {
 TEST_P(local_server_test, connections_beyond_the_limit_wait) {
     auto group = make_group(2);
     auto server = or_throw(local_server::listen(group, at(), {.max_connections = 1}));
-    EXPECT_TRUE(server.serve(echo));
+    EXPECT_TRUE(server.serve(echo_locally));
     auto first = connect(at());
     first.send("x");
     EXPECT_EQ(first.receive(1), "x");
