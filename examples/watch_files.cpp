@@ -45,7 +45,7 @@ result<std::size_t> print(std::string_view events) {
 
 //! [wait]
 // The descriptor is nonblocking: read it until it is empty, and only then wait.
-task<result<>> watch(int inotify, std::size_t most) {
+task<result<>> print_changes(int inotify, std::size_t most) {
     std::array<char, 16384> events;
     for (std::size_t seen = 0; seen < most;) {
         const ssize_t size = ::read(inotify, events.data(), events.size());
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     }
     std::cout << "watching " << directory << std::endl; // flushed: a program may be waiting for it
     try {
-        const auto ended = run(watch(inotify.get(), most), options);
+        const auto ended = run(print_changes(inotify.get(), most), options);
         if (ended || ended.error() == std::errc::operation_canceled) return 0; // a normal end
         return example::failed(directory, ended.error());
     } catch (const std::system_error& error) { // the loop could not be created

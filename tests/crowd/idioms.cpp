@@ -32,6 +32,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <syslog.h>
 
 using namespace simplenet;
 using namespace std::chrono_literals;
