@@ -76,7 +76,7 @@ public:
         return made;
     }
     void remove(surveyed_loop& gone) noexcept {
-        loop_metrics last = gone.which_->metrics(); // on its thread
+        loop_metrics last = gone.which_->last_metrics();
         last.live_tasks = last.live_operations = last.timers = 0;
         last.open_descriptors = last.receive_pool_leased = 0;
         last.live_frames = 0;

@@ -257,6 +257,10 @@ std::optional<loop::clock::time_point> loop::next_timer() const {
 
 loop_metrics loop::metrics() const {
     debug_check_thread();
+    return last_metrics();
+}
+
+loop_metrics loop::last_metrics() const {
     loop_metrics now;
     now.turns = pulse.turns.load(std::memory_order_relaxed);
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);

@@ -58,6 +58,8 @@ public:
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;
+    /// The same on the thread that destroys it, which may be another one if it never ran.
+    [[nodiscard]] loop_metrics last_metrics() const;
     /// Appends the text that dump_tasks() prints.
     void describe(std::string& text);
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }

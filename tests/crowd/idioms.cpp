@@ -79,6 +79,10 @@ task<> program() {
 }
 } // namespace page::seeing_inside
 
+namespace page::servers {
+#include "../../docs/snippets/servers.cpp"
+} // namespace page::servers
+
 namespace page::sockets {
 #include "../../docs/snippets/sockets.cpp"
 } // namespace page::sockets
@@ -382,6 +386,33 @@ task<> serve_readiness(shared&, tcp_stream client) {
     }
 }
 
+task<> serve_greeting(shared&, tcp_stream client) {
+    connection_info info;
+    if (const auto peer = client.remote_endpoint()) info.peer = *peer;
+    std::ignore = co_await page::servers::greet(std::move(client), info);
+}
+
+task<> serve_requests(shared&, tcp_stream client) {
+    return page::servers::answer_requests(std::move(client));
+}
+
+task<> serve_with_lengths(shared&, tcp_stream client) {
+    return page::streams::answer(std::move(client));
+}
+
+task<> serve_lingering(shared&, tcp_stream client) {
+    return page::streams::refuse(std::move(client));
+}
+
+task<> serve_in_batches(shared&, tcp_stream client) {
+    std::string requests;
+    std::ignore = co_await page::streams::serve_batches(client, requests);
+}
+
+task<> serve_from_scratch(shared&, tcp_stream client) {
+    std::ignore = co_await page::writing::answer_requests(client);
+}
+
 // --- the server ----------------------------------------------------------------------------------
 
 using server = task<> (*)(shared&, tcp_stream);
@@ -425,6 +456,12 @@ constexpr idiom idioms[] = {
     {"letters", serve_letters},
     {"handed-over", serve_handed_over},
     {"readiness", serve_readiness},
+    {"greeting", serve_greeting},
+    {"requests", serve_requests},
+    {"lengths", serve_with_lengths},
+    {"lingering", serve_lingering},
+    {"batches", serve_in_batches},
+    {"scratch", serve_from_scratch},
 };
 
 task<> answer_questions(channel<page::synchronisation::question>& questions) {

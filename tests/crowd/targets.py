@@ -174,6 +174,12 @@ def examples():
     line = b"y" * 900 + b"\n"
     return [
         _echo("echo_server"),
+        _echo("multicore_echo", grace=10.0),
+        _echo("rolling_restart", grace=10.0),
+        # It speaks first, and waits two seconds for the end of each client.
+        _echo("behind_haproxy", arguments=("--direct", "yes"), protocol=Greeted(8), grace=10.0),
+        # A guest that does not read costs the queue of its room.
+        _echo("chat_many_rooms", protocol=Told(), flood=line, crowd_budget=MIB, memory=1200 * KIB),
         # A member that does not read costs its queue, which has a limit.
         _echo("chat_server", protocol=Told(), flood=line, crowd_budget=MIB, memory=1200 * KIB,
               drops=True),
@@ -249,6 +255,13 @@ def idioms():
         ("letters", lines),
         ("handed-over", {"protocol": Greeted(12)}),
         ("readiness", {}),
+        ("greeting", {"protocol": Greeted(8)}),
+        ("requests", {"protocol": Answered(after=b"\n"), "flood": line}),
+        # A frame of 13 bytes; the crowd begins one of 60 000.
+        ("lengths", {"protocol": Answered(b"\x00\x00\x00\x0d"), "opening": b"\x00\x00\xea\x60", "memory": 300 * KIB}),
+        ("lingering", {"protocol": Greeted(10), "grace": 2.0}),
+        ("batches", {}),
+        ("scratch", {}),
     ]
     return [Idiom("page:" + name, "", **more) for name, more in known]
 
@@ -257,6 +270,13 @@ def idioms():
 SHORT = [
     ("echo_server", "storm"),
     ("echo_server", "urgent"),
+    ("multicore_echo", "storm"),
+    ("multicore_echo", "never-reads"),
+    ("chat_many_rooms", "never-reads"),
+    ("rolling_restart", "resets-in-the-middle"),
+    ("page:requests", "sends-slowly"),
+    ("page:lengths", "leaves-in-the-middle"),
+    ("page:lingering", "never-reads"),
     ("echo_server", "resets-in-the-middle"),
     ("chat_server", "never-reads"),
     ("chat_server", "closes-unread"),

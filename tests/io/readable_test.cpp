@@ -50,13 +50,13 @@ protected:
             of.theirs.send("x");
             EXPECT_TRUE(co_await leasing);
         } else if (how == reading_before::in_large_pieces) {
-            std::string large(60'000, '\0');
+            std::string bytes_of_it(60'000, '\0');
             for (int round = 0; round < 3; ++round) {
                 auto reading = spawn([&]() -> task<transfer_result> {
-                    co_return co_await async_read_exact(of.ours, mutable_buffer{large});
+                    co_return co_await async_read_exact(of.ours, mutable_buffer{bytes_of_it});
                 });
                 co_await turns(3);
-                of.theirs.send(noise(large.size()));
+                of.theirs.send(noise(bytes_of_it.size()));
                 EXPECT_TRUE(co_await reading);
             }
         }

@@ -38,6 +38,14 @@ protected:
         return peers;
     }
 
+    /// How a connection ends that the server resets at once: connect(2) or the first read fails.
+    [[nodiscard]] static std::error_code end_of_refused(const endpoint& at) {
+        auto stream = blocking::tcp_stream::connect(at);
+        if (!stream) return stream.error();
+        std::array<std::byte, 1> buffer;
+        return error_of(stream->read_some(buffer));
+    }
+
     /// Waits for what other threads will bring about; false if the test runs out of time.
     template <std::predicate Condition>
     [[nodiscard]] static bool eventually(Condition condition) {

@@ -10,13 +10,17 @@
 #include <memory>
 #include <vector>
 
+namespace simplenet::v0::detail {
+// Internal: not exported, because they are first declared here.
+class server_core;
+struct server_access;
+} // namespace simplenet::v0::detail
+
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0 {
 namespace detail {
 class any_handler;
-class server_core;
-struct server_access;
 } // namespace detail
 
 inline namespace runtime {
