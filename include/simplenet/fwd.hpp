@@ -44,7 +44,10 @@ class udp_socket;
 
 namespace callbacks {
 class buffer;
+class connection;
+class server;
 class timer_id;
+struct handlers;
 } // namespace callbacks
 
 inline namespace runtime {
