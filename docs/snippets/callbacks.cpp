@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <iostream>
+#include <string>
 #include <string_view>
+#include <utility>
 
 using namespace simplenet;
 
@@ -28,3 +30,19 @@ void remind(event_loop& loop) {
     callbacks::run_after(loop, 10s, [&loop, ticking] { callbacks::cancel(loop, ticking); });
     //! [timers]
 }
+
+//! [client]
+/// Stays connected to `host`, says who it is, and prints what it hears.
+callbacks::client listen_to(event_loop& loop, const std::string& host) {
+    callbacks::handlers handlers;
+    handlers.on_connection = [](const callbacks::connection_ptr& connection) {
+        if (connection->is_connected()) connection->send("listener\r\n");
+    };
+    handlers.on_message = [](const callbacks::connection_ptr&, callbacks::buffer& input) {
+        std::cout << input.retrieve_all_as_string();
+    };
+    callbacks::client client{loop, host, 7000, std::move(handlers)};
+    client.connect();
+    return client;
+}
+//! [client]

@@ -44,6 +44,7 @@ class udp_socket;
 
 namespace callbacks {
 class buffer;
+class client;
 class connection;
 class server;
 class timer_id;

@@ -105,17 +105,15 @@ std::error_code connection::error() const noexcept {
 
 namespace detail {
 
-using callbacks::handlers;
-
 namespace {
 
 /// An input buffer that has grown beyond this gives its memory back when it is empty.
-constexpr std::size_t most_kept = 4096;
+constexpr std::size_t largest_kept_input = 4096;
 
 } // namespace
 
-callback_connection::callback_connection(handlers& of, tcp_stream& stream, const endpoint& peer,
-                                         const endpoint& local)
+callback_connection::callback_connection(callbacks::handlers& of, tcp_stream& stream,
+                                         const endpoint& peer, const endpoint& local)
     : handlers_{&of}
     , stream_{stream} {
     // Not std::make_shared: the constructor is private, and a std::weak_ptr is rare.
@@ -125,7 +123,7 @@ callback_connection::callback_connection(handlers& of, tcp_stream& stream, const
 // --- the life ------------------------------------------------------------------------------------
 
 task<> callback_connection::run() {
-    call(&handlers::on_connection);
+    call(&callbacks::handlers::on_connection);
     try {
         co_await read();
     } catch (const std::bad_alloc&) { // no memory for the input
@@ -153,12 +151,12 @@ task<> callback_connection::read() {
             const std::size_t size = piece->size();
             input_.append(*piece);
             piece->release();
-            call(&handlers::on_message, input_);
+            call(&callbacks::handlers::on_message, input_);
             if (handlers_ == nullptr || !handlers_->on_message) input_.retrieve_all();
-            if (size > most_kept && input_.readable() == 0) input_.shrink();
+            if (size > largest_kept_input && input_.readable() == 0) input_.shrink();
         } else if (piece.error() == errc::deadline_exceeded && handlers_ != nullptr &&
                    handlers_->on_idle) {
-            call(&handlers::on_idle);
+            call(&callbacks::handlers::on_idle);
         } else if (piece.error() == errc::end_of_stream) {
             // The peer may wait for the answer, and may get more of it from other threads.
             while (is_writing_ && !closed_) {
@@ -181,7 +179,7 @@ void callback_connection::end_here() noexcept {
 /// The second on_connection(), and nothing any more.
 void callback_connection::went_down() noexcept {
     self_->connected_.store(false, std::memory_order_release);
-    call(&handlers::on_connection);
+    call(&callbacks::handlers::on_connection);
     handlers_ = nullptr;
     forget();
 }
@@ -195,7 +193,8 @@ void callback_connection::forget() noexcept {
 }
 
 template <class Function, class... Args>
-void callback_connection::call(Function handlers::* which, Args&&... arguments) noexcept {
+void callback_connection::call(Function callbacks::handlers::* which,
+                               Args&&... arguments) noexcept {
     if (handlers_ == nullptr || !(handlers_->*which)) return;
     try {
         (handlers_->*which)(self_, std::forward<Args>(arguments)...);
@@ -307,7 +306,9 @@ void callback_connection::enqueue(std::size_t size, Append append) {
     const std::size_t mark = self_->high_water_mark_.load(std::memory_order_relaxed);
     const std::size_t queued = before + size;
     if (before >= mark || queued < mark || !handlers_->on_high_water_mark) return;
-    later([queued](callback_connection& it) { it.call(&handlers::on_high_water_mark, queued); });
+    later([queued](callback_connection& it) {
+        it.call(&callbacks::handlers::on_high_water_mark, queued);
+    });
 }
 
 /// Inside of send().
@@ -316,7 +317,7 @@ void callback_connection::drained() {
     later([](callback_connection& it) {
         it.tells_drained_ = false;
         // More may have been sent meanwhile: its end is to come.
-        if (it.output_.empty() && !it.closed_) it.call(&handlers::on_write_complete);
+        if (it.output_.empty() && !it.closed_) it.call(&callbacks::handlers::on_write_complete);
     });
     tells_drained_ = true;
 }
@@ -339,7 +340,7 @@ task<> callback_connection::write_queued() {
         }
         if (count.error() == errc::deadline_exceeded && !closed_ && handlers_ != nullptr &&
             handlers_->on_idle) {
-            if (!receiving_) call(&handlers::on_idle); // else read() calls it
+            if (!receiving_) call(&callbacks::handlers::on_idle); // else read() calls it
             continue;
         }
         is_writing_ = false;
@@ -348,10 +349,10 @@ task<> callback_connection::write_queued() {
     is_writing_ = false;
     if (closed_) co_return;
     if (ending_) static_cast<void>(stream_.shutdown_write());
-    if (!tells_drained_) call(&handlers::on_write_complete);
+    if (!tells_drained_) call(&callbacks::handlers::on_write_complete);
 }
 
-task<> serve_callbacks(handlers& of, tcp_stream stream, endpoint peer, endpoint local) {
+task<> serve_callbacks(callbacks::handlers& of, tcp_stream stream, endpoint peer, endpoint local) {
     callback_connection served{of, stream, peer, local};
     co_await served.run();
 }

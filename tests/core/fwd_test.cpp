@@ -81,6 +81,7 @@ TEST(fwd_test, declares_the_names_that_the_headers_define) {
     static_assert(sizeof(simplenet::blocking::local_datagram) != 0);
     static_assert(sizeof(simplenet::blocking::tcp_stream) != 0);
     static_assert(sizeof(simplenet::callbacks::buffer) != 0);
+    static_assert(sizeof(simplenet::callbacks::client) != 0);
     static_assert(sizeof(simplenet::callbacks::connection) != 0);
     static_assert(sizeof(simplenet::callbacks::handlers) != 0);
     static_assert(sizeof(simplenet::callbacks::server) != 0);
