@@ -59,6 +59,14 @@ private:
     private:
         std::shared_ptr<client_core> core_; // null after a move and at the end
     };
+    /// What tcp_client calls with each connection. Not a closure: GCC refuses a coroutine that
+    /// holds one in a unity build.
+    struct session {
+        client_core* core;
+        [[nodiscard]] task<result<>> operator()(tcp_stream& stream) const {
+            return core->serve(stream);
+        }
+    };
     /// A connection that lives.
     class presence {
     public:
@@ -149,11 +157,10 @@ void client_core::activity::operator()() noexcept {
 task<> client_core::activity::run(activity own) {
     client_core& core = *own.core_;
     core.begin();
-    auto session = [&core](tcp_stream& stream) { return core.serve(stream); };
     for (;;) {
         core.attempts_ = std::stop_source{};
         if (core.wants()) {
-            task<result<>> work = core.client_.run(session);
+            task<result<>> work = core.client_.run(session{&core});
             static_cast<void>(co_await with_stop(core.attempts_.get_token(), std::move(work)));
         }
         const bool is_stopped = co_await this_task::stop_requested();

@@ -20,7 +20,7 @@ struct armed_signal {
     std::atomic<int> signal = 0;
 };
 constinit std::array<armed_signal, 256> armed_signals{};
-constinit std::atomic<unsigned> handlers = 0; // running now
+constinit std::atomic<unsigned> running_handlers = 0; // running now
 static_assert(std::atomic<dump_signal*>::is_always_lock_free);
 
 struct replaced {
@@ -71,19 +71,19 @@ void dump_signal::disarm() noexcept {
     }
     signal_ = 0;
     // A handler on another thread may have read the slot before; one on this thread has returned.
-    while (handlers != 0)
+    while (running_handlers != 0)
         std::this_thread::yield();
 }
 
 void dump_signal::handle(int signal) noexcept {
-    ++handlers;
+    ++running_handlers;
     for (armed_signal& each : armed_signals) {
         dump_signal* const who = each.who;
         if (who == nullptr || each.signal != signal) continue;
         // Posting is an exchange and, if the loop sleeps, a write(2): both are safe in a handler.
         if (!who->posted_.exchange(true)) who->loop_.post(*who);
     }
-    --handlers;
+    --running_handlers;
 }
 
 void dump_signal::run() noexcept {
