@@ -140,7 +140,7 @@ inline void announce(const auto& socket) {
 }
 
 /// The same for a server on several loops.
-inline void announce(const simplenet::tcp_server& server, simplenet::backend used) {
+inline void announce(const auto& server, simplenet::backend used) {
     std::cout << "listening on " << server.local_endpoint().to_string() << " (" << to_string(used)
               << ")" << std::endl;
 }

@@ -11,9 +11,10 @@ import support
 
 SERVERS = ["echo_server", "chat_server"]
 CLIENTS = ["echo_client", "connect_with_timeout", "blocking_client"]
-ALL = [*SERVERS, *CLIENTS, "backend_switch", "descriptor_passing", "file_send",
-       "graceful_shutdown", "http_get", "line_chat", "metrics", "parallel_fetch",
-       "port_forward", "producer_consumer", "task_dump", "udp_echo", "watch_files"]
+ALL = [*SERVERS, *CLIENTS, "backend_switch", "behind_haproxy", "chat_many_rooms", "cpu_offload",
+       "descriptor_passing", "file_send", "graceful_shutdown", "http_get", "line_chat", "metrics",
+       "muduo_style_echo", "multicore_echo", "parallel_fetch", "port_forward", "producer_consumer",
+       "reconnecting_client", "rolling_restart", "task_dump", "udp_echo", "watch_files"]
 
 
 class arguments_test(support.TestCase):
