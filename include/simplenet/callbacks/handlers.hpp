@@ -25,24 +25,26 @@ using connection_ptr = std::shared_ptr<connection>;
 /// goes where that of a server's handler goes (server_options::on_handler_exception); that of a
 /// client ends the client, and goes to `loop_options::on_unhandled`.
 struct handlers {
+    // The initialisers let a program name only some of them without a warning of the compiler.
+
     /// Called twice: at the beginning, when connection::is_connected(), and at the end, when it is
     /// not. Nothing is called before the first or after the second. connection::error() then has
     /// the reason.
-    std::function<void(const connection_ptr&)> on_connection;
+    std::function<void(const connection_ptr&)> on_connection = {};
     /// Called when bytes have arrived. `input` holds all that were received and not retrieved: what
     /// the function leaves there, it finds in front of the next bytes. If empty, bytes are dropped.
-    std::function<void(const connection_ptr&, buffer& input)> on_message;
+    std::function<void(const connection_ptr&, buffer& input)> on_message = {};
     /// Called when the kernel has taken all that was sent; once for several calls of send() that
     /// were complete before it.
-    std::function<void(const connection_ptr&)> on_write_complete;
+    std::function<void(const connection_ptr&)> on_write_complete = {};
     /// Called when the bytes that the kernel has not taken grow to the high-water mark or beyond,
     /// with their number. The next call comes after they have been fewer.
-    std::function<void(const connection_ptr&, std::size_t queued)> on_high_water_mark;
+    std::function<void(const connection_ptr&, std::size_t queued)> on_high_water_mark = {};
     /// Called instead of closing the connection when no byte has moved in either direction during
     /// server_options::idle_timeout, and again after each further such time. Not while reading is
     /// stopped and nothing is queued. If empty, the connection is closed, and its error is
     /// `errc::deadline_exceeded`.
-    std::function<void(const connection_ptr&)> on_idle;
+    std::function<void(const connection_ptr&)> on_idle = {};
 };
 
 } // namespace simplenet::v0::callbacks
