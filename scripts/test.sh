@@ -78,6 +78,16 @@ want curl have curl
 want netcat-openbsd have nc.openbsd
 want socat have socat
 install_wanted
+# Peers whose tests are skipped without them. They bring services, so they are installed only in CI.
+want_services() {
+    want haproxy test -x /usr/sbin/haproxy
+    want prometheus have promtool
+    want systemd have systemd-socket-activate
+    install_wanted
+}
+if [[ ${CI:-} == true ]] && ! (want_services); then
+    notes+=("peers: some are missing, their tests are skipped")
+fi
 choose_compiler
 say "$(compiler_name "$CXX")"
 say "$(cmake --version | head -n 1)"

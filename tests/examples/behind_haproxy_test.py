@@ -27,16 +27,11 @@ backend servers
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
 class Proxy:
     """HAProxy in front of a server; ended at the end of `with`."""
 
     def __init__(self, back, how):
-        self.port = free_port()
+        self.port = support.free_port()
         self._directory = tempfile.TemporaryDirectory()
         path = os.path.join(self._directory.name, "haproxy.cfg")
         with open(path, "w", encoding="ascii") as file:

@@ -1,12 +1,15 @@
-"""rolling_restart: it is replaced again and again, and no client is refused or cut off."""
+"""rolling_restart: it is replaced again and again, and no client is refused or cut off. Its first process listens
+itself, or is started by systemd-socket-activate."""
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
+import unittest
 
 import support
 from support import receive_exactly
@@ -18,13 +21,16 @@ CLIENTS = 8
 class Line:
     """Processes that succeed each other; the last one is ended at the end of `with`."""
 
-    def __init__(self):
-        command = [support.program("rolling_restart"), "--port", "0"]
+    def __init__(self, starter=(), wake=None):
+        """`starter`: the command that starts the first process, as soon as `wake` has run."""
+        command = [*starter, support.program("rolling_restart"), "--port", "0"]
         self._first = subprocess.Popen(support.with_backend(command), stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, universal_newlines=True)
         self.pid = self._first.pid
         self.address = None
         try:
+            if wake:
+                wake()
             self.read_start()
         except BaseException:
             self._first.kill()
@@ -84,7 +90,38 @@ def is_zombie(pid):
         return True
 
 
+def connect_when_it_listens(port):
+    limit = time.monotonic() + support.WAIT
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), support.WAIT)
+        except ConnectionRefusedError:
+            if time.monotonic() > limit:
+                raise
+            time.sleep(0.01)
+
+
 class rolling_restart_test(support.TestCase):
+    @unittest.skipUnless(shutil.which("systemd-socket-activate"), "systemd-socket-activate is missing")
+    def test_systemd_gives_it_the_socket_and_its_first_client(self):
+        port = support.free_port()
+        clients = []
+        starter = ["systemd-socket-activate", "--listen", f"127.0.0.1:{port}"]
+        for each in os.environ:
+            if each.endswith("SAN_OPTIONS"):
+                starter.append(f"--setenv={each}")
+        with Line(starter, lambda: clients.append(connect_when_it_listens(port))) as line:
+            self.assertEqual(line.address, ("127.0.0.1", port))
+            first = clients[0]
+            with first:
+                first.sendall(b"the first")
+                self.assertEqual(receive_exactly(first, 9), b"the first")
+                line.restart()  # the successor has the socket, too
+                self.assertEqual(line.address, ("127.0.0.1", port))
+            with socket.create_connection(line.address, support.WAIT) as second:
+                second.sendall(b"the second")
+                self.assertEqual(receive_exactly(second, 10), b"the second")
+
     def test_no_request_fails_while_it_is_replaced(self):
         over = threading.Event()
         problems, counts = [], []

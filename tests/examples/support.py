@@ -281,6 +281,12 @@ def refused_port():
     return holder, holder.getsockname()[1]
 
 
+def free_port():
+    """A port for a program that cannot choose one itself."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
 # --- running --------------------------------------------------------------------------------------
 
 class TestCase(unittest.TestCase):
