@@ -1,6 +1,7 @@
 #include <simplenet/runtime/event_loop_group.hpp>
 
 #include "insight/loop_survey.hpp"
+#include "runtime/group_dump.hpp"
 #include "runtime/loop_access.hpp"
 #include "sys/processors.hpp"
 #include "sys/threads.hpp"
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <ostream>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -237,6 +239,10 @@ loop_metrics event_loop_group::metrics(std::size_t index) const {
     SIMPLENET_EXPECTS(index < size(), "an event_loop_group has no loop of this index");
     if (inner().is_inherited()) return {};
     return inner().metrics(index, 1);
+}
+
+void event_loop_group::dump_tasks(std::ostream& to) const {
+    if (!inner().is_inherited()) to << detail::dump_tasks_of(inner().loops());
 }
 
 } // namespace runtime

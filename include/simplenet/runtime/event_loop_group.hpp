@@ -6,6 +6,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <string_view>
 
@@ -104,6 +105,18 @@ public:
     ///
     /// @pre `index` is less than size().
     [[nodiscard]] loop_metrics metrics(std::size_t index) const;
+
+    /// Prints what every task of every loop waits for: dump_tasks() of each loop, which follows
+    /// `loop 0: `, `loop 1: ` and so on.
+    ///
+    /// Each loop prints its tasks at the start of its next turn. A loop in which a task has blocked
+    /// for 100 ms, or 10 ms if the caller is on a loop, `does not answer`;
+    /// loop_options::stall_threshold shows what blocks it. A loop `has ended` after stop().
+    ///
+    /// @par Cost
+    /// Proportional to the tasks, and a post to each loop. The caller sleeps until the last loop
+    /// has answered.
+    void dump_tasks(std::ostream& to) const;
 
 private:
     explicit event_loop_group(std::unique_ptr<detail::loop_threads> inner) noexcept;
