@@ -38,6 +38,8 @@ protected:
         server_.emplace(*group_, endpoint::loopback(0), handlers_, with);
         server_->start();
         auto peer = connect(server_->local_endpoint());
+        // Otherwise the kernel enlarges it for a peer that reads fast, up to more than `too_much`.
+        testing::set_buffers(peer.fd(), 1024 * 1024);
         EXPECT_TRUE(eventually([&] { return seen_.ups() == 1; }));
         return peer;
     }
