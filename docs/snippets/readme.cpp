@@ -1,8 +1,7 @@
 //! [echo]
 #include <simplenet/simplenet.hpp>
 
-#include <system_error>
-#include <utility>
+#include <cstdio>
 
 using namespace simplenet;
 
@@ -12,18 +11,9 @@ task<> serve(tcp_stream client) {
     }
 }
 
-task<result<>> listen(tcp_listener listener) {
-    co_return co_await with_group([&](task_group& clients) -> task<result<>> {
-        while (true) {
-            auto client = co_await listener.accept();
-            if (!client) co_return fail(client);
-            clients.spawn(serve(*std::move(client)));
-        }
-    });
-}
-
 int main() {
-    const auto ended = run(listen(or_throw(tcp_listener::bind(endpoint::loopback(7000)))));
-    return ended || ended.error() == std::errc::operation_canceled ? 0 : 1;
+    const auto ended = run_server(endpoint::loopback(7000), serve);
+    if (!ended) std::fprintf(stderr, "cannot serve: %s\n", ended.error().message().c_str());
+    return ended ? 0 : 1;
 }
 //! [echo]
