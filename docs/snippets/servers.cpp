@@ -55,8 +55,8 @@ task<result<>> greet(tcp_stream client, connection_info info) {
 task<> answer_requests(tcp_stream client) {
     buffered_reader lines{std::move(client)};
     for (bool answered = false;; answered = true) {
-        if (answered && lines.peek().empty()) { // between two requests
-            const auto next = co_await when_any(lines.stream().readable(), server_stop());
+        if (answered) { // between two requests
+            const auto next = co_await when_any(lines.readable(), server_stop());
             if (next.index == 1) co_return;
         }
         const auto request = co_await with_timeout(lines.read_line(1000), 30s);

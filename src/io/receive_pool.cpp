@@ -3,7 +3,6 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
-#include <simplenet/io/received.hpp>
 
 #include <algorithm>
 #include <new>
@@ -13,13 +12,22 @@
 
 namespace simplenet::v0::detail {
 
-void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept {
-    pool.release(buffer, memory);
+void release_buffer(receive_pool* pool, std::uint32_t buffer, const std::byte* memory) noexcept {
+    if (pool != nullptr) {
+        pool->release(buffer, memory);
+    } else {
+        static_cast<void>(receive_pool::release_on_heap(buffer, memory));
+    }
 }
 
-shared_buffer share_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory,
+shared_buffer share_buffer(receive_pool* pool, std::uint32_t buffer, const std::byte* memory,
                            std::size_t count) noexcept {
-    return pool.share(buffer, memory, count);
+    return pool != nullptr ? pool->share(buffer, memory, count)
+                           : receive_pool::share_on_heap(buffer, memory, count);
+}
+
+std::byte* allocate_lease(std::size_t bytes) noexcept {
+    return receive_pool::allocate_overflow(bytes);
 }
 
 result<receive_pool*> receive_pool::create(std::size_t bytes, observer* told) {
@@ -77,38 +85,53 @@ std::uint32_t& receive_pool::leases_on_heap(const std::byte* begin) noexcept {
     return *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(begin) - overflow_header);
 }
 
-std::uint32_t& receive_pool::leases_of(std::uint32_t buffer, const std::byte* memory) noexcept {
-    return buffer >= shared_on_heap ? leases_on_heap(memory - (buffer - shared_on_heap))
-                                    : slots_[buffer - shared].next;
+shared_buffer receive_pool::share_on_heap(std::uint32_t buffer, const std::byte* memory,
+                                          std::size_t count) noexcept {
+    if (buffer == on_heap) { // not shared yet
+        buffer = shared_on_heap;
+        leases_on_heap(memory) = 1;
+    }
+    ++leases_on_heap(memory - (buffer - shared_on_heap));
+    return {.first = buffer, .rest = buffer + static_cast<std::uint32_t>(count)};
 }
 
 shared_buffer receive_pool::share(std::uint32_t buffer, const std::byte* memory,
                                   std::size_t count) noexcept {
-    if (buffer < shared || buffer == on_heap) { // not shared yet
-        buffer = buffer == on_heap ? shared_on_heap : buffer + shared;
-        leases_of(buffer, memory) = 1;
+    if (buffer >= shared_on_heap) return share_on_heap(buffer, memory, count);
+    if (buffer < shared) { // not shared yet
+        slots_[buffer].next = 1;
+        buffer += shared;
     }
-    ++leases_of(buffer, memory);
-    const std::uint32_t offset = buffer >= shared_on_heap ? static_cast<std::uint32_t>(count) : 0;
-    return {.first = buffer, .rest = buffer + offset};
+    ++slots_[buffer - shared].next;
+    return {.first = buffer, .rest = buffer};
+}
+
+bool receive_pool::release_on_heap(std::uint32_t buffer, const std::byte* memory) noexcept {
+    if (buffer != on_heap) {
+        memory -= buffer - shared_on_heap;
+        if (--leases_on_heap(memory) != 0) return false;
+    }
+    free_overflow(memory);
+    return true;
 }
 
 void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexcept {
     SIMPLENET_DEBUG_EXPECTS(leases_ > 0, "a lease was released twice");
+    const bool from_heap = buffer >= shared_on_heap;
     if (buffer >= shared) [[unlikely]] {
-        if (buffer != on_heap) {
-            if (--leases_of(buffer, memory) != 0) return;
-            if (buffer >= shared_on_heap) memory -= buffer - shared_on_heap;
+        if (from_heap) {
+            if (!release_on_heap(buffer, memory)) return;
+        } else {
+            buffer -= shared;
+            if (--slots_[buffer].next != 0) return;
         }
-        buffer = buffer >= shared_on_heap ? on_heap : buffer - shared;
-        if (buffer == on_heap) free_overflow(memory);
     }
     --leases_;
     if (abandoned_) {
         if (leases_ == 0) delete this;
         return;
     }
-    if (buffer == on_heap) return;
+    if (from_heap) return;
     give_back(buffer);
     if (observer_ != nullptr) observer_->buffer_returned();
 }

@@ -7,6 +7,7 @@
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/io/received.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,15 +16,13 @@
 
 namespace simplenet::v0::detail {
 
-struct shared_buffer;
-
 /// Owned by its loop and by the leases on its buffers: the last of them frees it.
 class receive_pool {
 public:
     // Bytes; docs/development/decisions/0010.
     static constexpr std::size_t buffer_size = std::size_t{16} * 1024;
     static constexpr std::uint32_t none = 0xffffffff;
-    static constexpr std::uint32_t on_heap = 0xfffffffe; // of a lease on heap memory
+    static constexpr std::uint32_t on_heap = lease_on_heap;
     // Of leases that share a buffer: with its number, or with the offset in memory from the heap.
     static constexpr std::uint32_t shared = 0x80000000;
     static constexpr std::uint32_t shared_on_heap = 0xc0000000;
@@ -73,6 +72,12 @@ public:
     /// for the first `count` bytes and for the rest.
     [[nodiscard]] shared_buffer share(std::uint32_t buffer, const std::byte* memory,
                                       std::size_t count) noexcept;
+    /// The same for memory from the heap, which needs no pool. release_on_heap() returns whether
+    /// the lease was the last one, and the memory is freed.
+    [[nodiscard]] static bool release_on_heap(std::uint32_t buffer,
+                                              const std::byte* memory) noexcept;
+    [[nodiscard]] static shared_buffer share_on_heap(std::uint32_t buffer, const std::byte* memory,
+                                                     std::size_t count) noexcept;
 
     [[nodiscard]] std::byte* memory(std::uint32_t buffer) const noexcept {
         return memory_ + buffer * buffer_size;
@@ -96,7 +101,6 @@ public:
 
 private:
     [[nodiscard]] static std::uint32_t& leases_on_heap(const std::byte* begin) noexcept;
-    [[nodiscard]] std::uint32_t& leases_of(std::uint32_t buffer, const std::byte* memory) noexcept;
 
     receive_pool(std::byte* memory, std::uint32_t count, observer* told);
     ~receive_pool();

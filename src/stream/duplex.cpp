@@ -11,6 +11,8 @@ namespace detail {
 
 namespace {
 
+constexpr std::size_t most_received = std::size_t{16} * 1024; // bytes of a lease
+
 // The same codes as those of a socket.
 std::error_code code_of(int error) noexcept {
     return {error, std::system_category()};
@@ -94,13 +96,11 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
         return misused(caller, within, "an operation on a stream that was moved from");
     }
     duplex_pipe& pipe = *pipe_;
-    const bool reads = is_read(kind_);
     caller_ = caller;
     within_ = &within;
     within.queue->debug_check_thread();
 
-    const bool closed = reads ? pipe.reader_closed : pipe.writer_closed;
-    if (within.stopped() || closed) [[unlikely]] {
+    if (within.stopped() || closed()) [[unlikely]] {
         // Refused, but never inline: a task that ignores its stop must not spin on this thread.
         error_ = within.stopped() ? error_of(within.reason) : code_of(EBADF);
         phase_ = state::finished;
@@ -109,7 +109,7 @@ bool duplex_operation::start(std::coroutine_handle<> caller, scope& within) noex
         within.queue->refuse(*this, within);
         return true;
     }
-    if ((reads ? pipe.reader : pipe.writer) != nullptr) {
+    if ((is_read(kind_) ? pipe.reader : pipe.writer) != nullptr) {
         return misused(caller, within, "a second read or write on a stream that has one in flight");
     }
     if (!within.queue->take_inline_turn()) {
@@ -146,6 +146,7 @@ bool duplex_operation::attempt() noexcept {
 
 bool duplex_operation::attempt_read() noexcept {
     duplex_pipe& pipe = *pipe_;
+    if (kind_ == request::perform_read) return pipe.size != 0 || pipe.write_ended; // readable()
     if (moved_ == size_) return true; // only an exact read: of nothing, or complete
     const std::size_t count = pipe.take({data_ + moved_, size_ - moved_});
     if (count != 0) duplex_pipe::wake(pipe.writer);
@@ -185,6 +186,20 @@ const_buffer duplex_operation::next_bytes() noexcept {
         --size_;
     }
     return size_ == 0 ? const_buffer{} : buffers_->subspan(skip_);
+}
+
+result<std::size_t> duplex_operation::attempt_now() noexcept {
+    SIMPLENET_EXPECTS(pipe_ != nullptr, "an operation on a stream that was moved from");
+    SIMPLENET_EXPECTS((is_read(kind_) ? pipe_->reader : pipe_->writer) == nullptr,
+                      "a second read or write on a stream that has one in flight");
+    if (closed()) return fail(code_of(EBADF));
+    if (!attempt()) return fail(std::errc::operation_would_block);
+    if (error_) return fail(error_);
+    return moved_;
+}
+
+bool duplex_operation::closed() const noexcept {
+    return is_read(kind_) ? pipe_->reader_closed : pipe_->writer_closed;
 }
 
 void duplex_operation::run() noexcept {
@@ -257,6 +272,29 @@ detail::duplex_pipe* duplex_stream::outgoing() const noexcept {
 detail::duplex_some duplex_stream::read_some(mutable_buffer into) noexcept {
     SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
     return {incoming(), detail::request::read_some, into.data(), into.size()};
+}
+
+detail::duplex_readable duplex_stream::readable() noexcept {
+    return {incoming(), detail::request::perform_read, nullptr, 0};
+}
+
+result<received> duplex_stream::try_receive() noexcept {
+    if (const auto there = readable().now(); !there) return fail(there);
+    detail::duplex_pipe& from = *incoming();
+    if (from.size == 0) return fail(errc::end_of_stream);
+    const std::size_t count = std::min(from.size, detail::most_received);
+    std::byte* const memory = detail::allocate_lease(count);
+    if (memory == nullptr) return fail(std::errc::not_enough_memory);
+    const auto taken = read_some({memory, count}).now();
+    return received{memory, taken.value_or(0)};
+}
+
+result<std::size_t> duplex_stream::try_write_some(const_buffer from) noexcept {
+    return write_some(from).now();
+}
+
+result<std::size_t> duplex_stream::try_write_some(std::span<const const_buffer> from) noexcept {
+    return write_some(from).now();
 }
 
 detail::duplex_some duplex_stream::write_some(const_buffer from,

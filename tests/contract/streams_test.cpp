@@ -100,7 +100,8 @@ task<> write_and_read(Stream a, Stream b) {
     EXPECT_TRUE(there);
     EXPECT_EQ(co_await text_of(b, 28), "1headhead2head3headhead4head");
 
-    EXPECT_TRUE(a.shutdown_write());
+    const result<> told = co_await async_shutdown_write(a);
+    EXPECT_TRUE(told);
     there = co_await b.readable();
     EXPECT_TRUE(there);
     EXPECT_EQ(b.try_receive().error(), errc::end_of_stream);
@@ -141,6 +142,19 @@ TEST_P(contract_streams, local_streams_have_every_form) {
             co_await write_and_read(std::move(a), std::move(b));
             auto [c, d] = co_await connected_locally();
             co_await send_a_file(std::move(c), std::move(d));
+        }(),
+        loop());
+}
+
+TEST_P(contract_streams, streams_that_are_not_sockets_have_every_form) {
+    simplenet::run(
+        []() -> task<> {
+            auto [a, b] = duplex();
+            co_await write_and_read(std::move(a), std::move(b));
+            auto [c, d] = duplex();
+            co_await send_a_file(std::move(c), std::move(d));
+            auto [e, f] = co_await connected();
+            co_await write_and_read(any_stream{std::move(e)}, any_stream{std::move(f)});
         }(),
         loop());
 }

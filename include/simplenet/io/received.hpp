@@ -27,10 +27,16 @@ struct shared_buffer {
     std::uint32_t rest;
 };
 /// Splits a lease that begins at `memory`, behind its first `count` bytes.
-[[nodiscard]] shared_buffer share_buffer(receive_pool& pool, std::uint32_t buffer,
+[[nodiscard]] shared_buffer share_buffer(receive_pool* pool, std::uint32_t buffer,
                                          const std::byte* memory, std::size_t count) noexcept;
 /// Gives a buffer back. Safe after the loop is gone.
-void release_buffer(receive_pool& pool, std::uint32_t buffer, const std::byte* memory) noexcept;
+void release_buffer(receive_pool* pool, std::uint32_t buffer, const std::byte* memory) noexcept;
+
+/// Memory from the heap for a lease without a pool; null if there is none.
+[[nodiscard]] std::byte* allocate_lease(std::size_t bytes) noexcept;
+
+/// The number of a lease on memory from the heap.
+inline constexpr std::uint32_t lease_on_heap = 0xfffffffe;
 
 } // namespace detail
 
@@ -41,7 +47,8 @@ inline namespace runtime {
 /// The memory belongs to the pool of the loop and returns to it when this is destroyed. Hold a
 /// lease only while you use it, and copy what you keep: when leases and data received ahead have
 /// used up the pool (loop_options::receive_pool), further leases take memory from the heap. A lease
-/// may outlive stream and loop; after the loop, one lease keeps the whole pool. Loop thread only.
+/// may outlive stream and loop; after the loop, one lease keeps the whole pool. Leases of streams
+/// that are not sockets always have memory from the heap. Loop thread only.
 class received {
 public:
     /// Holds nothing.
@@ -85,8 +92,8 @@ public:
         SIMPLENET_EXPECTS(count <= size_, "a lease was split behind its end");
         if (count == 0) return {};
         if (count == size_) return std::move(*this);
-        const auto [first, rest] = detail::share_buffer(*pool_, buffer_, data_, count);
-        received front{*pool_, first, data_, count};
+        const auto [first, rest] = detail::share_buffer(pool_, buffer_, data_, count);
+        received front{pool_, first, data_, count};
         buffer_ = rest;
         data_ += count;
         size_ -= count;
@@ -95,8 +102,8 @@ public:
 
     /// Gives the memory back early.
     void release() noexcept {
-        if (pool_ != nullptr)
-            detail::release_buffer(*std::exchange(pool_, nullptr), buffer_, data_);
+        if (data_ != nullptr) detail::release_buffer(pool_, buffer_, data_);
+        pool_ = nullptr;
         data_ = nullptr;
         size_ = 0;
     }
@@ -104,13 +111,20 @@ public:
     /// @private For the library: takes over a held buffer.
     received(detail::receive_pool& pool, std::uint32_t buffer, const std::byte* data,
              std::size_t size) noexcept
-        : pool_{&pool}
+        : received{&pool, buffer, data, size} {}
+    /// @private For the library: takes over memory of detail::allocate_lease().
+    received(std::byte* data, std::size_t size) noexcept
+        : received{nullptr, detail::lease_on_heap, data, size} {}
+
+private:
+    received(detail::receive_pool* pool, std::uint32_t buffer, const std::byte* data,
+             std::size_t size) noexcept
+        : pool_{pool}
         , data_{data}
         , size_{size}
         , buffer_{buffer} {}
 
-private:
-    detail::receive_pool* pool_ = nullptr;
+    detail::receive_pool* pool_ = nullptr; // null: none, or a lease that belongs to no pool
     const std::byte* data_ = nullptr;
     std::size_t size_ = 0;
     std::uint32_t buffer_ = 0; // its number in the pool, or a mark of receive_pool

@@ -7,6 +7,7 @@
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -15,6 +16,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
@@ -33,7 +35,7 @@ concept startable_leaf =
         { op.start(caller, within) } -> std::same_as<bool>;
     };
 
-/// A read or write of an unknown stream, in the memory of an any_transfer.
+/// A read, a write or readable() of an unknown stream, in the memory of an any_operation.
 class erased_operation {
 public:
     erased_operation() noexcept = default;
@@ -41,7 +43,7 @@ public:
     erased_operation& operator=(const erased_operation&) = delete;
     virtual ~erased_operation() = default;
 
-    /// Like await_suspend() and await_resume().
+    /// Like await_suspend() and await_resume(); readable() gives 0.
     virtual bool start(std::coroutine_handle<> caller, scope& within) = 0;
     virtual result<std::size_t> finish() = 0;
     virtual void on_stop(stop_reason reason) noexcept = 0;
@@ -59,7 +61,15 @@ public:
     bool start(std::coroutine_handle<> caller, scope& within) override {
         return operation_.start(caller, within);
     }
-    result<std::size_t> finish() override { return operation_.await_resume(); }
+    result<std::size_t> finish() override {
+        if constexpr (std::same_as<decltype(operation_.await_resume()), result<>>) {
+            const result<> outcome = operation_.await_resume();
+            if (!outcome) return fail(outcome);
+            return 0;
+        } else {
+            return operation_.await_resume();
+        }
+    }
     void on_stop(stop_reason reason) noexcept override { operation_.on_stop(reason); }
 
 private:
@@ -128,6 +138,10 @@ public:
     virtual void read_some(erased_place& place, mutable_buffer into) = 0;
     virtual void write_some(erased_place& place, std::span<const const_buffer> from,
                             write_options options) = 0;
+    virtual void readable(erased_place& place) = 0;
+    [[nodiscard]] virtual result<received> try_receive() = 0;
+    [[nodiscard]] virtual result<std::size_t>
+    try_write_some(std::span<const const_buffer> from) = 0;
     virtual task<result<>> shutdown_write() = 0;
     virtual void close() noexcept = 0;
 };
@@ -152,6 +166,29 @@ public:
         }
         const const_buffer first = first_of(from);
         make(place, [this, first, options] { return write_some_with(stream, first, options); });
+    }
+    void readable(erased_place& place) override {
+        if constexpr (ready_reader<S>) {
+            make(place, [this] { return stream.readable(); });
+        } else {
+            place.emplace<erased_task>(not_supported());
+        }
+    }
+    [[nodiscard]] result<received> try_receive() override {
+        if constexpr (ready_reader<S>) {
+            return stream.try_receive();
+        } else {
+            return fail(std::errc::operation_would_block);
+        }
+    }
+    [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) override {
+        if constexpr (requires { stream.try_write_some(from); }) {
+            return stream.try_write_some(from);
+        } else if constexpr (ready_writer<S>) {
+            return stream.try_write_some(first_of(from));
+        } else {
+            return fail(std::errc::operation_would_block);
+        }
     }
     task<result<>> shutdown_write() override {
         if constexpr (requires { async_shutdown_write(stream); }) {
@@ -179,7 +216,16 @@ private:
     }
     template <class Make>
     static task<result<std::size_t>> await(Make start) {
-        co_return co_await start();
+        const auto outcome = co_await start();
+        if constexpr (std::same_as<decltype(outcome), const result<>>) {
+            if (!outcome) co_return fail(outcome);
+            co_return std::size_t{0};
+        } else {
+            co_return outcome;
+        }
+    }
+    static task<result<std::size_t>> not_supported() {
+        co_return fail(std::errc::operation_not_supported);
     }
     static const_buffer first_of(std::span<const const_buffer> from) noexcept {
         for (const const_buffer& each : from) {
@@ -189,38 +235,34 @@ private:
     }
 };
 
-/// Awaitable of any_stream::read_some() and write_some().
-class [[nodiscard]] any_transfer final : public suspension,
-                                         public awaited_from_outside<any_transfer> {
+/// An operation of an any_stream.
+class any_operation : public suspension, public awaited_from_outside<any_operation> {
 public:
     using is_leaf = void; // see with_timeout()
 
-    any_transfer(stream_model* of, mutable_buffer into) noexcept
+    /// readable().
+    explicit any_operation(stream_model* of) noexcept
         : model_{of}
-        , reads_{true}
+        , kind_{kind::waits} {}
+    any_operation(stream_model* of, mutable_buffer into) noexcept
+        : model_{of}
+        , kind_{kind::reads}
         , into_{into} {}
-    any_transfer(stream_model* of, const_buffer from, write_options options) noexcept
+    any_operation(stream_model* of, const_buffer from, write_options options) noexcept
         : model_{of}
+        , kind_{kind::writes}
         , options_{options}
         , one_{from} {}
-    any_transfer(stream_model* of, std::span<const const_buffer> from,
-                 write_options options) noexcept
+    any_operation(stream_model* of, std::span<const const_buffer> from,
+                  write_options options) noexcept
         : model_{of}
+        , kind_{kind::writes}
         , options_{options}
         , several_{from} {}
-    // Only idle ones move.
-    any_transfer(any_transfer&& other) noexcept
-        : model_{other.model_}
-        , reads_{other.reads_}
-        , options_{other.options_}
-        , into_{other.into_}
-        , one_{other.one_}
-        , several_{other.several_} {}
-    any_transfer& operator=(any_transfer&&) = delete;
-    ~any_transfer() = default;
+    any_operation& operator=(any_operation&&) = delete;
 
     static bool await_ready() noexcept { return false; }
-    using awaited_from_outside<any_transfer>::await_suspend;
+    using awaited_from_outside<any_operation>::await_suspend;
     template <own_promise Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller,
                        await_site at = await_site::current()) {
@@ -230,26 +272,63 @@ public:
         if (model_ == nullptr) {
             return misused(caller, within, "an operation on a stream that was moved from");
         }
-        if (reads_) {
+        switch (kind_) {
+        case kind::waits:
+            model_->readable(place_);
+            break;
+        case kind::reads:
             model_->read_some(place_, into_);
-        } else {
+            break;
+        case kind::writes:
             model_->write_some(place_, several_.data() == nullptr ? std::span{&one_, 1} : several_,
                                options_);
+            break;
         }
         return place_.get()->start(caller, within);
     }
-    result<std::size_t> await_resume() { return place_.get()->finish(); }
 
     void on_stop(stop_reason reason) noexcept override { place_.get()->on_stop(reason); }
 
+protected:
+    // Only idle ones move.
+    any_operation(any_operation&& other) noexcept
+        : model_{other.model_}
+        , kind_{other.kind_}
+        , options_{other.options_}
+        , into_{other.into_}
+        , one_{other.one_}
+        , several_{other.several_} {}
+    ~any_operation() = default;
+
+    result<std::size_t> finish() { return place_.get()->finish(); }
+
 private:
+    enum class kind : std::uint8_t { waits, reads, writes };
+
     stream_model* model_; // borrowed; null for a stream that was moved from
-    bool reads_ = false;
+    kind kind_;
     write_options options_;
     mutable_buffer into_;
     const_buffer one_;
     std::span<const const_buffer> several_; // or, if it has no data, the one
     erased_place place_;
+};
+
+/// Awaitable of any_stream::read_some() and write_some().
+class [[nodiscard]] any_transfer final : public any_operation {
+public:
+    using any_operation::any_operation;
+    result<std::size_t> await_resume() { return finish(); }
+};
+
+/// Awaitable of any_stream::readable().
+class [[nodiscard]] any_readable final : public any_operation {
+public:
+    using any_operation::any_operation;
+    result<> await_resume() {
+        if (const result<std::size_t> outcome = finish(); !outcome) return fail(outcome);
+        return {};
+    }
 };
 
 } // namespace detail
@@ -285,6 +364,23 @@ public:
         SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");
         return {model_.get(), into};
     }
+    /// Waits until something is there and takes nothing, as the stream does.
+    ///
+    /// @pre No read is in flight.
+    /// @return An awaitable of `result<>`.
+    ///
+    /// @par Errors
+    /// Those of the stream; `std::errc::operation_not_supported` if it is no ready_reader.
+    [[nodiscard]] detail::any_readable readable() noexcept {
+        return detail::any_readable{model_.get()};
+    }
+    /// Takes what is there already, as the stream does.
+    ///
+    /// @par Errors
+    /// Those of the stream; `std::errc::operation_would_block`, whatever is there, if it is no
+    /// ready_reader.
+    [[nodiscard]] result<received> try_receive() { return model().try_receive(); }
+
     /// Writes at least one byte of `from`, as the stream does; 0 if `from` is empty. A stream whose
     /// write_some() takes no options ignores them.
     ///
@@ -301,6 +397,22 @@ public:
     [[nodiscard]] detail::any_transfer write_some(std::span<const const_buffer> from,
                                                   write_options options = {}) noexcept {
         return {model_.get(), from, options};
+    }
+
+    /// Writes what the stream takes now, without waiting.
+    ///
+    /// @pre No write is in flight.
+    ///
+    /// @par Errors
+    /// Those of the stream; `std::errc::operation_would_block`, whatever room there is, if it is no
+    /// ready_writer.
+    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from) {
+        return model().try_write_some({&from, 1});
+    }
+    /// The same for several buffers. If the stream takes only one buffer, writes the first one that
+    /// is not empty.
+    [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) {
+        return model().try_write_some(from);
     }
 
     /// Tells the peer that nothing more will be sent; reading continues.

@@ -143,6 +143,14 @@ private:
     std::size_t had_;
 };
 
+/// readable() of a reader.
+template <class Stream>
+task<result<>> wait_for_bytes(const read_buffer& buffer, Stream& stream) {
+    buffer.check_idle();
+    if (buffer.size() != 0) co_return co_await refusal{};
+    co_return co_await stream.readable();
+}
+
 } // namespace detail
 
 inline namespace runtime {
@@ -241,6 +249,26 @@ public:
     [[nodiscard]] detail::search_operation<stream_type, detail::pass_store, detail::count_sought>
     read_some(mutable_buffer into) {
         return {stream(), detail::pass_store{buffer_, into}, detail::count_sought{1}};
+    }
+
+    /// Waits until peek() shows something or the stream has something, bytes, the end or an error,
+    /// and takes nothing.
+    ///
+    /// For a reader that waits for its next message: no memory is held meanwhile but that of the
+    /// buffer, and a wait that may lose against another one cannot lose bytes. The message need not
+    /// be complete then.
+    ///
+    /// @pre No read is in flight.
+    /// @return An awaitable of `result<>`.
+    ///
+    /// @par Errors
+    /// Those of the stream's readable().
+    /// @par Cost
+    /// One coroutine, whose frame is recycled.
+    [[nodiscard]] task<result<>> readable()
+        requires ready_reader<stream_type>
+    {
+        return detail::wait_for_bytes(buffer_, stream());
     }
 
     /// Reads at least one more byte into the buffer, and returns what peek() then shows. For

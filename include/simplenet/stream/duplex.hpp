@@ -8,6 +8,7 @@
 #include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/detail/stream_operations.hpp>
+#include <simplenet/io/received.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -61,6 +62,9 @@ public:
     void describe(std::string& text) final;
 
 protected:
+    /// Does as much as is possible now. @pre nothing in this direction is in flight.
+    [[nodiscard]] result<std::size_t> attempt_now() noexcept;
+
     // Only idle ones move.
     duplex_operation(duplex_operation&& other) noexcept
         : pipe_{other.pipe_}
@@ -82,6 +86,7 @@ private:
     // As in detail::operation.
     enum class state : std::uint8_t { idle, waiting, queued, finished };
 
+    [[nodiscard]] bool closed() const noexcept;
     bool attempt() noexcept;
     bool attempt_read() noexcept;
     bool attempt_write() noexcept;
@@ -110,6 +115,23 @@ public:
     result<std::size_t> await_resume() const noexcept {
         if (error()) return fail(error());
         return moved();
+    }
+    /// Instead of the await: what is possible now, or operation_would_block.
+    [[nodiscard]] result<std::size_t> now() noexcept { return attempt_now(); }
+};
+
+/// Awaitable of readable() of a duplex_stream.
+class [[nodiscard]] duplex_readable final : public duplex_operation {
+public:
+    using duplex_operation::duplex_operation;
+    result<> await_resume() const noexcept {
+        if (error()) return fail(error());
+        return {};
+    }
+    /// Instead of the await: whether it would not wait, or why not.
+    [[nodiscard]] result<> now() noexcept {
+        if (const auto done = attempt_now(); !done) return fail(done);
+        return {};
     }
 };
 
@@ -159,6 +181,34 @@ public:
     /// One copy; no allocation, no system call.
     [[nodiscard]] detail::duplex_some read_some(mutable_buffer into) noexcept;
 
+    /// Waits until something is there, bytes or the end of the stream, and takes nothing: a read
+    /// that follows does not wait, and try_receive() finds it.
+    ///
+    /// @pre No other read is in flight at this end.
+    /// @return An awaitable of `result<>`: success also if the next read will report the end.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`,
+    ///   `std::errc::bad_file_descriptor`: as for read_some().
+    /// @par Cancellation
+    /// As for read_some().
+    /// @par Cost
+    /// No allocation, no system call.
+    [[nodiscard]] detail::duplex_readable readable() noexcept;
+
+    /// Takes what is there already, up to 16 KiB, without waiting.
+    ///
+    /// @pre No read is in flight at this end.
+    /// @return A lease on at least one byte.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_would_block`: nothing is there.
+    /// - `std::errc::not_enough_memory`: nothing was taken.
+    /// - Otherwise as for read_some(), except for a stop, which does not prevent it.
+    /// @par Cost
+    /// One allocation and one copy.
+    [[nodiscard]] result<received> try_receive() noexcept;
+
     /// Writes at least one byte of `from`, and as many as there is room for; 0 if `from` is empty.
     /// The options have no effect.
     ///
@@ -179,6 +229,18 @@ public:
     /// @param from  Borrowed until the await returns, including the array of buffers.
     [[nodiscard]] detail::duplex_some write_some(std::span<const const_buffer> from,
                                                  write_options options = {}) noexcept;
+
+    /// Writes what there is room for now, without waiting; 0 if `from` is empty.
+    ///
+    /// @pre No write is in flight at this end.
+    /// @return The number of bytes written: at least 1, unless `from` is empty.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_would_block`: there is no room.
+    /// - Otherwise as for write_some(), except for a stop, which does not prevent it.
+    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from) noexcept;
+    /// The same for several buffers, one after the other.
+    [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) noexcept;
 
     /// Tells the other end, after the bytes already written, that nothing more will come; reading
     /// continues. Ends a write in flight with `std::errc::broken_pipe`. Never waits.

@@ -2,6 +2,7 @@
 // frame_reader: reads messages that are preceded by their length. Layer stream.
 
 #include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
 #include <simplenet/stream/buffered_reader.hpp>
 #include <simplenet/stream/frame_format.hpp>
 #include <simplenet/stream/read_until.hpp>
@@ -113,6 +114,13 @@ public:
     [[nodiscard]] detail::search_operation<stream_type, detail::pass_store, detail::count_sought>
     read_some(mutable_buffer into) {
         return {stream(), detail::pass_store{buffer_, into}, detail::count_sought{1}};
+    }
+
+    /// Waits until something is there, as buffered_reader::readable().
+    [[nodiscard]] task<result<>> readable()
+        requires ready_reader<stream_type>
+    {
+        return detail::wait_for_bytes(buffer_, stream());
     }
 
     /// The bytes that were read but not yet consumed, prefixes included. Reads nothing.

@@ -216,9 +216,14 @@ public:
     {
         return detail::write_some_with(this->stream(), from, options);
     }
-    /// try_write_some() of the stream, if it has one; of one or several buffers.
-    template <class Buffers>
-    [[nodiscard]] auto try_write_some(const Buffers& from) const
+    /// try_write_some() of the stream, if it has one.
+    [[nodiscard]] auto try_write_some(const_buffer from) const
+        requires requires(S& whole) { whole.try_write_some(from); }
+    {
+        return this->stream().try_write_some(from);
+    }
+    /// The same for several buffers, if the stream accepts them.
+    [[nodiscard]] auto try_write_some(std::span<const const_buffer> from) const
         requires requires(S& whole) { whole.try_write_some(from); }
     {
         return this->stream().try_write_some(from);

@@ -8,6 +8,7 @@
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/io/detail/stream_access.hpp>
+#include <simplenet/io/received.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,22 @@ concept async_writer = requires(Stream& stream, const_buffer from) {
     { stream.write_some(from) } -> detail::awaitable;
     requires std::same_as<detail::await_result<decltype(stream.write_some(from))>,
                           result<std::size_t>>;
+};
+
+/// An async_reader that can also wait without taking, by `readable()`, an awaitable of `result<>`,
+/// and take without waiting, by `try_receive()`, which returns `result<received>`.
+template <class Stream>
+concept ready_reader = async_reader<Stream> && requires(Stream& stream) {
+    { stream.readable() } -> detail::awaitable;
+    requires std::same_as<detail::await_result<decltype(stream.readable())>, result<>>;
+    { stream.try_receive() } -> std::same_as<result<received>>;
+};
+
+/// An async_writer that can also write without waiting, by `try_write_some(const_buffer)`, which
+/// returns `result<std::size_t>`.
+template <class Stream>
+concept ready_writer = async_writer<Stream> && requires(Stream& stream, const_buffer from) {
+    { stream.try_write_some(from) } -> std::same_as<result<std::size_t>>;
 };
 
 } // namespace runtime

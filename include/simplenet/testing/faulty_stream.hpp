@@ -6,8 +6,10 @@
 #include <simplenet/core/detail/saturated.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/write_options.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/sync/async_event.hpp>
@@ -93,6 +95,9 @@ private:
         std::size_t most = 0;
     };
     [[nodiscard]] verdict next_call();
+    [[nodiscard]] bool fails_next() const noexcept {
+        return errors_.contains(calls_ + 1) || (break_ && bytes_ >= break_->first);
+    }
     void moved(std::size_t count) noexcept { bytes_ += count; }
 
     std::size_t most_ = std::numeric_limits<std::size_t>::max();
@@ -150,9 +155,49 @@ public:
     /// Writes from the first nonempty buffer: always a short write.
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from,
                                                        write_options options = {}) {
-        const auto first = std::find_if(from.begin(), from.end(),
-                                        [](const const_buffer& each) { return !each.empty(); });
-        return write_some(first == from.end() ? const_buffer{} : *first, options);
+        return write_some(first_of(from), options);
+    }
+
+    /// Waits until the next read will not wait: something is there, or the script lets it fail.
+    [[nodiscard]] task<result<>> readable()
+        requires ready_reader<S>
+    {
+        return wait(shared());
+    }
+    /// Takes what is there, or does what the script says, except for delays. Counts as a read even
+    /// if nothing is there.
+    [[nodiscard]] result<received> try_receive()
+        requires ready_reader<S>
+    {
+        state& of = self();
+        const turn taken{of.reading};
+        const fault_script::verdict fault = of.reads.next_call();
+        if (fault.error) return fail(fault.error);
+        if (of.rest.empty()) {
+            result<received> found = of.stream.try_receive();
+            if (!found) return found;
+            of.rest = *std::move(found);
+        }
+        return of.take(fault.most);
+    }
+    /// Writes without waiting, or does what the script says, except for delays. Counts as a write
+    /// even if there is no room.
+    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from)
+        requires ready_writer<S>
+    {
+        state& of = self();
+        const turn taken{of.writing};
+        const fault_script::verdict fault = of.writes.next_call();
+        if (fault.error) return fail(fault.error);
+        const auto count = of.stream.try_write_some(from.first(std::min(from.size(), fault.most)));
+        if (count) of.writes.moved(*count);
+        return count;
+    }
+    /// Writes from the first nonempty buffer.
+    [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from)
+        requires ready_writer<S>
+    {
+        return try_write_some(first_of(from));
     }
 
     [[nodiscard]] auto shutdown_write()
@@ -164,6 +209,7 @@ public:
         if constexpr (requires(S& whole) { whole.close(); }) {
             if (!state_) return;
             state_->closed.set();
+            state_->rest.release();
             state_->stream.close();
         }
     }
@@ -175,7 +221,15 @@ private:
     struct state {
         explicit state(S&& from)
             : stream{std::move(from)} {}
+        /// At most `most` bytes of the rest.
+        [[nodiscard]] received take(std::size_t most) noexcept {
+            received part = rest.split(std::min(rest.size(), most));
+            reads.moved(part.size());
+            return part;
+        }
+
         S stream;
+        received rest; // of try_receive(), if the script let it return a part only
         fault_script reads;
         fault_script writes;
         async_event closed;
@@ -203,6 +257,11 @@ private:
         return state_;
     }
     [[nodiscard]] state& self() const noexcept { return *shared(); }
+    [[nodiscard]] static const_buffer first_of(std::span<const const_buffer> from) noexcept {
+        const auto first = std::find_if(from.begin(), from.end(),
+                                        [](const const_buffer& each) { return !each.empty(); });
+        return first == from.end() ? const_buffer{} : *first;
+    }
 
     /// Waits, and returns whether close() ended the wait. After a stop the stream itself reports
     /// the reason.
@@ -213,6 +272,11 @@ private:
     }
 
     // They share the state, because the handle may be destroyed meanwhile.
+    static task<result<>> wait(std::shared_ptr<state> of) {
+        const turn taken{of->reading};
+        if (!of->rest.empty() || of->reads.fails_next()) co_return co_await detail::refusal{};
+        co_return co_await of->stream.readable();
+    }
     static task<result<std::size_t>> read(std::shared_ptr<state> of, mutable_buffer into) {
         const turn taken{of->reading};
         const fault_script::verdict fault = of->reads.next_call();
@@ -220,6 +284,13 @@ private:
             co_return fail(std::errc::operation_canceled);
         }
         if (fault.error && !co_await this_task::stop_requested()) co_return fail(fault.error);
+        if (!of->rest.empty()) {
+            const result<> refused = co_await detail::refusal{};
+            if (!refused) co_return fail(refused);
+            const received part = of->take(std::min(into.size(), fault.most));
+            std::copy_n(part.data(), part.size(), into.data());
+            co_return part.size();
+        }
         const auto count =
             co_await of->stream.read_some(into.first(std::min(into.size(), fault.most)));
         if (count) of->reads.moved(*count);
