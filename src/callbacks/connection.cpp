@@ -311,7 +311,7 @@ void callback_connection::enqueue(std::size_t size, Append append) {
     });
 }
 
-/// Inside of send().
+/// Calls on_write_complete(), outside of send() and after an on_high_water_mark() that was decided.
 void callback_connection::drained() {
     if (tells_drained_ || !handlers_->on_write_complete) return;
     later([](callback_connection& it) {
@@ -349,7 +349,11 @@ task<> callback_connection::write_queued() {
     is_writing_ = false;
     if (closed_) co_return;
     if (ending_) static_cast<void>(stream_.shutdown_write());
-    if (!tells_drained_) call(&callbacks::handlers::on_write_complete);
+    try {
+        drained();
+    } catch (const std::bad_alloc&) {
+        fail_with(std::make_error_code(std::errc::not_enough_memory));
+    }
 }
 
 task<> serve_callbacks(callbacks::handlers& of, tcp_stream stream, endpoint peer, endpoint local) {

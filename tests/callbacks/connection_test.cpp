@@ -8,6 +8,7 @@
 #include <any>
 #include <array>
 #include <atomic>
+#include <latch>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -210,6 +211,39 @@ TEST_P(connection_test, the_high_water_mark_is_reported_when_it_is_crossed_upwar
             round == 0 ? "high complete " : "high complete high complete ";
         EXPECT_TRUE(eventually([&] { return seen_.events() == expected; })) << seen_.events();
     }
+}
+
+TEST_P(connection_test, the_end_of_a_queue_is_told_after_the_mark_that_it_crossed) {
+    // Otherwise a program that stops reading at the mark, and continues at the end, would stop
+    // last.
+    std::atomic<std::size_t> queued = 0;
+    handlers_.on_high_water_mark = [&](const connection_ptr&, std::size_t bytes) {
+        queued = bytes;
+        seen_.event("high ");
+    };
+    handlers_.on_write_complete = [&](const connection_ptr&) { seen_.event("complete "); };
+    auto peer = begin();
+    ours()->set_high_water_mark(1);
+    std::size_t sent = 0;
+    while (queued == 0) { // until the kernel takes no more
+        on_loop([&] { ours()->send(std::string(65536, 'x')); });
+        sent += 65536;
+        on_loop([] {}); // what the first call has posted is over
+    }
+    const std::size_t first = queued;
+    ASSERT_LE(first, 65536U);
+    const std::string expected = seen_.events() + "high complete ";
+
+    const std::size_t mark = first + 1;
+    ours()->set_high_water_mark(mark);
+    std::latch drained{1};
+    (*group_)[0].post([&] { drained.wait(); });
+    (*group_)[0].post([&] { ours()->send(std::string(mark, 'y')); });
+    EXPECT_EQ(peer.receive(sent - first).size(), sent - first);
+    drained.count_down(); // now the mark is crossed, and the kernel has room for all
+
+    EXPECT_EQ(peer.receive(first + mark).size(), first + mark);
+    EXPECT_TRUE(eventually([&] { return seen_.events() == expected; })) << seen_.events();
 }
 
 TEST_P(connection_test, a_queue_beyond_the_limit_closes) {

@@ -38,7 +38,9 @@ struct handlers {
     /// were complete before it.
     std::function<void(const connection_ptr&)> on_write_complete = {};
     /// Called when the bytes that the kernel has not taken grow to the high-water mark or beyond,
-    /// with their number. The next call comes after they have been fewer.
+    /// with their number. The next call comes after they have been fewer. If all has been taken
+    /// meanwhile, on_write_complete() follows: stop_reading() here and start_reading() there leave
+    /// no connection without reading.
     std::function<void(const connection_ptr&, std::size_t queued)> on_high_water_mark = {};
     /// Called instead of closing the connection when no byte has moved in either direction during
     /// server_options::idle_timeout, and again after each further such time. Not while reading is
