@@ -180,8 +180,7 @@ TEST_P(connection_test, on_write_complete_is_not_called_inside_of_send) {
 }
 
 TEST_P(connection_test, on_write_complete_may_send_the_next_part) {
-    int left = 1000;
-    handlers_.on_write_complete = [&](const connection_ptr& connection) {
+    handlers_.on_write_complete = [left = 1000](const connection_ptr& connection) mutable {
         if (left-- > 0) connection->send("x");
     };
     auto peer = begin();

@@ -351,11 +351,11 @@ TEST_P(tcp_server_test, loops_with_many_connections_give_new_ones_to_others) {
 
 /// Blocks the thread of the first connection until it is released.
 TEST_P(tcp_server_test, connections_passed_to_a_blocked_loop_are_taken_back) {
+    std::latch release{1}; // the blocked thread looks at it again after count_down()
+    std::atomic<bool> blocked = false;
     auto group = make_group(3);
     auto server =
         or_throw(tcp_server::listen(group, anywhere(), {.accept = accept_mode::single_acceptor}));
-    std::latch release{1};
-    std::atomic<bool> blocked = false;
     event_loop* const acceptor = &group[0];
     EXPECT_TRUE(server.serve([&, acceptor](tcp_stream stream) -> task<> {
         // Never the loop that accepts: that would be its own fault.
