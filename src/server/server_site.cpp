@@ -3,6 +3,7 @@
 #include "io/io_queue.hpp"
 #include "ip/native.hpp"
 #include "runtime/loop_access.hpp"
+#include "server/balance.hpp"
 #include "server/proxy_header.hpp"
 #include "sys/calls.hpp"
 
@@ -397,30 +398,20 @@ std::size_t server_site::choose() noexcept {
         }
         return index_;
     }
-    std::size_t sum = 0;
+    std::size_t open = 0;
     for (std::size_t each = 0; each < loops; ++each)
-        sum += core_->slot(each).open.load(std::memory_order_relaxed);
-    const std::size_t mean = sum / loops;
+        open += core_->slot(each).open.load(std::memory_order_relaxed);
     const std::size_t mine = slot_.open.load(std::memory_order_relaxed);
-    if (mine < mean + std::max<std::size_t>(4, mean / 32)) return index_;
-    return least_loaded();
+    return mine < fair_share(open, loops) ? index_ : least_loaded();
 }
 
 /// This loop if others have no less.
 std::size_t server_site::least_loaded() noexcept {
-    const std::size_t loops = core_->size();
-    std::size_t best = index_;
-    std::size_t least = slot_.open.load(std::memory_order_relaxed);
-    turn_ = (turn_ + 1) % loops; // among equals not always the first
-    for (std::size_t step = 0; step < loops; ++step) {
-        const std::size_t each = (turn_ + step) % loops;
-        const std::size_t open = core_->slot(each).open.load(std::memory_order_relaxed);
-        if (open < least && !is_slow_to_take(each)) {
-            best = each;
-            least = open;
-        }
-    }
-    return best;
+    turn_ = (turn_ + 1) % core_->size(); // among equals not always the first
+    return detail::least_loaded(
+        core_->size(), index_, turn_,
+        [this](std::size_t each) { return core_->slot(each).open.load(std::memory_order_relaxed); },
+        [this](std::size_t each) { return is_slow_to_take(each); });
 }
 
 bool server_site::is_slow_to_take(std::size_t index) const noexcept {
