@@ -5,6 +5,7 @@
 //   --shared N   one io_context that N threads run
 //   --pin        thread n of --loops runs only on the nth processor of the affinity mask
 
+#include "processors.hpp"
 #include "server_options.hpp"
 
 #include <boost/asio.hpp>
@@ -16,9 +17,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <pthread.h>
-#include <sched.h>
 
 namespace asio = boost::asio;
 using asio::awaitable;
@@ -136,20 +134,6 @@ tcp::acceptor listen_on(asio::io_context& context, std::uint16_t port, bool shar
     return listener;
 }
 
-void pin_to(std::size_t which) {
-    cpu_set_t all;
-    CPU_ZERO(&all);
-    ::sched_getaffinity(0, sizeof all, &all);
-    for (int number = 0; number < CPU_SETSIZE; ++number) {
-        if (!CPU_ISSET(number, &all) || which-- != 0) continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(number, &one);
-        ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
-        return;
-    }
-}
-
 void serve_on_loops(std::size_t loops, bool pin, bench::server_options how) {
     std::vector<std::unique_ptr<asio::io_context>> contexts;
     for (std::size_t each = 0; each < loops; ++each) {
@@ -161,7 +145,7 @@ void serve_on_loops(std::size_t loops, bool pin, bench::server_options how) {
     std::vector<std::jthread> threads;
     for (std::size_t each = 0; each < loops; ++each) {
         threads.emplace_back([&context = *contexts[each], each, pin] {
-            if (pin) pin_to(each);
+            if (pin) bench::pin_to(each);
             context.run();
         });
     }

@@ -3,6 +3,7 @@
 //
 //   --port N  --connections N  --size BYTES  --round-trips N (all together)  --pipeline N
 //   --host A.B.C.D  --peer PID (also report its processor time)  --warm-up N
+//   --threads N (thread n has its share of connections, on the nth processor of the affinity mask)
 //   --churn (a connection for each round trip)
 //   --storm (all connections are made at once, make one round trip and end, repeatedly)
 //   --copies N (the server sends each message back that many times)
@@ -13,9 +14,11 @@
 // Prints one line of name=value pairs; times in nanoseconds.
 
 #include "arguments.hpp"
+#include "processors.hpp"
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -23,7 +26,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -281,46 +286,79 @@ int main(int argc, char** argv) {
     const auto warm_up = given.number("warm-up", 0);
     const auto peer = static_cast<pid_t>(given.number("peer", 0));
     const bool mark = given.flag("mark");
+    const auto threads = std::clamp(given.number("threads", 1), 1UL, connections);
     given.done();
 
     clockid_t peer_clock{};
     if (peer != 0 && ::clock_getcpuclockid(peer, &peer_clock) != 0) fail("--peer");
 
-    client load{how, connections};
-    const auto measure = [&](std::uint64_t amount) {
-        if (drain != 0) {
-            load.drain(amount);
-        } else if (storm) {
-            load.storm(amount);
-        } else {
-            load.run(amount);
+    std::int64_t peer_before = 0;
+    std::int64_t own_before = 0;
+    std::int64_t before = 0;
+    const auto begin = [&]() noexcept {
+        peer_before = peer != 0 ? read_clock(peer_clock) : 0;
+        own_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+        if (mark) ::kill(peer, SIGUSR2);
+        before = now();
+    };
+    histogram latencies;
+    const auto end = [&]() noexcept {
+        const std::int64_t wall = now() - before;
+        if (mark) ::kill(peer, SIGUSR2);
+        const std::int64_t own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own_before;
+        const std::int64_t other = peer != 0 ? read_clock(peer_clock) - peer_before : 0;
+        std::printf("connections=%lu size=%zu round_trips=%lu pipeline=%llu wall_ns=%lld "
+                    "own_cpu_ns=%lld peer_cpu_ns=%lld p50_ns=%lld p90_ns=%lld p99_ns=%lld "
+                    "p999_ns=%lld max_ns=%lld\n",
+                    connections, how.size, round_trips,
+                    static_cast<unsigned long long>(how.pipeline), static_cast<long long>(wall),
+                    static_cast<long long>(own), static_cast<long long>(other),
+                    static_cast<long long>(latencies.percentile(0.5)),
+                    static_cast<long long>(latencies.percentile(0.9)),
+                    static_cast<long long>(latencies.percentile(0.99)),
+                    static_cast<long long>(latencies.percentile(0.999)),
+                    static_cast<long long>(latencies.largest()));
+        std::fflush(stdout);
+        // All connections still exist.
+        while (hold && std::getchar() != EOF) {
         }
     };
-    if (storm) load.start_storms();
-    if (warm_up != 0) measure(warm_up);
-    const std::int64_t peer_before = peer != 0 ? read_clock(peer_clock) : 0;
-    const std::int64_t own_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
-    if (mark) ::kill(peer, SIGUSR2);
-    const std::int64_t before = now();
-    measure(drain != 0 ? drain : round_trips);
-    const std::int64_t wall = now() - before;
-    if (mark) ::kill(peer, SIGUSR2);
-    const std::int64_t own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own_before;
-    const std::int64_t other = peer != 0 ? read_clock(peer_clock) - peer_before : 0;
-
-    std::printf(
-        "connections=%lu size=%zu round_trips=%lu pipeline=%llu wall_ns=%lld own_cpu_ns=%lld "
-        "peer_cpu_ns=%lld p50_ns=%lld p90_ns=%lld p99_ns=%lld p999_ns=%lld max_ns=%lld\n",
-        connections, how.size, round_trips, static_cast<unsigned long long>(how.pipeline),
-        static_cast<long long>(wall), static_cast<long long>(own), static_cast<long long>(other),
-        static_cast<long long>(load.latencies.percentile(0.5)),
-        static_cast<long long>(load.latencies.percentile(0.9)),
-        static_cast<long long>(load.latencies.percentile(0.99)),
-        static_cast<long long>(load.latencies.percentile(0.999)),
-        static_cast<long long>(load.latencies.largest()));
-    if (hold) {
-        std::fflush(stdout);
-        while (std::getchar() != EOF) {
+    std::barrier all_warm{static_cast<std::ptrdiff_t>(threads), begin};
+    std::barrier all_done{static_cast<std::ptrdiff_t>(threads), end};
+    std::mutex adding;
+    const auto work = [&](unsigned long which) {
+        const auto share = [&](unsigned long amount) {
+            return amount / threads + (which < amount % threads ? 1 : 0);
+        };
+        client load{how, share(connections)};
+        const auto measure = [&](std::uint64_t amount) {
+            if (drain != 0) {
+                load.drain(amount);
+            } else if (storm) {
+                load.storm(amount);
+            } else {
+                load.run(amount);
+            }
+        };
+        if (storm) load.start_storms();
+        if (warm_up != 0) measure(share(warm_up));
+        all_warm.arrive_and_wait();
+        measure(share(drain != 0 ? drain : round_trips));
+        {
+            const std::lock_guard lock{adding};
+            latencies.add(load.latencies);
         }
+        all_done.arrive_and_wait();
+    };
+    if (threads == 1) {
+        work(0);
+        return 0;
+    }
+    std::vector<std::jthread> workers;
+    for (unsigned long each = 0; each < threads; ++each) {
+        workers.emplace_back([&work, each] {
+            bench::pin_to(each);
+            work(each);
+        });
     }
 }

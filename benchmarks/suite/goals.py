@@ -50,6 +50,13 @@ GOALS = [
     Goal("post_awake_system_calls", "post_system_calls", ".*", "system_calls", "ours_.*", "", "value <= 0.01"),
     Goal("udp_batch", "udp", "64B_batch", "cpu_ns", "ours_.*", "asio", "ratio >= 2"),
     Goal("memory", "memory_per_connection", "10000", "bytes_per_connection", "ours_.*_receive", "", "value <= 1024"),
+    Goal("two_loops_epoll", "many_loops", ".*", "server_cpu_ns", "ours_epoll", "one_loop_epoll", "cost <= 1.03"),
+    Goal("two_loops_io_uring", "many_loops", ".*", "server_cpu_ns", "ours_io_uring", "one_loop_io_uring", "cost <= 1.06"),
+    Goal("steered_epoll", "many_loops", ".*", "server_cpu_ns", "ours_epoll_steered", "one_loop_epoll", "cost <= 0.92"),
+    Goal("steered_io_uring", "many_loops", ".*", "server_cpu_ns", "ours_io_uring_steered", "one_loop_io_uring", "cost <= 0.92"),
+    Goal("loops_matrix_1", "many_loops_matrix", r".*_1", "server_cpu_ns", "ours_.*", "asio_threads", "cost <= 0.93"),
+    Goal("loops_matrix", "many_loops_matrix", r".*_(10|100|1000|5000)", "server_cpu_ns", "ours_.*", "asio_threads", "cost <= 0.90"),
+    Goal("loop_balance", "loop_balance", ".*", "worst_busiest", "ours_.*", "", "value <= 1.05"),
     Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
 ]
 
@@ -61,7 +68,7 @@ NOISE_CAP = 0.03
 BUSY_CAP = 0.15
 
 # Counted measures, which a busy machine does not disturb.
-COUNTED = {"instructions", "adds", "allocations", "system_calls", "bytes_per_connection"}
+COUNTED = {"instructions", "adds", "allocations", "system_calls", "bytes_per_connection", "busiest", "worst_busiest"}
 
 # From worst to best; a goal has the worst verdict of its cases.
 VERDICTS = ("missed", "cannot_tell", "missed_within_noise", "met_within_noise", "met")

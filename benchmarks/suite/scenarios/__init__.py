@@ -2,6 +2,7 @@
 
 from .counts import count_allocations, instructions, instructions_io_uring, memory_per_connection
 from .counts import post_system_calls, system_calls
+from .loops import loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
 from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, ping_pong_matrix
 from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
@@ -17,6 +18,9 @@ SCENARIOS = {
     "accept_storm": accept_storm,
     "two_cores": two_cores,
     "ping_pong_matrix": ping_pong_matrix,
+    "many_loops": many_loops,
+    "many_loops_matrix": many_loops_matrix,
+    "loop_balance": loop_balance,
     "ab_matrix": ab_matrix,
     "udp": udp,
     "micro": micro,

@@ -24,6 +24,8 @@ UNITS = {
     "adds": "instructions",
     "allocations": "allocations",
     "system_calls": "calls",
+    "busiest": "ratio",
+    "worst_busiest": "ratio",
 }
 
 
@@ -46,13 +48,18 @@ FEW = "^(asio|asio_epoll|tokio|bare|bare_epoll|asyncio)$"
 
 
 def load_case(
-    tools, scenario, name, subjects, options, main, both_on_one=True, extra=None, quick=FEW, seconds=None
+    tools, scenario, name, subjects, options, main, both_on_one=True, extra=None, quick=FEW, seconds=None, everywhere=False
 ):
-    """The load client against each server; figures are per round trip."""
+    """The load client against each server; figures are per round trip.
+
+    With `everywhere` both may use all processors.
+    """
     settings = tools.settings
     seconds = seconds or settings.seconds
     server_cpu = settings.server_cpu
     client_cpu = server_cpu if both_on_one else settings.client_cpu
+    if everywhere:
+        server_cpu = client_cpu = None
     connections = options["connections"]
 
     def run(subject, amount, warm_up):
@@ -90,7 +97,7 @@ def load_case(
         main,
         calibrate,
         seconds * (1 + settings.warm_up) + 0.15,
-        {**options, "processors": 1 if both_on_one else 2},
+        {**options, "processors": "all" if everywhere else 1 if both_on_one else 2},
     )
 
 
