@@ -2,6 +2,8 @@
 
 import os
 
+from .data import BASE
+
 OURS = {
     "ours_epoll_read_some": "libsimplenet, epoll, `read_some`",
     "ours_epoll_receive": "libsimplenet, epoll, `receive()`",
@@ -57,6 +59,37 @@ PER_CONNECTION = [
     ("allocations, 64 B, 100", ("allocations", "echo_64B_100", "allocations"), ""),
 ]
 
+LOOPS = [
+    *((f"64 B, {n}", ("many_loops", f"64B_{n}", "server_cpu_ns")) for n in (100, 1000)),
+    *(
+        (f"one processor, {size} KiB, {n}", ("many_loops_matrix", f"{size}KiB_{n}", "server_cpu_ns"))
+        for size, n in ((4, 1), (4, 100), (16, 100))
+    ),
+    ("one processor, 64 B, 5000", ("many_loops_matrix", "64B_5000", "server_cpu_ns")),
+]
+SERVERS_ON_LOOPS = {
+    "ours_epoll": "libsimplenet, two loops, epoll",
+    "ours_io_uring": "libsimplenet, two loops, io_uring",
+    "ours_epoll_steered": "the same steered by CPU, epoll",
+    "ours_io_uring_steered": "the same steered by CPU, io_uring",
+    "one_loop_epoll": "libsimplenet, one loop, epoll",
+    "one_loop_io_uring": "libsimplenet, one loop, io_uring",
+    "asio_threads": "Boost.Asio, an `io_context` for each of two threads",
+    "asio_shared": "Boost.Asio, one `io_context` for two threads",
+}
+
+BALANCE = [
+    (f"{label}, {n} loops", ("loop_balance", f"{way}_{n}", "worst_busiest"))
+    for label, way in (("one by one", "steady"), ("at once", "storm"), ("while others end", "churn"))
+    for n in (2, 4, 8)
+]
+WAYS_TO_BALANCE = {
+    "ours_epoll": "handed over, epoll",
+    "ours_io_uring": "handed over, io_uring",
+    "reuse_port_epoll": "as the kernel chose, epoll",
+    "reuse_port_io_uring": "as the kernel chose, io_uring",
+}
+
 
 def number(value):
     if value == 0:
@@ -78,17 +111,36 @@ def present(data, keys):
     return [(label, key) for label, key in keys if key in data.medians]
 
 
-def echo_table(data):
-    columns = present(data, ECHO)
+def cost_table(data, keys, names, base):
+    """Processor time as a multiple of that of `base`."""
+    columns = present(data, keys)
 
     def cell(key, subject):
-        found = data.cost(key, subject)
+        found = data.cost(key, subject, base)
         if not found:
             return "-"
-        return ("≈ " if data.unclear(key, subject) else "") + f"{found[0]:.2f}"
+        return ("≈ " if data.unclear(key, subject, base) else "") + f"{found[0]:.2f}"
 
-    rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in {**OURS, **OTHERS}.items()]
+    rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in names.items()]
     return grid(["processor time of the server", *(label for label, _ in columns)], rows)
+
+
+def echo_table(data):
+    return cost_table(data, ECHO, {**OURS, **OTHERS}, BASE)
+
+
+def loops_table(data):
+    return cost_table(data, LOOPS, SERVERS_ON_LOOPS, "asio_threads")
+
+
+def balance_table(data):
+    columns = present(data, BALANCE)
+    values = [data.medians[key] for _, key in columns]
+    rows = [
+        [name, *(number(each[subject]) if subject in each else "-" for each in values)]
+        for subject, name in WAYS_TO_BALANCE.items()
+    ]
+    return grid(["busiest loop / mean", *(label for label, _ in columns)], rows)
 
 
 def pieces_table(data):
@@ -212,12 +264,19 @@ def markdown(data, root, figures=""):
             "io_uring.",
         ],
         connection_table(data),
+        [
+            "Echo servers on two threads, and clients on all processors unless a column says otherwise. Boost.Asio with an",
+            "`io_context` for each thread is 1.00; less is better.",
+        ],
+        loops_table(data),
+        ["How even the loads of the loops are with 1000 connections; the worst of several servers."],
+        balance_table(data),
         source(data, root),
     ]
     # Drop headings without a table.
     kept = []
     for at, part in enumerate(parts):
-        heading = at in (0, 3, 6)
+        heading = at in (0, 3, 6, 8, 10)
         if part and not (heading and not parts[at + 1]):
             kept.append("\n".join(part))
     return "\n\n".join(kept) + "\n"

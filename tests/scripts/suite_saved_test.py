@@ -92,10 +92,12 @@ class TablesTest(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.place = place.name
 
-    def write(self, name="run", **meta):
+    ECHO = {"ours_epoll_read_some": 80.0, "ours_io_uring_receive": 99.999, "asio_epoll": 100.0, "libuv": 90.0}
+
+    def write(self, name="run", where=("async_tcp_echo", "64B_100"), measured="server_cpu_ns", cost=None, **meta):
         settings = Settings("quick", {"PERF_REPEATS": "6"})
         suite = Suite(Tools("/nonexistent", "/nonexistent", settings), settings, io.StringIO(), look=lambda: 0.0)
-        cost = {"ours_epoll_read_some": 80.0, "ours_io_uring_receive": 99.999, "asio_epoll": 100.0, "libuv": 90.0}
+        cost = cost or self.ECHO
         subjects = [
             Subject(each, ["true"], each.startswith("ours"), backend="io_uring" if "uring" in each else "epoll")
             for each in cost
@@ -103,9 +105,9 @@ class TablesTest(unittest.TestCase):
         slower = itertools.count(100)  # the machine gets slower and slower, which only pairs show
 
         def measure(subject, _):
-            return {"server_cpu_ns": cost[subject.twin or subject.name] * (1 + 1e-4 * next(slower))}
+            return {measured: cost[subject.twin or subject.name] * (1 + 1e-4 * next(slower))}
 
-        case = Case("async_tcp_echo", "64B_100", suite.tools.chosen(subjects), measure, ["server_cpu_ns"])
+        case = Case(*where, suite.tools.chosen(subjects), measure, [measured])
         suite.run_case(case, Progress(1, io.StringIO()))
         kept = saved.Saved(os.path.join(self.place, f"{name}.json"))
         kept.write({**self.META, **meta}, settings, suite.runs, suite.results)
@@ -119,6 +121,23 @@ class TablesTest(unittest.TestCase):
         self.assertNotIn("tokio, current thread", text)  # did not run
         self.assertNotIn("control", text)
         self.assertNotIn("Pieces", text)  # nothing of it was measured
+
+    def test_servers_on_several_loops_are_compared_with_asio_on_as_many_threads(self):
+        cost = {"ours_epoll": 85.0, "one_loop_epoll": 83.0, "asio_threads": 100.0, "asio_shared": 110.0}
+        run = data.Data(self.write(where=("many_loops", "64B_100"), cost=cost))
+        text = tables.markdown(run, self.place)
+        self.assertIn("| libsimplenet, two loops, epoll | 0.85 |", text)
+        self.assertIn("| libsimplenet, one loop, epoll | 0.83 |", text)
+        self.assertIn("| Boost.Asio, one `io_context` for two threads | 1.10 |", text)
+        self.assertNotIn("busiest loop", text)  # it was not measured
+
+    def test_balance_is_shown_as_it_was_measured(self):
+        cost = {"ours_epoll": 1.02, "reuse_port_epoll": 1.19}
+        run = data.Data(self.write(where=("loop_balance", "storm_8"), measured="worst_busiest", cost=cost))
+        text = tables.markdown(run, self.place)
+        self.assertIn("| busiest loop / mean | at once, 8 loops |", text)
+        self.assertRegex(text, r"\| handed over, epoll \| 1\.0[23] \|")
+        self.assertRegex(text, r"\| as the kernel chose, epoll \| 1\.(19|20|21) \|")
 
     def test_a_table_says_where_it_comes_from(self):
         text = tables.markdown(data.Data(self.write()), self.place)
