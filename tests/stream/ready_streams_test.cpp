@@ -37,9 +37,9 @@ using testing::faulty_stream;
 using testing::turns;
 
 /// Can only be read and written.
-class plain_stream {
+class minimal_stream {
 public:
-    explicit plain_stream(duplex_stream below)
+    explicit minimal_stream(duplex_stream below)
         : below_{std::move(below)} {}
     auto read_some(mutable_buffer into) { return below_.read_some(into); }
     auto write_some(const_buffer from) { return below_.write_some(from); }
@@ -54,9 +54,10 @@ static_assert(is_ready_stream<tcp_stream> && is_ready_stream<local_stream>);
 static_assert(is_ready_stream<duplex_stream> && is_ready_stream<any_stream>);
 static_assert(is_ready_stream<faulty_stream<duplex_stream>>);
 static_assert(ready_reader<read_half<any_stream>> && ready_writer<write_half<any_stream>>);
-static_assert(!ready_reader<plain_stream> && !ready_writer<plain_stream>);
-static_assert(!ready_reader<faulty_stream<plain_stream>>);
-static_assert(!ready_reader<read_half<plain_stream>> && !ready_writer<write_half<plain_stream>>);
+static_assert(!ready_reader<minimal_stream> && !ready_writer<minimal_stream>);
+static_assert(!ready_reader<faulty_stream<minimal_stream>>);
+static_assert(!ready_reader<read_half<minimal_stream>> &&
+              !ready_writer<write_half<minimal_stream>>);
 
 // The wait needs no coroutine.
 static_assert(detail::erased_place::fits<detail::erased_leaf<detail::readable_operation>>);
@@ -189,7 +190,7 @@ TEST_P(ready_streams_test, an_any_stream_waits_for_a_socket) {
 TEST_P(ready_streams_test, a_stream_without_these_operations_says_so_behind_an_any_stream) {
     run([&]() -> task<> {
         auto [ours, theirs] = duplex();
-        any_stream stream{plain_stream{std::move(ours)}};
+        any_stream stream{minimal_stream{std::move(ours)}};
         EXPECT_TRUE(co_await theirs.write_some("x"));
         EXPECT_EQ(error_of(co_await stream.readable()), std::errc::operation_not_supported);
         EXPECT_EQ(error_of(stream.try_receive()), std::errc::operation_would_block);
