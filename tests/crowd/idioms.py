@@ -62,6 +62,9 @@ SERVED = {
     "docs/snippets/writing.cpp proxy": ["page:proxy"],
     "docs/snippets/writing.cpp scratch": ["page:scratch"],
     "examples/descriptor_passing.cpp send": ["descriptor_passing"],
+    "examples/muduo_style_echo.cpp echo": ["muduo_style_echo"],
+    "examples/muduo_style_echo.cpp server": ["muduo_style_echo"],
+    "examples/rolling_restart.cpp serve": ["rolling_restart"],
     "examples/echo_server.cpp accept": ["echo_server"],
     "examples/echo_server.cpp serve": ["echo_server"],
     "examples/file_send.cpp send": ["file_send", "page:send-file"],
@@ -71,10 +74,12 @@ SERVED = {
 BLOCKING = "serves one client after the other, so an idle one delays all: a property of blocking sockets"
 CLIENT = "a client; its only server is covered by the refusals and the tests of the examples"
 NO_PEER = "no peer is involved"
+CALLBACKS = "handlers of a connection like those of muduo_style_echo; its limits are in connection_test"
 WHOLE = "a line or an option of a program that is covered elsewhere"
 EXEMPT = {
     BLOCKING: ["docs/snippets/sockets.cpp blocking"],
     CLIENT: [
+        "docs/snippets/callbacks.cpp client",
         "docs/snippets/clients.cpp client",
         "docs/snippets/clients.cpp events",
         "docs/snippets/clients.cpp give up",
@@ -95,6 +100,7 @@ EXEMPT = {
         "examples/descriptor_passing.cpp receive",
     ],
     NO_PEER: [
+        "docs/snippets/callbacks.cpp timers",
         "docs/snippets/threads.cpp group",
         "docs/snippets/threads.cpp run_blocking",
         "docs/snippets/threads.cpp run_on",
@@ -120,6 +126,11 @@ EXEMPT = {
         "docs/snippets/testing.cpp duplex", "docs/snippets/testing.cpp faulty", "docs/snippets/testing.cpp main",
         "docs/snippets/testing.cpp protocol", "docs/snippets/testing.cpp stop",
         "examples/producer_consumer.cpp consume", "examples/producer_consumer.cpp produce",
+    ],
+    CALLBACKS: [
+        "docs/snippets/callbacks.cpp buffer", "docs/snippets/callbacks.cpp idle",
+        "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp room",
+        "docs/snippets/callbacks.cpp serve", "docs/snippets/callbacks.cpp task",
     ],
     WHOLE: [
         "docs/snippets/servers.cpp exceptions",

@@ -175,6 +175,8 @@ def examples():
     return [
         _echo("echo_server"),
         _echo("multicore_echo", grace=10.0),
+        # Its queue has a mark of 64 KiB, and grows by doubling.
+        _echo("muduo_style_echo", memory=300 * KIB),
         _echo("rolling_restart", grace=10.0),
         # It speaks first, and waits two seconds for the end of each client.
         _echo("behind_haproxy", arguments=("--direct", "yes"), protocol=Greeted(8), grace=10.0),
@@ -272,6 +274,7 @@ SHORT = [
     ("echo_server", "urgent"),
     ("multicore_echo", "storm"),
     ("multicore_echo", "never-reads"),
+    ("muduo_style_echo", "never-reads"),
     ("chat_many_rooms", "never-reads"),
     ("rolling_restart", "resets-in-the-middle"),
     ("page:requests", "sends-slowly"),
