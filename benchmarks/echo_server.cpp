@@ -4,8 +4,9 @@
 //   --backend epoll|io_uring   --read-mode read_some|receive   --buffer BYTES   --limit SECONDS
 //   --busy-poll MICROSECONDS   --stay (serve for ever)    --port N
 //   --loops N: a tcp_server on N threads, which serves for ever; with it also
+//   --style coroutines|callbacks (a callbacks::server; --read-mode has no effect)
 //   --pin   --steer (by processor)   --accept automatic|single_acceptor
-//   --balance least_connections|round_robin
+//   --balance least_connections|round_robin   --idle SECONDS (limit of each connection)
 
 #include "arguments.hpp"
 
@@ -26,6 +27,7 @@ struct settings {
     std::size_t buffer = 4096;
     std::chrono::seconds limit{0};
     bool receive = false;
+    bool callbacks = false;
     bool stay = false;
 };
 
@@ -81,12 +83,29 @@ task<> accept_all(tcp_listener listener, settings how, std::size_t* serving,
     }
 }
 
+void print_port(const endpoint& at) {
+    std::printf("%d\n", int{at.port()});
+    std::fflush(stdout);
+}
+
 int serve_on_loops(std::uint16_t port, unsigned loops, const loop_options& loop,
                    const settings& how, bool pin, const server_options& options) {
     auto group = event_loop_group::create({.loops = loops, .pin = pin, .loop = loop});
     if (!group) {
         std::fprintf(stderr, "%s\n", group.error().message().c_str());
         return 1;
+    }
+    if (how.callbacks) {
+        callbacks::handlers handlers;
+        handlers.on_message = [](const callbacks::connection_ptr& peer, callbacks::buffer& input) {
+            peer->send(const_buffer{input.peek(), input.readable()});
+            input.retrieve_all();
+        };
+        callbacks::server server{*group, endpoint::loopback(port), std::move(handlers), options};
+        server.start();
+        print_port(server.local_endpoint());
+        group->join(); // until it is killed
+        return 0;
     }
     auto server = tcp_server::listen(*group, endpoint::loopback(port), options);
     if (!server) {
@@ -98,8 +117,7 @@ int serve_on_loops(std::uint16_t port, unsigned loops, const loop_options& loop,
                            : echo_read(std::move(stream), how.buffer);
     });
     if (!serves) return 1;
-    std::printf("%d\n", int{server->local_endpoint().port()});
-    std::fflush(stdout);
+    print_port(server->local_endpoint());
     group->join(); // until it is killed
     return 0;
 }
@@ -114,6 +132,7 @@ int main(int argc, char** argv) {
     options.busy_poll = std::chrono::microseconds{given.number("busy-poll", 0)};
     settings how;
     how.receive = given.text("read-mode", given.text("read", "read_some")) == "receive";
+    how.callbacks = given.text("style", "coroutines") == "callbacks";
     how.buffer = given.number("buffer", 4096);
     how.limit = std::chrono::seconds{given.number("limit", 0)};
     how.stay = given.flag("stay");
@@ -129,6 +148,7 @@ int main(int argc, char** argv) {
     if (given.text("balance", "least_connections") == "round_robin") {
         serving_options.balance = balance::round_robin;
     }
+    serving_options.idle_timeout = std::chrono::seconds{given.number("idle", 0)};
     given.done();
     if (loops != 0) return serve_on_loops(port, loops, options, how, pin, serving_options);
 
@@ -138,8 +158,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%s\n", (loop ? listener.error() : loop.error()).message().c_str());
         return 1;
     }
-    std::printf("%d\n", int{listener->local_endpoint()->port()});
-    std::fflush(stdout);
+    print_port(*listener->local_endpoint());
     std::size_t serving = 0;
     join_handle<> accepting;
     accepting = loop->spawn(accept_all(*std::move(listener), how, &serving, &accepting));

@@ -7,6 +7,7 @@
 //   --churn (a connection for each round trip)
 //   --storm (all connections are made at once, make one round trip and end, repeatedly)
 //   --copies N (the server sends each message back that many times)
+//   --sources N (connect from 127.0.0.1, 127.0.0.2 ...: each has 28 thousand ports)
 //   --drain BYTES (send nothing and read that many bytes, all together)
 //   --hold (keep the connections until standard input ends)  --spin (never sleep)
 //   --mark (SIGUSR2 to the peer before and after the measurement, for count_instructions)
@@ -97,6 +98,7 @@ struct settings {
     std::size_t size = 64;
     std::uint64_t pipeline = 1;
     std::uint64_t copies = 1;
+    unsigned sources = 1;
     bool churn = false;
     bool spin = false;
 };
@@ -200,6 +202,15 @@ private:
             const linger abort{.l_onoff = 1, .l_linger = 0};
             ::setsockopt(of.fd, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
         }
+        if (how_.sources > 1) {
+            ::setsockopt(of.fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+            sockaddr_in from{};
+            from.sin_family = AF_INET;
+            from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + opened_++ % how_.sources);
+            if (::bind(of.fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0) {
+                fail("bind");
+            }
+        }
         if (::connect(of.fd, reinterpret_cast<const sockaddr*>(&how_.to), sizeof how_.to) != 0) {
             fail("connect");
         }
@@ -260,6 +271,7 @@ private:
     std::vector<std::int64_t> started_; // for each connection as many as it may have in flight
     int epoll_ = -1;
     bool storming_ = false;
+    unsigned opened_ = 0; // connections, of all times
     std::uint64_t left_to_start_ = 0;
     std::uint64_t left_to_finish_ = 0;
 };
@@ -276,6 +288,7 @@ int main(int argc, char** argv) {
     how.size = given.number("size", 64);
     how.pipeline = given.number("pipeline", 1);
     how.copies = given.number("copies", 1);
+    how.sources = static_cast<unsigned>(given.number("sources", 1));
     const bool storm = given.flag("storm");
     how.churn = given.flag("churn") || storm;
     const auto drain = given.number("drain", 0);
