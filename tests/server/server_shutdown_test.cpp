@@ -4,12 +4,15 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/runtime/run_blocking.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <array>
 #include <atomic>
+#include <future>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -108,6 +111,27 @@ TEST_P(server_shutdown_test, handlers_that_do_not_end_are_cut_after_the_grace) {
     EXPECT_EQ(report.drained, 0U);
     EXPECT_EQ(report.cut, 10U);
     EXPECT_EQ(server().statistics().failed, 0U);
+}
+
+TEST_P(server_shutdown_test, a_call_to_a_pool_that_has_begun_is_waited_for) {
+    std::latch begun{1}, released{1};
+    std::atomic<bool> over = false;
+    serve([&](tcp_stream) -> task<> {
+        co_await run_blocking([&] {
+            begun.count_down();
+            released.wait();
+            over = true;
+        });
+    });
+    const auto peers = connect_open(1);
+    begun.wait();
+
+    auto ending = std::async(std::launch::async, [&] { return shut_down(server(), 0ms); });
+    EXPECT_EQ(ending.wait_for(20ms), std::future_status::timeout);
+    released.count_down();
+
+    EXPECT_EQ(ending.get().cut, 1U);
+    EXPECT_TRUE(over);
 }
 
 TEST_P(server_shutdown_test, only_those_that_remain_are_cut) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -162,6 +164,31 @@ TEST_P(tcp_server_test, without_a_hook_an_exception_goes_to_that_of_the_loop) {
     EXPECT_EQ(peer.receive_to_the_end(), errc::end_of_stream);
 
     EXPECT_TRUE(eventually([&] { return thrown == 1; }));
+}
+
+TEST_P(tcp_server_test, without_any_hook_an_exception_is_a_line_at_most_once_a_second) {
+    auto group = make_group(1);
+    auto server = or_throw(tcp_server::listen(group, anywhere()));
+    EXPECT_TRUE(server.serve(
+        [](tcp_stream) -> task<> { throw std::runtime_error{"as the test wants it"}; }));
+
+    ::testing::internal::CaptureStderr();
+    const auto start = std::chrono::steady_clock::now();
+    std::uint64_t thrown = 0;
+    // Another test may have printed one just now.
+    while (std::chrono::steady_clock::now() - start < 1100ms || thrown < 10) {
+        auto peer = connect(server.local_endpoint());
+        EXPECT_EQ(peer.receive_to_the_end(), errc::end_of_stream);
+        ++thrown;
+    }
+    EXPECT_TRUE(eventually([&] { return server.statistics().failed == thrown; }));
+    const std::string printed = ::testing::internal::GetCapturedStderr();
+    const auto passed = std::chrono::steady_clock::now() - start;
+
+    const auto lines = std::ranges::count(printed, '\n');
+    EXPECT_GE(lines, 1) << printed;
+    EXPECT_LE(lines, 1 + std::chrono::ceil<std::chrono::seconds>(passed).count()) << printed;
+    EXPECT_NE(printed.find("as the test wants it"), std::string::npos);
 }
 
 // --- the handler ---------------------------------------------------------------------------------
