@@ -53,9 +53,10 @@ result<local_server> local_server::listen(event_loop_group& group,
     auto core = detail::make_core(group, std::move(listeners), options);
     if (!core) return fail(core);
     std::uint64_t number = 0;
-    const std::string path{at.path()};
+    std::string path{at.path()};
     if (!path.empty() && detail::sys::socket_file_number(path.c_str(), number) == 0) {
         (*core)->socket_file = number;
+        (*core)->socket_path = std::move(path);
     }
     return local_server{*std::move(core)};
 }

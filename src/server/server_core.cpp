@@ -78,8 +78,13 @@ public:
 
     /// The life of a site. The site is gone when this is destroyed, with the frame.
     [[nodiscard]] static task<> run(site_start start) {
-        server_site site{start.core_, start.index_, std::move(start.handler_)};
-        co_await site.run();
+        try {
+            server_site site{start.core_, start.index_, std::move(start.handler_)};
+            task<> life = site.run();
+            co_await std::move(life);
+        } catch (const std::bad_alloc&) {
+            // As if the loop had ended; once the site runs, it copes with a lack of memory.
+        }
     }
 
 private:
@@ -252,10 +257,9 @@ void server_core::close_listeners(site_slot& slot) noexcept {
     if (std::exchange(slot.listening, {}).empty()) return;
     if (!socket_file) return;
     // Removed only if it is ours: another server may listen there by now.
-    const std::string path{local_address.path()};
     std::uint64_t number = 0;
-    if (sys::socket_file_number(path.c_str(), number) == 0 && number == *socket_file) {
-        static_cast<void>(sys::unlink_socket(path.c_str()));
+    if (sys::socket_file_number(socket_path.c_str(), number) == 0 && number == *socket_file) {
+        static_cast<void>(sys::unlink_socket(socket_path.c_str()));
     }
     socket_file.reset();
 }

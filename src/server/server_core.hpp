@@ -102,6 +102,7 @@ public:
     endpoint address; // of a tcp_server
     local_endpoint local_address;
     std::optional<std::uint64_t> socket_file; // of a local_server that removes its path
+    std::string socket_path;                  // of it; made before memory can be short
 
     /// Where it listens, for logs and metrics.
     [[nodiscard]] std::string name() const {

@@ -122,11 +122,12 @@ server_site::server_site(std::shared_ptr<server_core> core, std::size_t index,
     : core_{std::move(core)}
     , index_{index}
     , slot_{core_->slot(index)}
-    , handler_{std::move(handler)}
-    , next_here_{std::exchange(sites_here, this)} {
+    , handler_{std::move(handler)} {
     const unsigned ahead = core_->settings.waits_when_full() ? 0 : core_->settings.accept_ahead;
     for (unique_fd& each : core_->take_listeners(index_))
         listeners_.emplace_back(std::move(each), ahead);
+    // Nothing throws from here on.
+    next_here_ = std::exchange(sites_here, this);
 }
 
 server_site::~server_site() {
@@ -180,25 +181,36 @@ task<> server_site::run() {
     serving_ = &serving;
     passing_ = &passing;
     core_->site_began(index_, *this, posting_queue::of(*scope_->queue));
-    const bool with_place = core_->settings.waits_when_full();
-    for (listening_socket& each : listeners_)
-        accepting.spawn(with_place ? accept_with_place(each) : accept_from(each));
-
     bool torn_down = false; // the loop ends before the server does
-    for (;;) {
+    try {
+        for (listening_socket& each : listeners_)
+            accepting.spawn(accept_until_stop(each));
+    } catch (const std::bad_alloc&) { // as if it did
+        torn_down = true;
+    }
+
+    while (!torn_down) {
         changed_.reset();
         if (core_->is_stopping()) break;
         const auto waited = co_await changed_.wait();
-        if (waited) continue;
-        torn_down = true;
-        break;
+        torn_down = !waited;
     }
 
     begin_stop();
     accepting.request_stop();
     static_cast<void>(co_await accepting.join());
     for (listening_socket& each : listeners_) {
-        if (!torn_down) co_await drain(each);
+        bool drained = torn_down;
+        while (!drained) {
+            try {
+                task<> draining = drain(each);
+                co_await std::move(draining);
+                drained = true;
+            } catch (const std::bad_alloc&) {
+                drained = clock::now() >= core_->deadline();
+            }
+            if (!drained) static_cast<void>(co_await async_sleep(pause_after_error));
+        }
     }
     core_->site_closes_listeners(index_);
     for (listening_socket& each : listeners_)
@@ -244,6 +256,20 @@ bool server_site::has_drained() const noexcept {
 }
 
 // --- accepting -----------------------------------------------------------------------------------
+
+task<> server_site::accept_until_stop(listening_socket& listener) {
+    const bool with_place = core_->settings.waits_when_full();
+    for (;;) {
+        try {
+            task<> accepting = with_place ? accept_with_place(listener) : accept_from(listener);
+            co_await std::move(accepting);
+            co_return;
+        } catch (const std::bad_alloc&) { // the memory may be there later
+        }
+        const auto slept = co_await async_sleep(pause_after_error);
+        if (!slept) co_return;
+    }
+}
 
 task<> server_site::accept_from(listening_socket& listener) {
     const bool limited = core_->settings.max_connections != 0;

@@ -103,6 +103,7 @@ private:
         bool cut = false;
     };
 
+    [[nodiscard]] task<> accept_until_stop(listening_socket& listener);
     [[nodiscard]] task<> accept_from(listening_socket& listener);
     [[nodiscard]] task<> accept_with_place(listening_socket& listener);
     [[nodiscard]] task<> drain(listening_socket& listener);
@@ -133,8 +134,8 @@ private:
     std::unique_ptr<any_handler> handler_;
     std::vector<listening_socket> listeners_;
 
-    scope* scope_ = nullptr; // of run(): encloses the handlers
-    server_site* next_here_; // sites of this thread
+    scope* scope_ = nullptr;           // of run(): encloses the handlers
+    server_site* next_here_ = nullptr; // sites of this thread
     task_group* serving_ = nullptr;
     task_group* passing_ = nullptr; // watch_passed()
 
