@@ -59,6 +59,19 @@ public:
 
     /// Coroutines end on other threads, so this thread cannot count their frames.
     [[nodiscard]] virtual bool crosses_threads() const { return false; }
+
+    /// Lets the allocations of a thread fail until disarm(): of the one that plays, unless it is
+    /// overridden.
+    virtual void arm(std::size_t index, bool lasts) { armed_.emplace(index, lasts); }
+    /// Returns how many allocations there were.
+    virtual std::size_t disarm() {
+        const std::size_t seen = failing_allocations::seen();
+        armed_.reset();
+        return seen;
+    }
+
+protected:
+    std::optional<failing_allocations> armed_;
 };
 
 class fail_everywhere_test : public own_loops_test {
@@ -184,16 +197,16 @@ private:
 
     task<> conduct(fault_scenario& scene, const disturbance& what, report& told) {
         std::optional<result<std::string>> outcome;
+        scene.arm(what.allocation.value_or(never), what.lasts);
         try {
-            const failing_allocations armed{what.allocation.value_or(never), what.lasts};
             outcome.emplace(co_await with_timeout(scene.play(), patience_with(what.lasts)));
-            told.seen_allocations = armed.seen();
         } catch (const std::bad_alloc&) {
             told.threw_bad_alloc = true;
         } catch (const std::system_error& thrown) {
             told.threw = true;
             told.error = thrown.code();
         }
+        told.seen_allocations = scene.disarm();
         if (!outcome) co_return;
         if (*outcome) {
             told.text.emplace(**outcome);

@@ -1,0 +1,206 @@
+// Faults in every call and completion of servers, and in every allocation of a loop that serves:
+// whoever was accepted is served, or learns that it is not, and the server ends.
+
+#include "support/fail_everywhere.hpp"
+#include "support/fault_parts.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <chrono>
+#include <latch>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::backend_name;
+using testing::fault_scenario;
+using testing::told;
+
+class server_faults_test : public testing::fail_everywhere_test {
+protected:
+    void SetUp() override {
+        fail_everywhere_test::SetUp();
+        used = GetParam();
+    }
+
+public:
+    static inline backend used = backend::epoll; // for the scenarios
+};
+
+/// A group exists before the faults. Allocations fail on its first loop, which accepts.
+class serving_play : public fault_scenario {
+public:
+    [[nodiscard]] bool crosses_threads() const override { return true; }
+    void arm(std::size_t index, bool lasts) override {
+        on_loop([&] { armed_.emplace(index, lasts); });
+    }
+    std::size_t disarm() override {
+        std::size_t seen = 0;
+        on_loop([&] {
+            seen = testing::failing_allocations::seen();
+            armed_.reset();
+        });
+        return seen;
+    }
+
+protected:
+    explicit serving_play(unsigned loops)
+        : group_{or_throw(event_loop_group::create(
+              {.loops = loops, .loop = {.backend = server_faults_test::used}}))} {}
+
+    /// A conversation with a server that echoes.
+    static task<result<std::string>> talk(endpoint at, std::string_view greeting = {}) {
+        std::string got;
+        auto stream = co_await async_connect(at);
+        if (!stream) co_return fail(stream);
+        const auto greeted = co_await async_write_all(*stream, greeting);
+        if (!greeted) co_return fail(greeted);
+        const auto talked = co_await testing::converse(*std::move(stream), "one two ", got);
+        if (!talked) co_return fail(talked);
+        co_return got;
+    }
+    /// What the server says of its end: nobody is cut, and nobody is counted wrongly.
+    static task<std::string> end(basic_server& server) {
+        const shutdown_report report = co_await server.shutdown(1h);
+        const server_statistics at_end = server.statistics();
+        co_return told(report.cut, at_end.open, at_end.accepted - at_end.ended);
+    }
+
+    event_loop_group group_;
+
+private:
+    template <class Function>
+    void on_loop(Function function) {
+        std::latch done{1};
+        group_[0].post([&] {
+            function();
+            done.count_down();
+        });
+        done.wait();
+    }
+};
+
+class serving_on_two_loops : public serving_play {
+public:
+    serving_on_two_loops()
+        : serving_play{2} {}
+
+private:
+    task<result<std::string>> play() override {
+        auto server = co_await or_return(tcp_server::listen(
+            group_, endpoint::loopback(0),
+            {.accept = accept_mode::single_acceptor, .balance = balance::round_robin}));
+        co_await or_return(server.serve(testing::echo_by_read_some<tcp_stream>));
+        std::string got;
+        for (int clients = 0; clients < 3; ++clients) {
+            auto talking = talk(server.local_endpoint());
+            got += co_await or_return(co_await std::move(talking));
+        }
+        got += co_await end(server);
+        co_return got;
+    }
+};
+TEST_P(server_faults_test, tcp_server) {
+    fail_everywhere<serving_on_two_loops>();
+}
+
+/// With a place for one connection, whose client speaks through a proxy.
+class serving_behind_a_proxy : public serving_play {
+public:
+    serving_behind_a_proxy()
+        : serving_play{1} {}
+
+private:
+    static task<result<>> name_and_echo(tcp_stream stream, connection_info info) {
+        const std::string name = info.peer.to_string();
+        const auto sent = co_await async_write_all(stream, name);
+        if (!sent) co_return fail(sent);
+        co_return co_await testing::echo_by_read_some(std::move(stream));
+    }
+    task<result<std::string>> play() override {
+        auto server = co_await or_return(tcp_server::listen(
+            group_, endpoint::loopback(0),
+            {.max_connections = 1, .idle_timeout = 1h, .proxy = proxy_protocol::required}));
+        co_await or_return(server.serve(name_and_echo));
+        std::string got;
+        for (int clients = 0; clients < 2; ++clients) {
+            auto stream = co_await or_return(co_await async_connect(server.local_endpoint()));
+            co_await or_return(
+                co_await async_write_all(stream, "PROXY TCP4 192.0.2.1 192.0.2.2 3 4\r\n"));
+            std::string name(11, '\0');
+            co_await or_return(co_await async_read_exact(stream, name));
+            got += name;
+            co_await or_return(co_await testing::converse(std::move(stream), "one two ", got));
+        }
+        got += co_await end(server);
+        co_return got;
+    }
+};
+TEST_P(server_faults_test, behind_a_proxy) {
+    fail_everywhere<serving_behind_a_proxy>();
+}
+
+class serving_locally : public serving_play {
+public:
+    serving_locally()
+        : serving_play{2} {}
+
+private:
+    task<result<std::string>> play() override {
+        const auto at = co_await or_return(local_endpoint::parse(path_));
+        std::string got;
+        {
+            auto server = co_await or_return(
+                local_server::listen(group_, at, {.balance = balance::round_robin}));
+            co_await or_return(server.serve(testing::echo_by_read_some<local_stream>));
+            for (int clients = 0; clients < 2; ++clients) {
+                auto stream = co_await or_return(co_await async_connect(at));
+                co_await or_return(co_await testing::converse(std::move(stream), "one two ", got));
+            }
+            got += co_await end(server);
+        }
+        co_return got;
+    }
+    const testing::temporary_directory directory_;
+    const std::string path_ = directory_ / "server";
+};
+TEST_P(server_faults_test, local_server) {
+    fail_everywhere<serving_locally>();
+}
+
+/// A successor takes the listeners of a server that ends.
+class being_succeeded : public serving_play {
+public:
+    being_succeeded()
+        : serving_play{1} {}
+
+private:
+    task<result<std::string>> play() override {
+        auto server = co_await or_return(tcp_server::listen(group_, endpoint::loopback(0)));
+        co_await or_return(server.serve(testing::echo_by_read_some<tcp_stream>));
+        std::vector<nonblocking::tcp_listener> taken;
+        for (auto& each : co_await or_return(server.duplicate_listeners())) {
+            auto adopted = nonblocking::tcp_listener::adopt(std::move(each));
+            taken.push_back(co_await or_return(std::move(adopted)));
+        }
+        auto successor = co_await or_return(tcp_server::adopt(group_, std::move(taken)));
+        co_await or_return(successor.serve(testing::echo_by_read_some<tcp_stream>));
+        std::string got = co_await end(server);
+        auto talking = talk(successor.local_endpoint());
+        got += co_await or_return(co_await std::move(talking));
+        got += co_await end(successor);
+        co_return got;
+    }
+};
+TEST_P(server_faults_test, successor) {
+    fail_everywhere<being_succeeded>();
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, server_faults_test, testing::real_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0
