@@ -36,15 +36,16 @@ run_queue::~run_queue() {
     SIMPLENET_EXPECTS(chains_.empty(), "a loop was destroyed before its tasks");
 }
 
-run_queue::activation::activation(run_queue& queue) noexcept {
-    SIMPLENET_EXPECTS(current_ == nullptr, "an event loop runs on this thread already");
+run_queue::activation::activation(run_queue& queue, bool may_nest) noexcept
+    : outer_{current_} {
+    SIMPLENET_EXPECTS(outer_ == nullptr || may_nest, "an event loop runs on this thread already");
     current_ = &queue;
     queue.thread_ = &current_;
     queue.here = &queue.top;
 }
 
 run_queue::activation::~activation() {
-    current_ = nullptr;
+    current_ = outer_;
 }
 
 // Reached only if foreign code has resumed one of our coroutines by its handle: outside any

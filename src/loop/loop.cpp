@@ -288,10 +288,11 @@ void loop::describe(std::string& text) {
 
 void loop::tear_down() noexcept {
     if (!driver_) return;
+    const bool never_ran = thread_ == std::thread::id{};
     claim_thread();
     runs_without_work = false;
     {
-        const active here_now{*this};
+        const active here_now{*this, never_ran};
         begin_teardown();
         // Work that the kernel does on its own, such as receiving ahead, would never end.
         retire_records();

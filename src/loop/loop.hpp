@@ -122,9 +122,9 @@ private:
     /// Marks the loop as running, for the watchdog.
     class active {
     public:
-        explicit active(loop& of) noexcept
+        explicit active(loop& of, bool may_nest = false) noexcept
             : of_{of}
-            , queue_{of} {
+            , queue_{of, may_nest} {
             of_.pulse.running.store(true, std::memory_order_relaxed);
             of_.pulse.active.store(true, std::memory_order_relaxed);
         }

@@ -23,12 +23,7 @@ result<std::unique_ptr<assembled_loop>> assembled_loop::create(const loop_option
     if (!driver) return fail(driver);
     made->kind_ = (*driver)->kind();
     made->use(*std::move(driver));
-    try {
-        made->survey_place_.take(*made);
-    } catch (...) {
-        made->driver_.reset(); // it has done nothing yet, and must not be torn down on this thread
-        throw;
-    }
+    made->survey_place_.take(*made);
     return made;
 }
 

@@ -39,6 +39,21 @@ TEST_P(event_loop_end_test, a_post_to_a_loop_that_refuses_is_destroyed_inside_th
     EXPECT_EQ(posts.called, 0U);
 }
 
+// The process used to end with "an event loop runs on this thread already".
+TEST_P(event_loop_end_test, a_loop_that_never_ran_may_be_dropped_inside_another_one) {
+    fates posts;
+
+    run([&]() -> task<> {
+        {
+            event_loop dropped = or_throw(event_loop::create({.backend = GetParam()}));
+            dropped.post(posts.one());
+        }
+        EXPECT_EQ(posts.destroyed, 1U);
+        EXPECT_EQ(event_loop::current(), &loop());
+        EXPECT_TRUE(co_await async_sleep(1ns));
+    });
+}
+
 TEST_P(event_loop_end_test, posts_from_before_the_refusal_still_run) {
     fates posts;
     loop().post(posts.one());

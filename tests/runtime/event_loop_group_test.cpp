@@ -471,6 +471,18 @@ TEST_P(event_loop_group_test, without_a_thread_for_each_loop_none_runs) {
     EXPECT_EQ(threads_of_process(), threads);
 }
 
+// run_server() creates its group in a task. The process used to end.
+TEST_P(event_loop_group_test, a_task_too_learns_that_there_are_not_enough_threads) {
+    auto creates = [](loop_options with) -> task<std::error_code> {
+        fault_plan plan;
+        plan.fail(call::thread, 2, EAGAIN);
+        const auto group = event_loop_group::create({.loops = 4, .loop = with});
+        co_return group ? std::error_code{} : group.error();
+    };
+
+    EXPECT_EQ(run(creates(options()), options()), std::errc::resource_unavailable_try_again);
+}
+
 TEST_P(event_loop_group_test, if_automatic_falls_back_for_one_loop_it_does_for_all) {
     if (GetParam() != backend::io_uring) GTEST_SKIP() << "epoll has no fallback";
     if (std::getenv("SIMPLENET_BACKEND") != nullptr) GTEST_SKIP() << "the backend is not automatic";

@@ -385,13 +385,17 @@ public:
 protected:
     ~run_queue();
 
-    /// Makes this the queue of the calling thread while it lives; queues do not nest.
+    /// Makes this the queue of the calling thread while it lives. Queues do not nest, but for one
+    /// that ends without having run: a coroutine may have created it, and drop it.
     class activation {
     public:
-        explicit activation(run_queue& queue) noexcept;
+        explicit activation(run_queue& queue, bool may_nest = false) noexcept;
         activation(const activation&) = delete;
         activation& operator=(const activation&) = delete;
         ~activation();
+
+    private:
+        run_queue* const outer_;
     };
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
