@@ -120,8 +120,9 @@ public:
         slot.record = nullptr;
         ++slot.generation;
         free_slots_.push_back(number);
-        // close(2) removes the registration; a descriptor that stays open is removed here.
-        if (record.is_kept()) {
+        // close(2) removes the registration, but only with the last duplicate (epoll(7), Q6). A
+        // descriptor that stays open is removed here, and a listener, which a successor may share.
+        if (record.is_kept() || record.kind == record_kind::listener) {
             static_cast<void>(sys::epoll_control(epoll_.get(), EPOLL_CTL_DEL, record.fd, nullptr));
         }
     }
@@ -204,7 +205,11 @@ private:
         registration& at = slots_[slot];
         epoll_event event{.events = all,
                           .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
-        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
+        int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
+        // The number belonged to a duplicate that was closed: its registration is still here.
+        if (added == -EEXIST) [[unlikely]] {
+            added = sys::epoll_control(epoll_.get(), EPOLL_CTL_MOD, record.fd, &event);
+        }
         if (added < 0) {
             free_slots_.push_back(slot);
             return added;

@@ -320,6 +320,31 @@ TEST_P(tcp_server_test, a_successor_takes_the_listeners_over_and_nobody_is_refus
     EXPECT_EQ(between.receive(1), "x");
 }
 
+// A duplicate gets the number of a listener that was closed. epoll still had the registration of
+// that one, because the file was open, and refused the new one: clients waited for ever.
+TEST_P(tcp_server_test, a_listener_may_be_succeeded_in_one_process_many_times) {
+    auto group = make_group(1);
+    std::optional<tcp_server> server{or_throw(tcp_server::listen(group, anywhere()))};
+    const endpoint at = server->local_endpoint();
+    EXPECT_TRUE(server->serve(echo));
+    for (int succession = 0; succession < 8; ++succession) {
+        std::vector<nonblocking::tcp_listener> inherited;
+        for (auto& each : or_throw(server->duplicate_listeners()))
+            inherited.push_back(or_throw(nonblocking::tcp_listener::adopt(std::move(each))));
+        auto successor = or_throw(tcp_server::adopt(group, std::move(inherited)));
+        EXPECT_TRUE(successor.serve(echo));
+        shut_down(*server, 0s);
+        server.emplace(std::move(successor));
+
+        // The second one comes when the loop has seen that nobody waits.
+        for (int clients = 0; clients < 2; ++clients) {
+            auto client = connect(at);
+            client.send("x");
+            EXPECT_EQ(client.receive(1), "x");
+        }
+    }
+}
+
 // --- options of connections ----------------------------------------------------------------------
 
 TEST_P(tcp_server_test, no_delay_is_on_unless_turned_off) {
