@@ -64,7 +64,9 @@ public:
     }
 
     /// Ends the sending direction when all that was sent before has left. Receiving continues until
-    /// the peer ends its direction, too.
+    /// the peer ends its direction, too. From the call on, on whatever thread, send() sends
+    /// nothing: neither the rest of an answer that a handler is sending, nor in a function posted
+    /// before.
     void shutdown();
     /// Ends the connection at once. Bytes that the kernel has not taken are dropped. On the loop's
     /// thread on_message() is not called any more when this returns; on_connection() is called
