@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 import support
@@ -20,7 +19,7 @@ defaults
     timeout client 30s
     timeout server 30s
 frontend public
-    bind 127.0.0.1:{front}
+    bind fd@{front}
     default_backend servers
 backend servers
     server one 127.0.0.1:{back} {how}
@@ -31,33 +30,25 @@ class Proxy:
     """HAProxy in front of a server; ended at the end of `with`."""
 
     def __init__(self, back, how):
-        self.port = support.free_port()
+        # Passed on open: the number of a port that was only free could be taken meanwhile.
+        self._front = socket.create_server(("127.0.0.1", 0))
+        self.port = self._front.getsockname()[1]
         self._directory = tempfile.TemporaryDirectory()
         path = os.path.join(self._directory.name, "haproxy.cfg")
         with open(path, "w", encoding="ascii") as file:
-            file.write(CONFIGURATION.format(front=self.port, back=back, how=how))
+            file.write(CONFIGURATION.format(front=self._front.fileno(), back=back, how=how))
         self._process = subprocess.Popen(
             [HAPROXY, "-f", path, "-db"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, universal_newlines=True)
+            stderr=subprocess.PIPE, universal_newlines=True, pass_fds=[self._front.fileno()])
 
     def __enter__(self):
-        limit = time.monotonic() + support.WAIT
-        while True:
-            try:
-                return self.connect_once()
-            except ConnectionRefusedError:
-                if self._process.poll() is not None or time.monotonic() > limit:
-                    raise AssertionError(self._process.stderr.read()) from None
-                time.sleep(0.01)
-
-    def connect_once(self):
-        socket.create_connection(("127.0.0.1", self.port), support.WAIT).close()
-        return self
+        return self  # clients wait in the backlog until HAProxy has begun
 
     def __exit__(self, *_):
         self._process.kill()
         self._process.wait()
         self._process.stderr.close()
+        self._front.close()
         self._directory.cleanup()
 
 
