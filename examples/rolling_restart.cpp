@@ -62,8 +62,11 @@ bool start_successor(std::vector<unique_fd> listeners) {
         ::sigemptyset(&none); // the threads of the library block signals
         ::sigprocmask(SIG_SETMASK, &none, nullptr);
         // First out of the way, then to their numbers, where dup2(2) leaves them open on exec.
-        for (auto& each : listeners)
-            each.reset(::fcntl(each.get(), F_DUPFD, first_listener + count));
+        for (auto& each : listeners) {
+            const int away = ::fcntl(each.get(), F_DUPFD_CLOEXEC, first_listener + count);
+            if (away < 0) ::_exit(127);
+            each.reset(away);
+        }
         for (int at = 0; at < count; ++at)
             ::dup2(listeners[static_cast<std::size_t>(at)].get(), first_listener + at);
         char* const end = own_pid.data() + own_pid.size();
@@ -138,8 +141,10 @@ task<result<>> serve(endpoint at, backend used) {
         const auto number = co_await signals.next();
         if (!number || *number != SIGHUP) break;
         auto listeners = server->duplicate_listeners();
-        if (!listeners) co_return fail(listeners);
-        const bool replaced = co_await run_blocking(start_successor, *std::move(listeners));
+        bool replaced = false; // without descriptors for a successor, this process continues, too
+        if (listeners) {
+            replaced = co_await run_blocking(start_successor, *std::move(listeners));
+        }
         if (replaced) break;
         std::cerr << "the successor does not start: this process continues" << std::endl;
     }
