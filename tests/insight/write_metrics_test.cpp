@@ -88,8 +88,8 @@ TEST_P(write_metrics_test, prints_the_loops_of_all_groups) {
 TEST_P(write_metrics_test, the_figures_are_those_of_now) {
     if (IsSkipped()) return;
     destroy_loop();
-    auto group = group_of(2, "web");
     std::latch started{3};
+    auto group = group_of(2, "web");
     for (int each = 0; each < 3; ++each) {
         group[1].post([&] {
             spawn([&]() -> task<> {
@@ -182,16 +182,14 @@ TEST_P(write_metrics_test, a_loop_that_nobody_runs_is_not_waited_for) {
 TEST_P(write_metrics_test, a_loop_in_a_long_turn_does_not_hold_up_the_others) {
     if (IsSkipped()) return;
     destroy_loop();
+    std::latch blocked{1}, over{1}, started{1}; // outlive the threads that use them
     auto group = group_of(2, "web");
     (void)figures("simplenet_loop_turns_total");
-    std::latch blocked{1};
-    std::latch over{1};
     group[0].post([&] {
         blocked.count_down();
         over.wait();
     });
     blocked.wait();
-    std::latch started{1};
     group[1].post([&] {
         spawn([&]() -> task<> {
             started.count_down();
