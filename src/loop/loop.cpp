@@ -234,10 +234,9 @@ void loop::announce_work() noexcept {
 }
 
 void loop::stop() noexcept {
-    inbox_.begin_waking();
+    const caller inside{callers_};
     stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) waker_->wake();
-    inbox_.has_woken();
 }
 
 int loop::native_handle() noexcept {
@@ -308,8 +307,10 @@ void loop::tear_down() noexcept {
         // with its frame must not complete an operation of a half-destroyed frame.
         abandon_operations();
         destroy_chains();
-        // An item offered from here on is dropped by its poster. All others are in the inbox.
+        // An item offered from here on is dropped by its poster. All others are in the inbox once
+        // the posters that came earlier have left.
         refuse_offers();
+        wait_for_callers();
         // Destructors of dropped items may post and spawn again.
         while (posted* list = inbox_.take()) {
             while (list != nullptr)
@@ -322,7 +323,7 @@ void loop::tear_down() noexcept {
     // Never woken again: stop() and offer() may still be called until this object is gone.
     inbox_.unpark();
     // A stop() or post() that made this loop end may not have returned yet.
-    inbox_.wait_for_wakers();
+    wait_for_callers();
     driver_.reset();
 }
 
