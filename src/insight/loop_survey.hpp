@@ -1,8 +1,9 @@
 #pragma once
 // loop_survey: the figures of all loops of the process, from any thread. Layer insight, private.
 //
-// A loop keeps its figures where other threads can read them (loop::published_metrics()), so nobody
-// waits for a loop: a loop of a group from the beginning, any other from the first question on.
+// Keeping all figures where other threads can read them would cost each operation and each timer of
+// a loop some instructions. So a loop counts when it is asked, by a post; nothing touches a loop
+// that is not asked.
 
 #include <simplenet/io/loop_options.hpp>
 
@@ -18,7 +19,7 @@ namespace simplenet::v0::detail {
 class loop;
 class surveyed_loop;
 
-/// One loop of the process, until it ends. A member of the loop's owner.
+/// One loop of the process, as long as it can be asked. A member of the loop's owner.
 class survey_place {
 public:
     survey_place() noexcept = default;
@@ -28,7 +29,8 @@ public:
 
     /// The loop gets a number: the lowest that is free among the loops of no group.
     void take(loop& surveyed);
-    /// Before the loop's end; its figures are taken for the last time. Later calls do nothing.
+    /// On the loop's thread, before its end; its figures are counted for the last time. Later calls
+    /// do nothing.
     void leave() noexcept;
 
     [[nodiscard]] const std::shared_ptr<surveyed_loop>& entry() const noexcept { return entry_; }
@@ -47,9 +49,9 @@ struct loop_figures {
     loop_metrics metrics;
 };
 
-/// All loops, in the order of groups and numbers.
+/// Asks all loops; see write_metrics() for how long it waits. In the order of groups and numbers.
 [[nodiscard]] std::vector<loop_figures> survey_loops();
-/// These. Those that have left have the figures of their end, with nothing alive.
+/// Asks these. Those that have left have the figures of their end, with nothing alive.
 [[nodiscard]] std::vector<loop_metrics>
 survey_loops(std::span<const std::shared_ptr<surveyed_loop>> asked);
 

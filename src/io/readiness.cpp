@@ -21,7 +21,7 @@ void readiness_operation::start(std::coroutine_handle<> caller, scope& within) n
     }
     phase = state::waiting;
     io_queue& home = io_queue::of(*within.queue);
-    home.operation_began();
+    home.started(*this);
     if (fd < 0) return home.complete(*this, EBADF);
     home.driver().submit(*this);
 }
