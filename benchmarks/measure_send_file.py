@@ -20,25 +20,7 @@ import subprocess
 import tempfile
 import time
 
-NGINX = """
-daemon off;
-master_process off;
-worker_processes 1;
-pid {place}/pid;
-error_log stderr crit;
-events {{ worker_connections 64; }}
-http {{
-    access_log off;
-    sendfile on;
-    client_body_temp_path {place}/body;
-    proxy_temp_path {place}/proxy;
-    fastcgi_temp_path {place}/fastcgi;
-    uwsgi_temp_path {place}/uwsgi;
-    scgi_temp_path {place}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {place}; }}
-}}
-"""
-
+import nginx_server
 
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as file:
@@ -124,18 +106,12 @@ def main():
             while left:
                 left -= file.write(os.urandom(min(left, 16 << 20)))
 
-        def nginx(port):
-            config = os.path.join(place, "nginx.conf")
-            with open(config, "w") as file:
-                file.write(NGINX.format(place=place, port=port))
-            return ["nginx", "-c", config, "-e", "stderr", "-p", place]
-
         senders = [
             Sender(f"async_send_file, {backend}", lambda port, backend=backend: [
                 given.example, path, "--port", str(port), "--backend", backend])
             for backend in ("epoll", "io_uring")]
-        if shutil.which("nginx"):
-            senders.append(Sender("nginx, sendfile on", nginx))
+        if nginx_server.program():
+            senders.append(Sender("nginx, sendfile on", lambda port: nginx_server.command(place, port)))
         if shutil.which("socat"):
             for block in ("8192", "262144"):
                 senders.append(Sender(f"socat -b {block}", lambda port, block=block: [

@@ -28,6 +28,7 @@ if ((install)); then
     want pkg-config have pkg-config
     want valgrind have valgrind
     want apache2-utils have ab
+    want nginx-light have_daemon nginx
     install_wanted
 fi
 

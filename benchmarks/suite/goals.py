@@ -57,6 +57,9 @@ GOALS = [
     Goal("loops_matrix_1", "many_loops_matrix", r".*_1", "server_cpu_ns", "ours_.*", "asio_threads", "cost <= 0.93"),
     Goal("loops_matrix", "many_loops_matrix", r".*_(10|100|1000|5000)", "server_cpu_ns", "ours_.*", "asio_threads", "cost <= 0.90"),
     Goal("loop_balance", "loop_balance", ".*", "worst_busiest", "ours_.*", "", "value <= 1.05"),
+    Goal("file_answers_epoll", "file_answers", ".*", "server_cpu_ns", "ours_epoll", "apart_epoll", "cost <= 0.71"),
+    Goal("file_answers_io_uring", "file_answers", ".*", "server_cpu_ns", "ours_io_uring", "apart_io_uring", "cost <= 0.71"),
+    Goal("file_answers_nginx", "file_answers", ".*", "server_cpu_ns", "ours_.*", "nginx", "cost <= 0.75"),
     Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
 ]
 

@@ -9,6 +9,9 @@
 wanted_packages=()
 wanted_checks=()
 
+# For a daemon, which Debian keeps outside a user's PATH.
+have_daemon() { PATH=$PATH:/usr/sbin have "$1"; }
+
 have_header() { [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]]; }
 
 want() {

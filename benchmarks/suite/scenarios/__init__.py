@@ -4,7 +4,7 @@ from .counts import count_allocations, instructions, instructions_io_uring, memo
 from .counts import post_system_calls, system_calls
 from .loops import loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
-from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, ping_pong_matrix
+from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, file_answers, ping_pong_matrix
 from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
 
 SCENARIOS = {
@@ -22,6 +22,7 @@ SCENARIOS = {
     "many_loops_matrix": many_loops_matrix,
     "loop_balance": loop_balance,
     "ab_matrix": ab_matrix,
+    "file_answers": file_answers,
     "udp": udp,
     "micro": micro,
     "system_calls": system_calls,

@@ -1,10 +1,16 @@
 """Servers under load: time and latency per round trip, per connection, per MiB."""
 
 import dataclasses
+import os
 import re
+import sys
+import tempfile
+
+import nginx_server
 
 from .. import programs
 from ..programs import Failed
+from ..subjects import Subject
 from .cases import FEW, Case, buffer_for, load_case
 
 
@@ -185,29 +191,35 @@ def queued_writer(tools):
         )
 
 
+def ab_load(settings, command, connections, client_cpu):
+    """`ab -k` against a server of the suite once."""
+    with programs.Server(command, settings.server_cpu) as server:
+        before = programs.processor_ns(server.pid)
+        said = programs.run_text(
+            ["ab", "-q", "-k", "-r", "-c", str(connections),
+             "-n", str(settings.ab_requests), f"http://127.0.0.1:{server.port}/"],
+            client_cpu,
+            settings.timeout,
+        )  # fmt: skip
+        spent = programs.processor_ns(server.pid) - before
+    rate = re.search(r"^Requests per second:\s+([\d.]+)", said, re.M)
+    failed = re.search(r"^Failed requests:\s+(\d+)", said, re.M)
+    if not rate or not failed or int(failed.group(1)) > settings.ab_requests // 100:
+        raise Failed(f"ab: {failed.group(0) if failed else said.strip()[-100:]}")
+    return {
+        "requests_per_s": float(rate.group(1)),
+        "server_cpu_ns": spent / settings.ab_requests,
+    }
+
+
 def ab_matrix(tools):
     """`ab -k` against echo servers: the echoed request passes for an answer."""
     settings = tools.settings
     if not programs.have("ab"):
         raise Failed("ab is not installed (apache2-utils)")
+
     def measure(subject, _):
-        with programs.Server(subject.command, settings.server_cpu) as server:
-            before = programs.processor_ns(server.pid)
-            said = programs.run_text(
-                ["ab", "-q", "-k", "-r", "-c", str(settings.ab_connections),
-                 "-n", str(settings.ab_requests), f"http://127.0.0.1:{server.port}/"],
-                settings.client_cpu,
-                settings.timeout,
-            )  # fmt: skip
-            spent = programs.processor_ns(server.pid) - before
-        rate = re.search(r"^Requests per second:\s+([\d.]+)", said, re.M)
-        failed = re.search(r"^Failed requests:\s+(\d+)", said, re.M)
-        if not rate or not failed or int(failed.group(1)) > settings.ab_requests // 100:
-            raise Failed(f"ab: {failed.group(0) if failed else said.strip()[-100:]}")
-        return {
-            "requests_per_s": float(rate.group(1)),
-            "server_cpu_ns": spent / settings.ab_requests,
-        }
+        return ab_load(settings, subject.command, settings.ab_connections, settings.client_cpu)
 
     yield Case(
         "ab_matrix",
@@ -217,4 +229,36 @@ def ab_matrix(tools):
         ["requests_per_s", "server_cpu_ns"],
         seconds=0.3 + settings.ab_requests / 40000,
         repeats=2 if settings.mode == "quick" else 0,
+    )
+
+
+def file_answers(tools):
+    """`ab -k` asks for a small file: head and file sent as one beside both by themselves, and nginx."""
+    settings = tools.settings
+    if not programs.have("ab"):
+        raise Failed("ab is not installed (apache2-utils)")
+    size, connections = settings.answer_file, settings.answer_connections
+
+    def own(way):
+        return [each for each in tools.stream("file", "--file", size, "--answer", way) if each.ours]
+
+    # Not "ours", because the others are compared with it.
+    apart = [dataclasses.replace(each, name=f"apart_{each.backend}", ours=False) for each in own("apart")]
+    script = os.path.join(tools.root, "benchmarks", "nginx_server.py")
+    missing = "" if nginx_server.program() else "nginx is not installed (nginx-light)"
+    nginx = Subject("nginx", [sys.executable, script, "--file", str(size), "--place"], missing=missing)
+
+    def measure(subject, _):
+        if subject.name != "nginx":
+            return ab_load(settings, subject.command, connections, settings.server_cpu)
+        with tempfile.TemporaryDirectory() as place:
+            return ab_load(settings, [*subject.command, place], connections, settings.server_cpu)
+
+    yield Case(
+        "file_answers",
+        f"{size}B_{connections}",
+        tools.chosen([*own("joined"), *apart, nginx]),
+        measure,
+        ["server_cpu_ns"],
+        seconds=0.3 + settings.ab_requests / 40000,
     )
