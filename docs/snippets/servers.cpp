@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -122,11 +123,30 @@ result<tcp_server> serve_and_log(event_loop_group& group, std::FILE* log) {
 
 } // namespace
 
+//! [successor]
+/// Starts the new program with these sockets. Blocks; false: it does not serve.
+bool start_successor(std::vector<unique_fd> listeners);
+
+task<> serve_until_replaced(tcp_server& server) {
+    signal_set signals{SIGHUP, SIGINT, SIGTERM};
+    while (const auto number = co_await signals.next()) {
+        if (*number != SIGHUP) break;
+        auto listeners = server.duplicate_listeners();
+        if (!listeners) continue; // no descriptors for a successor: this process goes on
+        const bool replaced = co_await run_blocking(start_successor, *std::move(listeners));
+        if (replaced) break;
+    }
+    co_await server.shutdown(10s);
+}
+//! [successor]
+
 void use_the_servers(event_loop_group& group) {
     std::ignore = echo_on_every_core();
     std::ignore = serve(group);
     std::ignore = serve_locally(group);
-    std::ignore = open_server(group)->serve(greet);
+    auto opened = open_server(group);
+    std::ignore = opened->serve(greet);
+    run(serve_until_replaced(*opened));
     std::ignore = serve_behind_a_proxy(group)->serve(answer_requests);
     std::ignore = serve_and_log(group, stderr);
 }
