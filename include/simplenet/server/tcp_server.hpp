@@ -53,12 +53,15 @@ public:
                                                   const server_options& options = {});
 
     /// Begins to accept, and returns at once. `handler(stream)` or `handler(stream, info)`, with a
-    /// tcp_stream and a connection_info, returns task<> or task<result<>>. It is copied for each
-    /// loop; a copy outlives the handlers that it has started.
+    /// tcp_stream and a connection_info, returns task<> or task<result<>>. A callable that takes
+    /// both forms gets the connection_info. It is copied for each loop; a copy outlives the
+    /// handlers that it has started.
+    ///
+    /// An exception of a copy, and std::bad_alloc, leave serve(): then nothing is served, and the
+    /// server can only be destroyed.
     ///
     /// @pre Not called before.
     /// @par Errors
-    /// - `std::errc::not_enough_memory`: nothing is served, and the server has ended.
     /// - `std::errc::operation_canceled`: the server has been shut down.
     template <class Handler>
         requires detail::handles<Handler, tcp_stream>
