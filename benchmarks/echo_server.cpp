@@ -7,6 +7,8 @@
 //   --style coroutines|callbacks (a callbacks::server; --read-mode has no effect)
 //   --pin   --steer (by processor)   --accept automatic|single_acceptor
 //   --balance least_connections|round_robin   --idle SECONDS (limit of each connection)
+//   --own-descriptors (each loop's thread has its own descriptor table, unshare(2), so that the
+//   limit of descriptors is that of a loop; needs --balance round_robin, which moves no connection)
 
 #include "arguments.hpp"
 
@@ -15,9 +17,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <utility>
+
+#include <sched.h>
 
 using namespace simplenet;
 
@@ -29,6 +34,7 @@ struct settings {
     bool receive = false;
     bool callbacks = false;
     bool stay = false;
+    bool own_descriptors = false;
 };
 
 task<> echo_read(tcp_stream stream, std::size_t size) {
@@ -88,6 +94,12 @@ void print_port(const endpoint& at) {
     std::fflush(stdout);
 }
 
+void unshare_descriptors() {
+    if (::unshare(CLONE_FILES) == 0) return;
+    std::perror("unshare");
+    std::exit(1);
+}
+
 int serve_on_loops(std::uint16_t port, unsigned loops, const loop_options& loop,
                    const settings& how, bool pin, const server_options& options) {
     auto group = event_loop_group::create({.loops = loops, .pin = pin, .loop = loop});
@@ -111,6 +123,11 @@ int serve_on_loops(std::uint16_t port, unsigned loops, const loop_options& loop,
     if (!server) {
         std::fprintf(stderr, "%s\n", server.error().message().c_str());
         return 1;
+    }
+    if (how.own_descriptors) {
+        // Before serve(), whose accepting is posted behind it.
+        for (std::size_t at = 0; at < group->size(); ++at)
+            (*group)[at].post(unshare_descriptors);
     }
     const auto serves = server->serve([how](tcp_stream stream) {
         return how.receive ? echo_receive(std::move(stream))
@@ -136,6 +153,7 @@ int main(int argc, char** argv) {
     how.buffer = given.number("buffer", 4096);
     how.limit = std::chrono::seconds{given.number("limit", 0)};
     how.stay = given.flag("stay");
+    how.own_descriptors = given.flag("own-descriptors");
     if (given.text("mode", "echo") != "echo") return 2; // stream_server has the others
     const auto port = static_cast<std::uint16_t>(given.number("port", 0));
     const auto loops = static_cast<unsigned>(given.number("loops", 0));
