@@ -12,10 +12,11 @@
 // rounds, their difference, and the wake-ups of a batch.
 
 #include "arguments.hpp"
+#include "median.hpp"
+#include "processors.hpp"
 
 #include <simplenet/simplenet.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -29,7 +30,6 @@
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
 
 using namespace simplenet;
 
@@ -40,11 +40,6 @@ double read_clock(clockid_t clock) {
     timespec at{};
     if (::clock_gettime(clock, &at) != 0) std::abort();
     return static_cast<double>(at.tv_sec) * 1e9 + static_cast<double>(at.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
 }
 
 /// Connections that travel between two loops.
@@ -135,15 +130,8 @@ int main(int argc, char** argv) {
     const auto connections = given.number("connections", 100);
     const auto rounds = given.number("rounds", 200);
     const auto which = given.text("backend", "epoll");
-    const auto cpu = given.text("cpu", "0");
+    bench::choose_processor(given.text("cpu", "0"));
     given.done();
-    if (cpu != "-1") {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(static_cast<std::size_t>(std::atoi(cpu.data())), &one);
-        if (::sched_setaffinity(0, sizeof one, &one) != 0) return std::perror("cpu"), 1;
-    }
-
     course on{which == "epoll" ? backend::epoll : backend::io_uring, connections};
     on.connect();
     std::vector<double> handed;
@@ -159,6 +147,7 @@ int main(int argc, char** argv) {
         kept.push_back(stays);
         differences.push_back(goes - stays);
     }
-    std::printf("handed_ns=%.0f kept_ns=%.0f difference_ns=%.0f wake_ups=%.0f\n", median(handed),
-                median(kept), median(differences), median(wake_ups));
+    std::printf("handed_ns=%.0f kept_ns=%.0f difference_ns=%.0f wake_ups=%.0f\n",
+                bench::median(handed), bench::median(kept), bench::median(differences),
+                bench::median(wake_ups));
 }

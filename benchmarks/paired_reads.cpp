@@ -10,6 +10,7 @@
 // chance.
 
 #include "arguments.hpp"
+#include "median.hpp"
 
 #include <simplenet/simplenet.hpp>
 
@@ -111,11 +112,6 @@ private:
     std::size_t left_ = 0;
 };
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -147,6 +143,6 @@ int main(int argc, char** argv) {
         ratios.push_back(ours * 2 / (before + after));
         control.push_back(before / after);
     }
-    std::printf("epoll_ns=%.0f io_uring_ns=%.0f ratio=%.3f control=%.3f\n", median(on_epoll),
-                median(on_uring), median(ratios), median(control));
+    std::printf("epoll_ns=%.0f io_uring_ns=%.0f ratio=%.3f control=%.3f\n", bench::median(on_epoll),
+                bench::median(on_uring), bench::median(ratios), bench::median(control));
 }

@@ -1,6 +1,10 @@
 #pragma once
 // The processors of a thread's affinity mask.
 
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
 #include <pthread.h>
 #include <sched.h>
 
@@ -20,6 +24,11 @@ inline void pin_to(unsigned long nth) {
         ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
         return;
     }
+}
+
+/// For `--cpu N`: the same, also for the threads that it starts; -1: nothing.
+inline void choose_processor(std::string_view nth) {
+    if (nth != "-1") pin_to(std::strtoul(std::string{nth}.c_str(), nullptr, 10));
 }
 
 } // namespace bench

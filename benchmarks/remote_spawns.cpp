@@ -10,10 +10,11 @@
 // from which its distance from 1 is chance.
 
 #include "arguments.hpp"
+#include "median.hpp"
+#include "processors.hpp"
 
 #include <simplenet/simplenet.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -26,7 +27,6 @@
 #include <vector>
 
 #include <boost/asio.hpp>
-#include <sched.h>
 
 using namespace simplenet;
 
@@ -146,11 +146,6 @@ private:
     context_on_thread loops_[2];
 };
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -160,16 +155,9 @@ int main(int argc, char** argv) {
     how.batch = given.number("batch", 1);
     how.count = given.number("count", which == "post" ? 20'000 : 4'000);
     const auto rounds = given.number("rounds", 51);
-    const auto cpu = given.text("cpu", "0");
+    bench::choose_processor(given.text("cpu", "0"));
     const auto loops = given.text("backend", "epoll");
     given.done();
-    if (cpu != "-1") {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(static_cast<std::size_t>(std::atoi(cpu.data())), &one);
-        if (::sched_setaffinity(0, sizeof one, &one) != 0) return std::perror("cpu"), 1;
-    }
-
     our_side ours{loops == "epoll" ? backend::epoll : backend::io_uring};
     asio_side theirs;
     const auto measure = [&](auto& side) {
@@ -193,6 +181,6 @@ int main(int argc, char** argv) {
         ratios.push_back(between * 2 / (before + after));
         control.push_back(before / after);
     }
-    std::printf("ours_ns=%.0f asio_ns=%.0f ratio=%.3f control=%.3f\n", median(our_times),
-                median(their_times), median(ratios), median(control));
+    std::printf("ours_ns=%.0f asio_ns=%.0f ratio=%.3f control=%.3f\n", bench::median(our_times),
+                bench::median(their_times), bench::median(ratios), bench::median(control));
 }

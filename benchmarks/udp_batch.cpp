@@ -4,6 +4,8 @@
 //
 //     udp_batch [bytes = 64] [datagrams in flight = 64] [rounds = 21] [only = name of a way]
 
+#include "median.hpp"
+
 #include <simplenet/simplenet.hpp>
 
 #include <algorithm>
@@ -113,11 +115,6 @@ struct way {
     std::vector<double> ns = {}; // per datagram, each round
 };
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -162,7 +159,8 @@ int main(int argc, char** argv) {
         for (std::size_t round = 0; round < each.ns.size(); ++round)
             faster.push_back(ways[0].ns[round] / each.ns[round]);
         std::printf("%-22s %7.0f ns a datagram %10.0f a second   x %.2f (%.2f to %.2f)\n",
-                    each.name.c_str(), median(each.ns), 1e9 / median(each.ns), median(faster),
-                    *std::ranges::min_element(faster), *std::ranges::max_element(faster));
+                    each.name.c_str(), bench::median(each.ns), 1e9 / bench::median(each.ns),
+                    bench::median(faster), *std::ranges::min_element(faster),
+                    *std::ranges::max_element(faster));
     }
 }
