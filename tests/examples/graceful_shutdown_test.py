@@ -17,9 +17,6 @@ class Shutdown(Server):
     def line(self):
         return self._process.stdout.readline().rstrip("\n")
 
-    def end(self):
-        return self._process.wait(support.WAIT)
-
     def _end(self):
         if self._process.poll() is None:
             self._process.kill()
@@ -39,7 +36,7 @@ class graceful_shutdown_test(support.TestCase):
                 self.assertEqual(server.line(), number.name)
                 self.assertEqual(server.line(), "waiting for 0 clients")
                 self.assertEqual(server.line(), "all clients have left")
-                self.assertEqual(server.end(), 0)
+                self.assertEqual(server.wait(), 0)
 
     def test_clients_finish_and_new_ones_are_refused(self):
         with Shutdown("graceful_shutdown") as server:
@@ -56,7 +53,7 @@ class graceful_shutdown_test(support.TestCase):
             second.close()
 
             self.assertEqual(server.line(), "all clients have left")
-            self.assertEqual(server.end(), 0)
+            self.assertEqual(server.wait(), 0)
 
     def test_clients_that_stay_are_disconnected_after_the_grace_period(self):
         with Shutdown("graceful_shutdown") as server:
@@ -69,7 +66,7 @@ class graceful_shutdown_test(support.TestCase):
             self.assertEqual(client.recv(1), b"")
             self.assertGreaterEqual(time.monotonic() - start, 1.99)
             self.assertEqual(server.line(), "the others were disconnected")
-            self.assertEqual(server.end(), 0)
+            self.assertEqual(server.wait(), 0)
 
     def test_a_second_signal_disconnects_all_clients_at_once(self):
         with Shutdown("graceful_shutdown") as server:
@@ -81,7 +78,7 @@ class graceful_shutdown_test(support.TestCase):
             server.send(signal.SIGINT)
             self.assertEqual(client.recv(1), b"")
             self.assertEqual(server.line(), "the others were disconnected")
-            self.assertEqual(server.end(), 0)
+            self.assertEqual(server.wait(), 0)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import threading
 
 import support
 from support import Server, receive_all, receive_exactly
@@ -11,24 +10,8 @@ from support import Server, receive_all, receive_exactly
 
 class muduo_style_echo_test(support.TestCase):
     def test_many_clients_at_once_get_their_own_bytes_back(self):
-        problems = []
-
-        def talk(server):
-            sent = os.urandom(300000)
-            with socket.create_connection((server.host, server.port), support.WAIT) as client:
-                sender = threading.Thread(target=client.sendall, args=(sent,))
-                sender.start()
-                if receive_exactly(client, len(sent)) != sent:
-                    problems.append("different bytes came back")
-                sender.join()
-
         with Server("muduo_style_echo") as server:
-            clients = [threading.Thread(target=talk, args=(server,)) for _ in range(20)]
-            for each in clients:
-                each.start()
-            for each in clients:
-                each.join()
-        self.assertEqual(problems, [])
+            self.assert_echoes(server, 300000)
 
     def test_a_client_that_does_not_read_has_to_wait(self):
         with Server("muduo_style_echo") as server:
@@ -56,14 +39,11 @@ class muduo_style_echo_test(support.TestCase):
             self.assertEqual(receive_exactly(client, 6), b"before")
             os.kill(server.pid, signal.SIGTERM)
             self.assertEqual(receive_all(client), b"")
-            self.assertEqual(server._process.wait(support.WAIT), 0)
+            self.assertEqual(server.wait(), 0)
 
     def test_a_port_in_use_is_one_line(self):
-        with Server("muduo_style_echo") as server:
-            second = support.run(support.with_backend(
-                ["muduo_style_echo", "--port", server.port]))
-            self.assert_fails(
-                second, f"cannot serve on 127.0.0.1:{server.port}: .*Address already in use")
+        self.assert_reports_a_port_in_use(
+            "muduo_style_echo", "cannot serve on {host}:{port}: .*Address already in use")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import threading
 import time
 
 import support
@@ -66,24 +65,8 @@ def control_group(quota):
 
 class multicore_echo_test(support.TestCase):
     def test_many_clients_at_once_get_their_own_bytes_back(self):
-        problems = []
-
-        def talk(server):
-            sent = os.urandom(50000)
-            with socket.create_connection((server.host, server.port), support.WAIT) as client:
-                sender = threading.Thread(target=client.sendall, args=(sent,))
-                sender.start()
-                if receive_exactly(client, len(sent)) != sent:
-                    problems.append("different bytes came back")
-                sender.join()
-
         with Server("multicore_echo") as server:
-            clients = [threading.Thread(target=talk, args=(server,)) for _ in range(20)]
-            for each in clients:
-                each.start()
-            for each in clients:
-                each.join()
-        self.assertEqual(problems, [])
+            self.assert_echoes(server, 50000)
 
     def test_it_runs_a_loop_for_each_processor_it_may_use(self):
         with Server("multicore_echo") as server:
@@ -115,14 +98,11 @@ class multicore_echo_test(support.TestCase):
             client.sendall(b"after")
             client.shutdown(socket.SHUT_WR)
             self.assertEqual(receive_all(client), b"after")
-            self.assertEqual(server._process.wait(support.WAIT), 0)
+            self.assertEqual(server.wait(), 0)
 
     def test_a_port_in_use_is_one_line(self):
-        with Server("multicore_echo") as server:
-            second = support.run(support.with_backend(
-                ["multicore_echo", "--port", server.port]))
-        self.assertEqual(second.returncode, 1)
-        self.assertEqual(second.stderr, "cannot serve: Address already in use\n")
+        self.assert_reports_a_port_in_use(
+            "multicore_echo", "^cannot serve: Address already in use$")
 
 
 if __name__ == "__main__":

@@ -155,6 +155,10 @@ class Server:
         finally:
             self._process.stdout.close()
 
+    def wait(self):
+        """Waits until it ends by itself; returns its status."""
+        return self._process.wait(WAIT)
+
     def connect(self):
         """A client that is closed with the server at the latest."""
         client = socket.create_connection((self.host, self.port), WAIT)
@@ -306,6 +310,34 @@ class TestCase(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (1, ""), ended.stderr)
         self.assertRegex(ended.stderr, message)
         self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+
+    def assert_echoes(self, server, size, clients=20):
+        """Expects that each of many clients at once gets back what it has sent: `size` random bytes."""
+        problems = []
+
+        def talk():
+            sent = os.urandom(size)
+            with socket.create_connection((server.host, server.port), WAIT) as client:
+                sender = threading.Thread(target=client.sendall, args=(sent,))
+                sender.start()
+                try:
+                    if receive_exactly(client, size) != sent:
+                        problems.append("different bytes came back")
+                except (AssertionError, OSError) as problem:
+                    problems.append(str(problem))
+                sender.join()
+
+        talks = [threading.Thread(target=talk) for _ in range(clients)]
+        for each in talks:
+            each.start()
+        for each in talks:
+            each.join()
+        self.assertEqual(problems, [])
+
+    def assert_reports_a_port_in_use(self, name, message):
+        with Server(name) as server:
+            second = run(with_backend([name, "--port", server.port]))
+            self.assert_fails(second, message.format(host=server.host, port=server.port))
 
 
 def _backend_is_offered():
