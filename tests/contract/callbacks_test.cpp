@@ -82,6 +82,8 @@ protected:
     [[nodiscard]] static loop_options loop() { return {.backend = GetParam()}; }
 };
 
+// Sleeps between looks: a callback that notified the waiter could still use the flag when the test
+// has destroyed it.
 void wait_until(const std::atomic<bool>& flag) {
     while (!flag)
         std::this_thread::sleep_for(1ms);

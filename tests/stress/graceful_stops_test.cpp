@@ -92,6 +92,8 @@ public:
         while (!over) {
             unique_fd socket = connect();
             if (!socket) {
+                // The server has closed its listener: leave the processor to its other clients
+                // until the test ends this one.
                 std::this_thread::sleep_for(1ms);
                 continue;
             }

@@ -35,6 +35,9 @@ inline constexpr std::chrono::seconds test_limit{5 * patience};
 /// blocking call, in a task that never suspends, in the destruction of a loop.
 class watchdog {
 public:
+    /// Before ctest, which cannot name the test; after every wait of a test, which can name itself.
+    static constexpr std::chrono::seconds limit{50};
+
     watchdog() {
         const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
         std::snprintf(message, sizeof message, "\n%s.%s hangs outside of its loop\n",
@@ -47,7 +50,7 @@ public:
         restart();
     }
     /// Starts the time again: for long tests that know they are making progress.
-    static void restart() { ::alarm(50); } // before ctest, which cannot name the test
+    static void restart() { ::alarm(static_cast<unsigned>(limit.count())); }
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog() { ::alarm(0); }

@@ -11,6 +11,7 @@
 #include <simplenet/server/tcp_server.hpp>
 #include <simplenet/stream/transfer.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -46,10 +47,12 @@ protected:
         return error_of(stream->read_some(buffer));
     }
 
-    /// Waits for what other threads will bring about; false if the test runs out of time.
+    /// Waits for what other threads will bring about; false if the test runs out of time, which is
+    /// before the watchdog ends the process.
     template <std::predicate Condition>
     [[nodiscard]] static bool eventually(Condition condition) {
-        const auto limit = std::chrono::steady_clock::now() + 2 * test_limit;
+        constexpr auto longest = std::min(2 * test_limit, watchdog::limit * 4 / 5);
+        const auto limit = std::chrono::steady_clock::now() + longest;
         while (!condition()) {
             if (std::chrono::steady_clock::now() > limit) return false;
             std::this_thread::sleep_for(std::chrono::milliseconds{1});
