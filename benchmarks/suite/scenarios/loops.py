@@ -7,10 +7,11 @@ BACKENDS = ("epoll", "io_uring")
 MEASURES = ["server_cpu_ns", "wall_ns"]
 
 
-def servers(tools, buffer):
-    """Ours and Asio's servers on several threads."""
+def servers(tools, buffer, pinned):
+    """Ours and Asio's servers on several threads; `pinned`: each thread on a processor of its own."""
     loops = tools.settings.loops
     common = ["--port", 0, "--stay", 1, "--buffer", buffer]
+    pin = ("--pin", 1) if pinned else ()
 
     def own(name, backend, *arguments, ours=True):
         return tools.subject(
@@ -20,21 +21,20 @@ def servers(tools, buffer):
     def asio(name, *arguments):
         return tools.subject(name, "asio_server", *common, *arguments, needs="libboost-dev 1.81 (Boost.Asio)")
 
-    several = [own(f"ours_{each}", each, "--loops", loops) for each in BACKENDS]
-    steering = ("--loops", loops, "--pin", 1, "--steer", 1)
-    steered = [own(f"ours_{each}_steered", each, *steering) for each in BACKENDS]
+    several = [own(f"ours_{each}", each, "--loops", loops, *pin) for each in BACKENDS]
+    steered = [own(f"ours_{each}_steered", each, "--loops", loops, *pin, "--steer", 1) for each in BACKENDS]
     # Not "ours", because the others are compared with them.
-    one = [own(f"one_loop_{each}", each, "--loops", 1, ours=False) for each in BACKENDS]
-    theirs = [asio("asio_threads", "--loops", loops), asio("asio_shared", "--shared", loops)]
+    one = [own(f"one_loop_{each}", each, "--loops", 1, *pin, ours=False) for each in BACKENDS]
+    theirs = [asio("asio_threads", "--loops", loops, *pin), asio("asio_shared", "--shared", loops)]
     return several, steered, one, theirs
 
 
 def many_loops(tools):
     """An echo server on several loops beside one loop, and beside Boost.Asio on as many threads.
 
-    Servers and clients use all processors, and the client has a thread on each.
+    Servers and clients use all processors; each thread of a client and each loop has its own.
     """
-    several, steered, one, theirs = servers(tools, 4096)
+    several, steered, one, theirs = servers(tools, 4096, pinned=True)
     for connections in tools.settings.numbers("loops_connections"):
         options = {"size": 64, "connections": connections, "threads": tools.settings.loops}
         subjects = several + steered + one + theirs
@@ -53,7 +53,7 @@ def many_loops_matrix(tools):
     ]
     cells += [(64, connections) for connections in settings.numbers("loops_matrix_connections")]
     for size, connections in cells:
-        several, _, _, theirs = servers(tools, buffer_for(size))
+        several, _, _, theirs = servers(tools, buffer_for(size), pinned=False)
         name = f"{size // 1024}KiB_{connections}" if size % 1024 == 0 else f"{size}B_{connections}"
         options = {"size": size, "connections": connections}
         yield load_case(tools, "many_loops_matrix", name, several + theirs, options, MEASURES, quick=None)
