@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,6 +31,22 @@ int echo_on_every_core() {
     return ended ? 0 : 1;
 }
 //! [run_server]
+
+//! [run_server options]
+void announce(tcp_server& server, void*) {
+    std::printf("listening on %s\n", server.local_endpoint().to_string().c_str());
+}
+
+result<shutdown_report> echo_with_limits(std::stop_token stop) {
+    const run_server_options options{
+        .server = {.max_connections = 10'000, .idle_timeout = 5min}, // see the table below
+        .group = {.loops = 2},
+        .grace = 5s,
+        .on_listening = announce,
+    };
+    return run_server(endpoint::any(7000), echo, options, std::move(stop));
+}
+//! [run_server options]
 
 //! [tcp_server]
 result<> serve(event_loop_group& group) {
@@ -142,6 +159,7 @@ task<> serve_until_replaced(tcp_server& server) {
 
 void use_the_servers(event_loop_group& group) {
     std::ignore = echo_on_every_core();
+    std::ignore = echo_with_limits({});
     std::ignore = serve(group);
     std::ignore = serve_locally(group);
     auto opened = open_server(group);
