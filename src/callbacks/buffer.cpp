@@ -90,7 +90,7 @@ mutable_buffer buffer::prepare(std::size_t count) {
 
 /// Makes so much space in front of and behind the content.
 void buffer::make_room(std::size_t in_front, std::size_t behind) {
-    if (begin_ >= in_front && capacity_ - end_ >= behind) return;
+    if (room_in_front() >= in_front && room_behind() >= behind) return;
     const std::size_t held = readable();
     // A side that is short gets as much in addition as the content has, so that it is not short
     // again before as many bytes were added as are moved now. The limit keeps sums from
@@ -98,10 +98,10 @@ void buffer::make_room(std::size_t in_front, std::size_t behind) {
     constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / 8;
     if (in_front > most || behind > most || held > most) throw std::bad_alloc{};
     const std::size_t least = first_capacity - std::min(first_capacity, reserve + held);
-    if (begin_ < in_front)
+    if (room_in_front() < in_front)
         return reallocate(reserve + in_front + held, std::max({behind, held, least}));
     // As many bytes have been retrieved as are moved now.
-    if (begin_ >= reserve + held && capacity_ - reserve - held >= behind) {
+    if (room_in_front() >= reserve + held && capacity_ - reserve - held >= behind) {
         std::memmove(memory_.get() + reserve, peek(), held);
         begin_ = reserve;
         end_ = reserve + held;
@@ -116,6 +116,7 @@ void buffer::reallocate(std::size_t in_front, std::size_t behind) {
     auto memory = std::make_unique_for_overwrite<char[]>(capacity);
     if (held != 0) std::memcpy(memory.get() + in_front, peek(), held);
     memory_ = std::move(memory);
+    lent_ = nullptr;
     capacity_ = capacity;
     begin_ = in_front;
     end_ = in_front + held;
@@ -123,7 +124,13 @@ void buffer::reallocate(std::size_t in_front, std::size_t behind) {
 
 void buffer::shrink() {
     if (readable() != 0) return reallocate(reserve, 0);
+    release();
+}
+
+/// Leaves an empty buffer without memory.
+void buffer::release() noexcept {
     memory_.reset();
+    lent_ = nullptr;
     capacity_ = begin_ = end_ = 0;
 }
 

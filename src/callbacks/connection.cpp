@@ -105,13 +105,6 @@ std::error_code connection::error() const noexcept {
 
 namespace detail {
 
-namespace {
-
-/// An input buffer that has grown beyond this gives its memory back when it is empty.
-constexpr std::size_t largest_kept_input = 4096;
-
-} // namespace
-
 callback_connection::callback_connection(callbacks::handlers& of, tcp_stream& stream,
                                          const endpoint& peer, const endpoint& local)
     : handlers_{&of}
@@ -148,12 +141,15 @@ task<> callback_connection::read() {
         }
         if (closed_) co_return;
         if (piece) {
-            const std::size_t size = piece->size();
-            input_.append(*piece);
-            piece->release();
+            if (input_.readable() == 0) {
+                input_.lend(*piece);
+            } else {
+                input_.append(*piece);
+                piece->release();
+            }
             call(&callbacks::handlers::on_message, input_);
-            if (handlers_ == nullptr || !handlers_->on_message) input_.retrieve_all();
-            if (size > largest_kept_input && input_.readable() == 0) input_.shrink();
+            if (closed_ || !handlers_->on_message) input_.retrieve_all(); // nobody will see it
+            input_.own();                                                 // before the lease ends
         } else if (piece.error() == errc::deadline_exceeded && handlers_ != nullptr &&
                    handlers_->on_idle) {
             call(&callbacks::handlers::on_idle);

@@ -29,6 +29,11 @@ namespace simplenet::v0::callbacks {
 /// moved only after at least as many bytes were added or retrieved. Movable; a buffer that
 /// was moved from is empty. Not synchronised. Functions that add bytes throw std::bad_alloc.
 ///
+/// In `on_message` its content may still lie where the loop has received it. It is copied at the
+/// first call that adds bytes, when it is moved to another buffer, and when the handler leaves it
+/// there; content that is retrieved before that is never copied. If there is no memory for it when
+/// it is moved, the program ends, because moving cannot throw.
+///
 /// @par Example
 /// @snippet callbacks.cpp buffer
 class buffer {
@@ -49,7 +54,9 @@ public:
     /// The number of bytes that can be retrieved.
     [[nodiscard]] std::size_t readable() const noexcept { return end_ - begin_; }
     /// The first of them. Null if the buffer has no memory.
-    [[nodiscard]] const char* peek() const noexcept { return memory_.get() + begin_; }
+    [[nodiscard]] const char* peek() const noexcept {
+        return (lent_ != nullptr ? lent_ : memory_.get()) + begin_;
+    }
     /// All of them.
     [[nodiscard]] std::string_view text() const noexcept { return {peek(), readable()}; }
     // NOLINTNEXTLINE(google-explicit-constructor): so that a buffer can be sent like a string.
@@ -158,14 +165,47 @@ public:
     ///
     /// @pre `count` is at most the size of the space, and nothing was added since prepare().
     void commit(std::size_t count) noexcept {
-        SIMPLENET_EXPECTS(count <= capacity_ - end_, "commit() of more bytes than were prepared");
+        SIMPLENET_EXPECTS(count <= room_behind(), "commit() of more bytes than were prepared");
         end_ += count;
     }
 
     /// Frees the memory that the content does not need; all of it if there is no content.
     void shrink();
 
+    // The next two are inline because every message passes them: with their bodies in the source an
+    // echo of 64 bytes took 45 of its 636 instructions in user space for them.
+
+    /// @private For the library: shows `bytes`, which are not copied, as its content. They stay
+    /// where they are until own(), the next call that adds bytes, or the end of the buffer.
+    ///
+    /// @pre There is no content.
+    void lend(const_buffer bytes) noexcept {
+        SIMPLENET_EXPECTS(readable() == 0, "bytes were lent to a buffer with content");
+        if (capacity_ != 0) release();
+        lent_ = reinterpret_cast<const char*>(bytes.data());
+        begin_ = 0;
+        end_ = bytes.size();
+    }
+    /// @private For the library: copies content that was lent. Frees the memory of a buffer without
+    /// content. If it throws std::bad_alloc, nothing has changed.
+    void own() {
+        if (readable() != 0) {
+            if (lent_ != nullptr) shrink();
+        } else if (capacity_ != 0) {
+            release();
+        } else {
+            lent_ = nullptr;
+            begin_ = end_ = 0;
+        }
+    }
+
 private:
+    [[nodiscard]] std::size_t room_in_front() const noexcept {
+        return lent_ != nullptr ? 0 : begin_;
+    }
+    [[nodiscard]] std::size_t room_behind() const noexcept {
+        return lent_ != nullptr ? 0 : capacity_ - end_;
+    }
     [[nodiscard]] std::size_t first_position() const noexcept {
         return capacity_ == 0 ? 0 : reserve;
     }
@@ -180,17 +220,22 @@ private:
     void prepend_number(std::uint64_t value, std::size_t size);
     void make_room(std::size_t in_front, std::size_t behind);
     void reallocate(std::size_t in_front, std::size_t behind);
+    void release() noexcept;
 
     void take(buffer& other) noexcept {
+        if (other.lent_ != nullptr) other.shrink();
         memory_ = std::move(other.memory_);
+        lent_ = nullptr;
         capacity_ = std::exchange(other.capacity_, 0);
         begin_ = std::exchange(other.begin_, 0);
         end_ = std::exchange(other.end_, 0);
     }
 
     std::unique_ptr<char[]> memory_;
-    std::size_t capacity_ = 0;
-    // Invariant: begin_ <= end_ <= capacity_. Without content both are first_position().
+    const char* lent_ = nullptr; // the content lies here, in memory of others; memory_ is null
+    std::size_t capacity_ = 0;   // of memory_
+    // Invariant: begin_ <= end_, and end_ <= capacity_ unless lent. Without content both are
+    // first_position().
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
 };
