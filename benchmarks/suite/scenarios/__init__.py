@@ -2,7 +2,7 @@
 
 from .counts import count_allocations, instructions, instructions_io_uring, memory_per_connection
 from .counts import post_system_calls, system_calls
-from .loops import loop_balance, many_loops, many_loops_matrix
+from .loops import callbacks_echo, loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
 from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, file_answers, ping_pong_matrix
 from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
@@ -18,6 +18,7 @@ SCENARIOS = {
     "accept_storm": accept_storm,
     "two_cores": two_cores,
     "ping_pong_matrix": ping_pong_matrix,
+    "callbacks_echo": callbacks_echo,
     "many_loops": many_loops,
     "many_loops_matrix": many_loops_matrix,
     "loop_balance": loop_balance,

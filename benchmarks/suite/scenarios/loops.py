@@ -43,6 +43,21 @@ def many_loops(tools):
         )
 
 
+def callbacks_echo(tools):
+    """A callbacks::server beside a tcp_server whose handler is a coroutine, on one loop."""
+    for size, connections in ((64, 1), (64, 100), (16384, 100)):
+        arguments = ["--port", 0, "--stay", 1, "--loops", 1, "--buffer", buffer_for(size)]
+        subjects = []
+        for backend in BACKENDS:
+            common = ["echo_server", *arguments, "--backend", backend, "--style"]
+            subjects.append(tools.subject(f"ours_{backend}", *common, "callbacks", ours=True, backend=backend))
+            subjects.append(tools.subject(f"coroutines_{backend}", *common, "coroutines", backend=backend))
+        options = {"size": size, "connections": connections}
+        yield load_case(
+            tools, "callbacks_echo", f"{size}B_{connections}", subjects, options, MEASURES, quick="^coroutines"
+        )
+
+
 def many_loops_matrix(tools):
     """muduo's matrix, and 64 bytes on many connections, on several loops beside Boost.Asio."""
     settings = tools.settings
