@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstddef>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 using namespace simplenet;
@@ -48,12 +47,14 @@ callbacks::server make_server(event_loop_group& group, const endpoint& at) {
 //! [server]
 
 // The threads of the group serve; the main thread waits for a signal.
-task<> serve(event_loop_group& group, endpoint at) {
+task<result<>> serve(event_loop_group& group, endpoint at) {
     signal_set signals{SIGINT, SIGTERM};
     auto server = make_server(group, at);
     server.start();
     example::announce(server, group[0].selected_backend());
-    std::ignore = co_await signals.next();
+    const auto number = co_await signals.next();
+    if (!number) co_return fail(number);
+    co_return result<>{};
 } // the end of the server ends its connections
 
 } // namespace
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
     auto group = event_loop_group::create({.loop = {.backend = given.backend}});
     if (!group) return example::failed("cannot make the event loops", group.error());
     try {
-        run(serve(*group, given.at), {.backend = given.backend});
+        const auto ended = run(serve(*group, given.at), {.backend = given.backend});
+        if (!ended) return example::failed("cannot wait for a signal", ended.error());
     } catch (const std::system_error& error) {
         return example::failed("cannot serve on " + given.at.to_string(), error.code());
     }

@@ -137,8 +137,10 @@ task<result<>> serve(endpoint at, backend used) {
     std::cout << "process " << ::getpid() << std::endl;
     report_ready();
 
+    result<> ended;
     while (true) {
         const auto number = co_await signals.next();
+        if (!number) ended = fail(number); // its clients are served to their end nevertheless
         if (!number || *number != SIGHUP) break;
         auto listeners = server->duplicate_listeners();
         bool replaced = false; // without descriptors for a successor, this process continues, too
@@ -149,7 +151,7 @@ task<result<>> serve(endpoint at, backend used) {
         std::cerr << "the successor does not start: this process continues" << std::endl;
     }
     co_await server->shutdown(10s);
-    co_return result<>{};
+    co_return ended;
 }
 //! [serve]
 

@@ -49,6 +49,7 @@ public:
         epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = wake_up}};
         const int added = sys::epoll_control(epoll, EPOLL_CTL_ADD, wake, &event);
         if (added < 0) return fail(sys::error_from(added));
+        if (const int opened = open_waits(); opened < 0) return fail(sys::error_from(opened));
         // If a sandbox refuses the call, report it here: a turn cannot return an error.
         if (wait_in_ms(0) < 0 && sys::failure() != -EINTR)
             return fail(sys::error_from(sys::failure()));
@@ -104,12 +105,7 @@ public:
         queue_.complete(op, ECANCELED);
     }
 
-    void submit(readiness_operation& op) noexcept override {
-        if (!waits_.is_open()) {
-            if (const int opened = open_waits(); opened < 0) return queue_.complete(op, -opened);
-        }
-        waits_.submit(op);
-    }
+    void submit(readiness_operation& op) noexcept override { waits_.submit(op); }
     void cancel(readiness_operation& op) noexcept override { waits_.cancel(op); }
 
     void retire(socket_record& record) noexcept override {
@@ -163,22 +159,21 @@ private:
     static constexpr std::uint64_t wake_up = std::uint64_t{0xffffffff} << 32U;
     static constexpr std::uint64_t foreign = wake_up - (std::uint64_t{1} << 32U);
 
+    // With the loop, although most never wait for a foreign descriptor: those that do, such as a
+    // server's for a signal, need it when descriptors may be short.
+    int open_waits() noexcept {
+        const int inner = waits_.open();
+        if (inner < 0) return inner;
+        epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
+        return sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, inner, &event);
+    }
+
     /// The subject of an event, whose data is the slot's number and generation. A record may be
     /// gone while events for its descriptor still arrive.
     struct registration {
         socket_record* record = nullptr;
         std::uint32_t generation = 0;
     };
-
-    /// Called at the first wait: most loops never need it.
-    int open_waits() noexcept {
-        const int inner = waits_.open();
-        if (inner < 0) return inner;
-        epoll_event event{.events = EPOLLIN, .data = {.u64 = foreign}};
-        const int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, inner, &event);
-        if (added < 0) waits_.close();
-        return added;
-    }
 
     std::uint32_t take_slot() {
         if (free_slots_.empty()) {

@@ -34,8 +34,6 @@ public:
         if (made >= 0) epoll_.reset(made);
         return made;
     }
-    void close() noexcept { epoll_.reset(); }
-    [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(epoll_); }
 
     void submit(readiness_operation& op) noexcept {
         const auto number = static_cast<std::size_t>(op.fd);

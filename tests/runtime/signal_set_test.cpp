@@ -2,6 +2,7 @@
 
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptor_limit.hpp"
 #include "support/descriptors.hpp"
 
 #include <simplenet/coro/spawn.hpp>
@@ -80,6 +81,15 @@ TEST_P(signal_set_test, equal_signals_become_one_and_real_time_signals_do_not) {
         for (int times = 0; times < 3; ++times)
             EXPECT_EQ(or_throw(co_await signals.next()), SIGRTMIN);
         EXPECT_EQ((co_await with_timeout(signals.next(), 1ms)).error(), errc::deadline_exceeded);
+    });
+}
+
+TEST_P(signal_set_test, receives_a_signal_while_descriptors_are_short) {
+    run([]() -> task<> {
+        signal_set signals{SIGUSR1};
+        const descriptor_limit none;
+        ::raise(SIGUSR1);
+        EXPECT_EQ(or_throw(co_await signals.next()), SIGUSR1);
     });
 }
 
