@@ -416,14 +416,14 @@ std::size_t server_site::choose() noexcept {
     const server_settings& settings = core_->settings;
     const std::size_t loops = core_->size();
     if (!settings.rebalances) return index_;
-    if (settings.single_acceptor) {
-        if (settings.balance == balance::least_connections) return least_loaded();
+    if (settings.balance == balance::round_robin) {
         for (std::size_t tries = 0; tries < loops; ++tries) {
             turn_ = (turn_ + 1) % loops;
             if (!is_slow_to_take(turn_)) return turn_;
         }
         return index_;
     }
+    if (settings.single_acceptor) return least_loaded();
     std::size_t open = 0;
     for (std::size_t each = 0; each < loops; ++each)
         open += core_->slot(each).open.load(std::memory_order_relaxed);

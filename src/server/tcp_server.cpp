@@ -17,15 +17,17 @@ bool accepts_alone(const server_options& options, std::size_t loops) noexcept {
     return loops == 1 || options.accept == accept_mode::single_acceptor;
 }
 
-result<server_settings> settings_of(const server_options& options, std::size_t loops) {
+result<server_settings> settings_of(const server_options& options, std::size_t loops,
+                                    std::size_t listeners) {
     const bool alone = accepts_alone(options, loops);
+    const bool all_listen = !alone && listeners >= loops;
     auto proxies = address_filter::parse(options.proxy_sources);
     if (!proxies) return fail(proxies);
     return server_settings{
         .kind = connection_kind::tcp,
         .single_acceptor = alone,
-        .rebalances = loops > 1 && (alone || (options.balance == balance::least_connections &&
-                                              !options.listen.steer_by_cpu)),
+        .rebalances = loops > 1 && (!all_listen || (options.balance == balance::least_connections &&
+                                                    !options.listen.steer_by_cpu)),
         .balance = options.balance,
         .max_connections = options.max_connections,
         .full = options.full,
@@ -78,7 +80,7 @@ listen_on_all(const endpoint& at, listen_options options, std::size_t loops) {
 result<std::shared_ptr<server_core>> make_core(event_loop_group& group,
                                                std::vector<nonblocking::tcp_listener> listeners,
                                                const server_options& options) {
-    const auto settings = settings_of(options, group.size());
+    const auto settings = settings_of(options, group.size(), listeners.size());
     if (!settings) return fail(settings);
     const auto address = listeners.front().local_endpoint();
     if (!address) return fail(address);

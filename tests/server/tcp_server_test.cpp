@@ -389,6 +389,22 @@ TEST_P(tcp_server_test, a_single_acceptor_gives_each_loop_the_same_number) {
     EXPECT_LE(largest_difference(server.statistics()), 1U);
 }
 
+TEST_P(tcp_server_test, loops_without_a_listener_have_their_turns) {
+    auto group = make_group(3);
+    std::vector<nonblocking::tcp_listener> listeners;
+    for (int each = 0; each < 2; ++each)
+        listeners.push_back(or_throw(nonblocking::tcp_listener::bind(anywhere())));
+    const endpoint at = or_throw(listeners.front().local_endpoint());
+    auto server =
+        or_throw(tcp_server::adopt(group, std::move(listeners), {.balance = balance::round_robin}));
+    EXPECT_TRUE(server.serve(wait_for_peer));
+
+    const auto peers = connect(at, 30);
+
+    EXPECT_TRUE(eventually([&] { return server.statistics().open == 30; }));
+    EXPECT_EQ(largest_difference(server.statistics()), 0U);
+}
+
 TEST_P(tcp_server_test, loops_with_many_connections_give_new_ones_to_others) {
     auto group = make_group(4);
     auto server = or_throw(tcp_server::listen(group, anywhere()));

@@ -27,7 +27,8 @@ enum class accept_mode : std::uint8_t {
 
 /// Which loop gets a connection.
 enum class balance : std::uint8_t {
-    /// Each loop in turn. With accept_mode::reuse_port the loop that the kernel chose.
+    /// Each loop in turn. With accept_mode::reuse_port the loop that the kernel chose, if each loop
+    /// has a listener.
     round_robin,
     /// The loop with the fewest connections. With accept_mode::reuse_port the loop that the kernel
     /// chose, unless it has clearly more than the others.
@@ -114,9 +115,10 @@ struct server_statistics {
     std::uint64_t accepted = 0; ///< Connections that were taken from the backlog.
     std::uint64_t refused = 0;  ///< Reset because the server was full, or without a PROXY header.
     std::uint64_t ended = 0;    ///< Connections whose handler has ended.
-    std::uint64_t failed = 0;   ///< Of these, handlers that threw or returned an error.
-    std::size_t open = 0;
-    std::vector<std::size_t> open_by_loop;
+    /// Of these, handlers that threw or returned an error, but not because a shutdown stopped them.
+    std::uint64_t failed = 0;
+    std::size_t open = 0; ///< Connections whose handler, or PROXY header, has not ended.
+    std::vector<std::size_t> open_by_loop; ///< The same, for each loop of the group.
 };
 
 } // namespace runtime

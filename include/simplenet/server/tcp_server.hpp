@@ -42,7 +42,8 @@ public:
 
     /// Takes listeners that a service manager or another process created; `options.listen` applies
     /// except for what is set when a socket is bound. They are distributed over the loops, all on
-    /// the first one with accept_mode::single_acceptor.
+    /// the first one with accept_mode::single_acceptor. If there are fewer than loops, those that
+    /// have one give connections to the others: in turn, or when they have more.
     ///
     /// @pre `group` as for listen().
     ///
