@@ -3,6 +3,7 @@
 #include "server/server_core.hpp"
 #include "server/server_site.hpp"
 
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/coro/scoped.hpp>
 
 #include <utility>
@@ -46,24 +47,29 @@ void basic_server::end() noexcept {
     core_.reset();
 }
 
+detail::server_core& basic_server::core() const noexcept {
+    SIMPLENET_EXPECTS(core_ != nullptr, "a server was used after it was moved from");
+    return *core_;
+}
+
 task<shutdown_report> basic_server::shutdown(std::chrono::nanoseconds grace) {
-    return detail::shut_down(core_, grace);
+    return detail::shut_down(core().shared_from_this(), grace);
 }
 
 void basic_server::request_shutdown(std::chrono::nanoseconds grace) noexcept {
-    core_->begin_shutdown(grace);
+    core().begin_shutdown(grace);
 }
 
 result<std::vector<unique_fd>> basic_server::duplicate_listeners() const {
-    return core_->duplicate_listeners();
+    return core().duplicate_listeners();
 }
 
 server_statistics basic_server::statistics() const {
-    return core_->statistics();
+    return core().statistics();
 }
 
 result<> basic_server::begin(std::unique_ptr<detail::any_handler> handler) {
-    return core_->serve(std::move(handler));
+    return core().serve(std::move(handler));
 }
 
 } // namespace runtime

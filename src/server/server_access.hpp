@@ -11,7 +11,7 @@ namespace simplenet::v0::detail {
 /// A friend of basic_server.
 struct server_access {
     [[nodiscard]] static server_core& core_of(const basic_server& server) noexcept {
-        return *server.core_;
+        return server.core();
     }
     [[nodiscard]] static result<> begin(basic_server& server,
                                         std::unique_ptr<any_handler> handler) {

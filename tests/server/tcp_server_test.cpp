@@ -238,6 +238,16 @@ TEST_P(tcp_server_test, serve_is_called_once) {
     EXPECT_DEATH(static_cast<void>(server.serve(echo)), "serve\\(\\) was called before");
 }
 
+TEST_P(tcp_server_test, a_server_that_was_moved_from_can_only_be_destroyed) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto group = make_group(1);
+    auto server = or_throw(tcp_server::listen(group, anywhere()));
+    const tcp_server moved = std::move(server);
+
+    EXPECT_DEATH(static_cast<void>(server.statistics()), "after it was moved from");
+    EXPECT_DEATH(static_cast<void>(server.local_endpoint()), "after it was moved from");
+}
+
 // --- listening -----------------------------------------------------------------------------------
 
 TEST_P(tcp_server_test, a_second_server_finds_the_address_in_use_although_the_loops_share_it) {

@@ -32,7 +32,8 @@ inline namespace runtime {
 /// counted; the server continues.
 ///
 /// A server has ended when its shutdown has, or when its group has stopped. It may outlive its
-/// group.
+/// group. May be moved while it serves; one that was moved from can only be destroyed or assigned
+/// to.
 ///
 /// @par Thread safety
 /// Moving and destroying it, serve(): one thread at a time. Everything else: any thread.
@@ -78,7 +79,7 @@ protected:
         : core_{std::move(core)} {}
 
     [[nodiscard]] result<> begin(std::unique_ptr<detail::any_handler> handler);
-    [[nodiscard]] detail::server_core& core() const noexcept { return *core_; }
+    [[nodiscard]] detail::server_core& core() const noexcept;
 
 private:
     friend struct detail::server_access;
