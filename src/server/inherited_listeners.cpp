@@ -76,13 +76,8 @@ result<std::vector<inherited_listener>> named_listeners(std::size_t count) {
     return listeners;
 }
 
-} // namespace
-
-result<std::vector<inherited_listener>> inherited_listeners() {
-    const pid_t self = ::getpid();
-    pid_t before = taken_by.load(std::memory_order_relaxed);
-    if (before == self) return {};
-
+/// `before`: who has taken them before this process.
+result<std::vector<inherited_listener>> take_for(pid_t self, pid_t before) {
     const auto count = number_of_descriptors();
     if (!count) return fail(count);
     // Everything that can fail comes before the descriptors are taken.
@@ -102,6 +97,19 @@ result<std::vector<inherited_listener>> inherited_listeners() {
     for (inherited_listener& each : *listeners)
         each.socket.reset(fd++);
     return listeners;
+}
+
+} // namespace
+
+result<std::vector<inherited_listener>> inherited_listeners() {
+    const pid_t self = ::getpid();
+    const pid_t before = taken_by.load(std::memory_order_relaxed);
+    if (before == self) return {};
+
+    auto taken = take_for(self, before);
+    // If another call has taken them meanwhile, they may be closed, or their numbers in other use.
+    if (!taken && taken_by.load(std::memory_order_relaxed) == self) return {};
+    return taken;
 }
 
 } // namespace simplenet::v0

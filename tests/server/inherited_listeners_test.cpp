@@ -5,6 +5,7 @@
 #include "support/descriptors.hpp"
 #include "support/raw_peer.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/seam.hpp"
 
 #include <simplenet/blocking/local_stream.hpp>
 #include <simplenet/blocking/tcp_listener.hpp>
@@ -336,6 +337,32 @@ TEST(inherited_listeners_test, a_descriptor_of_another_kind_is_an_error) {
                   std::string{error} + ", unknown=3");
     }
 }
+
+#if SIMPLENET_SEAMS
+/// Another thread takes the sockets, and closes them, at the first call that is seen.
+class overtaking final : public detail::sys::interceptor {
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        if (!std::exchange(done_, true)) {
+            std::thread other{[] { EXPECT_TRUE(inherited_listeners()); }};
+            other.join();
+        }
+        return call.make();
+    }
+
+    bool done_ = false;
+};
+
+TEST(inherited_listeners_test, a_call_that_is_overtaken_gets_none) {
+    EXPECT_EQ(in_child(passing(tcp_listening(), tcp_listening()),
+                       [] {
+                           set_pid_and_count(2);
+                           overtaking other;
+                           const detail::sys::intercepting installed{other};
+                           return inherited();
+                       }),
+              "none");
+}
+#endif
 
 /// systemd-socket-activate(1) listens, and executes the program at the first connection.
 TEST(inherited_listeners_test, systemd_passes_its_sockets) {
