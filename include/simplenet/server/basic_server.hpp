@@ -72,6 +72,9 @@ public:
     /// - `std::errc::too_many_files_open`: no descriptors.
     [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const;
 
+    /// The counts, read from one loop after the other while they serve. So connections that begin,
+    /// end or go to another loop during the call may be missing, and `open` may exceed
+    /// `max_connections` although the server does not.
     [[nodiscard]] server_statistics statistics() const;
 
 protected:
