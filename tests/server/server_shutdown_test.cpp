@@ -115,18 +115,26 @@ TEST_P(server_shutdown_test, handlers_that_do_not_end_are_cut_after_the_grace) {
 
 TEST_P(server_shutdown_test, a_call_to_a_pool_that_has_begun_is_waited_for) {
     std::latch begun{1}, released{1};
-    std::atomic<bool> over = false;
-    serve([&](tcp_stream) -> task<> {
-        co_await run_blocking([&] {
+    std::atomic<bool> is_cut = false, over = false;
+    serve([&](tcp_stream stream) -> task<> {
+        const auto block = [&] {
             begun.count_down();
             released.wait();
             over = true;
-        });
+        };
+        const auto notice = [&](tcp_stream own) -> task<> {
+            co_await serve_for_ever(std::move(own));
+            is_cut = true;
+        };
+        auto blocking = run_blocking(block);
+        auto noticing = notice(std::move(stream));
+        co_await when_all(std::move(blocking), std::move(noticing));
     });
     const auto peers = connect_open(1);
     begun.wait();
 
     auto ending = std::async(std::launch::async, [&] { return shut_down(server(), 0ms); });
+    EXPECT_TRUE(eventually([&] { return is_cut.load(); }));
     EXPECT_EQ(ending.wait_for(20ms), std::future_status::timeout);
     released.count_down();
 
@@ -145,7 +153,9 @@ TEST_P(server_shutdown_test, only_those_that_remain_are_cut) {
     });
     const auto peers = connect_open(10);
 
-    const shutdown_report report = shut_down(server(), 20ms);
+    server().request_shutdown(1h);
+    EXPECT_TRUE(eventually([&] { return server().statistics().ended == 5; }));
+    const shutdown_report report = shut_down(server(), 0s);
 
     EXPECT_EQ(report.drained, 5U);
     EXPECT_EQ(report.cut, 5U);
