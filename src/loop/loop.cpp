@@ -234,9 +234,10 @@ void loop::announce_work() noexcept {
 }
 
 void loop::stop() noexcept {
-    const caller inside{callers_};
+    inbox_.begin_waking();
     stop_requested_.store(true, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) waker_->wake();
+    inbox_.has_woken();
 }
 
 int loop::native_handle() noexcept {
@@ -307,10 +308,8 @@ void loop::tear_down() noexcept {
         // with its frame must not complete an operation of a half-destroyed frame.
         abandon_operations();
         destroy_chains();
-        // An item offered from here on is dropped by its poster. All others are in the inbox once
-        // the posters that came earlier have left.
+        // An item offered from here on is dropped by its poster. All others are in the inbox.
         refuse_offers();
-        wait_for_callers();
         // Destructors of dropped items may post and spawn again.
         while (posted* list = inbox_.take()) {
             while (list != nullptr)
@@ -323,7 +322,7 @@ void loop::tear_down() noexcept {
     // Never woken again: stop() and offer() may still be called until this object is gone.
     inbox_.unpark();
     // A stop() or post() that made this loop end may not have returned yet.
-    wait_for_callers();
+    inbox_.wait_for_wakers();
     driver_.reset();
 }
 

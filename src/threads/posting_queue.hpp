@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 
 namespace simplenet::v0::detail {
 
@@ -29,41 +28,33 @@ public:
         return static_cast<posting_queue&>(queue);
     }
 
-    /// For the library: a wait that is over, a stop. Its owner makes sure that the loop still runs.
-    /// Any thread.
+    /// For the library: a wait that is over, a stop. Its owner makes sure that the loop runs until
+    /// it has taken the item. Any thread.
     void post(posted& item) noexcept {
         if (post_asleep(item)) wake_for_post();
     }
     /// For programs, which may come too late: runs `item`, or drops it if refuse_offers() was
     /// called before. The loop may have ended; it has not been destroyed. Any thread.
-    // Sequentially consistent, like refuse_offers(): either this sees the refusal, or the end of
-    // the loop sees this caller, waits for it, and finds its item.
     void offer(posted& item) noexcept {
-        callers_.fetch_add(1, std::memory_order_seq_cst);
-        if (refuses_offers_.load(std::memory_order_seq_cst)) [[unlikely]] {
-            callers_.fetch_sub(1, std::memory_order_release);
-            item.drop();
-        } else if (inbox_.push(item)) {
-            wake_for_post();
-        } else {
-            callers_.fetch_sub(1, std::memory_order_release);
+        switch (inbox_.offer(item)) {
+        case inbox::outcome::taken:
+            return;
+        case inbox::outcome::asleep:
+            return wake_for_post();
+        case inbox::outcome::refused:
+            return item.drop();
         }
     }
     /// From its return on, offer() drops. Any thread.
-    void refuse_offers() noexcept { refuses_offers_.store(true, std::memory_order_seq_cst); }
+    void refuse_offers() noexcept { inbox_.refuse_offers(); }
     /// post() in two parts. True: call wake_for_post() next; the loop does not end before that. Any
     /// thread.
-    [[nodiscard]] bool post_asleep(posted& item) noexcept {
-        callers_.fetch_add(1, std::memory_order_relaxed);
-        if (inbox_.push(item)) return true;
-        callers_.fetch_sub(1, std::memory_order_release);
-        return false;
-    }
+    [[nodiscard]] bool post_asleep(posted& item) noexcept { return inbox_.push(item); }
     /// Any thread.
     void wake_for_post() noexcept {
         wake_ups_.fetch_add(1, std::memory_order_relaxed);
         waker_->wake();
-        callers_.fetch_sub(1, std::memory_order_release);
+        inbox_.has_woken();
     }
     /// Whether it sleeps, is about to, or was woken and has not noticed. Any thread.
     [[nodiscard]] bool is_parked() const noexcept { return inbox_.is_parked(); }
@@ -79,34 +70,11 @@ public:
     void lookup_ended() noexcept { --live_lookups_; }
 
 protected:
-    /// A thread inside stop() or post(): the end of the loop waits for it.
-    class caller {
-    public:
-        explicit caller(std::atomic<unsigned>& count) noexcept
-            : count_{count} {
-            count_.fetch_add(1, std::memory_order_relaxed);
-        }
-        caller(const caller&) = delete;
-        caller& operator=(const caller&) = delete;
-        ~caller() { count_.fetch_sub(1, std::memory_order_release); }
-
-    private:
-        std::atomic<unsigned>& count_;
-    };
-
     explicit posting_queue(virtual_time* time) noexcept
         : timed_queue{time} {}
     ~posting_queue() = default;
 
-    /// Waits until no thread is inside stop(), post() or offer().
-    void wait_for_callers() const noexcept {
-        while (callers_.load(std::memory_order_seq_cst) != 0)
-            std::this_thread::yield();
-    }
-
     inbox inbox_;
-    std::atomic<unsigned> callers_ = 0; // of stop(), post() and offer(), at the moment
-    std::atomic<bool> refuses_offers_ = false;
     std::atomic<std::uint64_t> wake_ups_ = 0;
     waker* waker_ = nullptr; // the backend, which the loop owns
     std::size_t live_lookups_ = 0;

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +45,7 @@ constinit thread_local bool out_of_memory = false;
 namespace simplenet::v0::detail {
 namespace {
 
+using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAreArray;
 
 /// Runs a test in a thread, and so with a cache, of its own, which ends before the test does.
@@ -60,6 +64,30 @@ std::vector<void*> allocate_frames(std::size_t count, std::size_t bytes) {
 void deallocate_frames(const std::vector<void*>& frames, std::size_t bytes) {
     for (void* frame : frames)
         deallocate_frame(frame, bytes);
+}
+
+/// How many frames the list of one thread holds, and a batch, and the depot.
+std::size_t held_by_thread(std::size_t bytes) {
+    return frame_cache::class_limit_bytes / frame_cache::bytes_of(frame_cache::index_of(bytes));
+}
+std::size_t batch_of(std::size_t bytes) {
+    return std::max<std::size_t>(
+        frame_cache::batch_bytes / frame_cache::bytes_of(frame_cache::index_of(bytes)), 1);
+}
+std::size_t held_by_depot(std::size_t bytes) {
+    return 8 * batch_of(bytes);
+}
+
+/// Empties the depot of this size, which threads of earlier tests may have filled.
+void empty_depot(std::size_t bytes) {
+    on_new_thread([bytes] {
+        std::vector<void*> frames;
+        frames.reserve(held_by_depot(bytes) + 1);
+        const auto before = system_requests.load();
+        while (system_requests.load() == before)
+            frames.push_back(allocate_frame(bytes));
+        deallocate_frames(frames, bytes);
+    });
 }
 
 #define SKIP_UNLESS_RECYCLING()                                                                    \
@@ -151,11 +179,12 @@ TEST(frame_allocator_test, an_empty_frame_is_allowed) {
     });
 }
 
-TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
+TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_the_depot_64_and_no_more) {
     SKIP_UNLESS_RECYCLING();
+    const std::size_t bytes = 1016; // the whole class
+    empty_depot(bytes);
     on_new_thread([] {
-        const std::size_t bytes = 1016; // the whole class
-        const std::size_t held = std::size_t{256} * 1024 / bytes;
+        const std::size_t held = held_by_thread(bytes) + held_by_depot(bytes);
         const auto before = system_blocks.load();
         {
             const auto frames = allocate_frames(held + 100, bytes);
@@ -164,6 +193,9 @@ TEST(frame_allocator_test, a_class_holds_256_kibibytes_and_no_more) {
         EXPECT_EQ(system_blocks.load(), before + static_cast<std::int64_t>(held));
         EXPECT_EQ(live_frames(), 0);
     });
+    EXPECT_EQ(held_by_thread(bytes) * bytes / 1024, 255U);
+    EXPECT_EQ(held_by_depot(bytes) * bytes / 1024, 63U);
+    empty_depot(bytes);
 }
 
 TEST(frame_allocator_test, a_frame_taken_from_the_cache_fits_into_it_again) {
@@ -203,15 +235,123 @@ TEST(frame_allocator_test, a_frame_freed_elsewhere_stays_with_the_thread_that_fr
 
 TEST(frame_allocator_test, a_thread_that_only_frees_does_not_hoard) {
     SKIP_UNLESS_RECYCLING();
+    empty_depot(4096);
     on_new_thread([] {
         const auto frames = allocate_frames(1000, 4096);
 
         on_new_thread([&frames] {
             const auto before = system_blocks.load();
             deallocate_frames(frames, 4096);
-            EXPECT_EQ(before - system_blocks.load(), 1000 - 63);
+            EXPECT_EQ(before - system_blocks.load(), 1000 - 63 - 8);
         });
     });
+    empty_depot(4096);
+}
+
+TEST(frame_allocator_test, what_a_thread_cannot_keep_goes_to_one_that_has_none) {
+    SKIP_UNLESS_RECYCLING();
+    empty_depot(100);
+    std::vector<void*> frames = allocate_frames(held_by_thread(100) + batch_of(100), 100);
+
+    on_new_thread([&frames] {
+        deallocate_frames(frames, 100);
+
+        on_new_thread([&frames] {
+            std::vector<void*> taken(batch_of(100));
+            const auto before = system_requests.load();
+            for (void*& each : taken)
+                each = allocate_frame(100);
+            EXPECT_EQ(system_requests.load(), before);
+            EXPECT_THAT(frames, IsSupersetOf(taken));
+            deallocate_frames(taken, 100);
+        });
+    });
+}
+
+TEST(frame_allocator_test, frames_that_always_travel_make_no_system_requests) {
+    SKIP_UNLESS_RECYCLING();
+    constexpr int rounds = 200, warm_up = 100;
+    std::vector<void*> frames(500);
+    std::int64_t before = 0;
+    std::barrier<> turn{2};
+    std::thread allocates{[&] {
+        for (int round = 0; round != rounds; ++round) {
+            if (round == warm_up) before = system_requests;
+            for (void*& each : frames)
+                each = allocate_frame(100);
+            turn.arrive_and_wait();
+            turn.arrive_and_wait();
+        }
+    }};
+    std::thread frees{[&] {
+        for (int round = 0; round != rounds; ++round) {
+            turn.arrive_and_wait();
+            deallocate_frames(frames, 100);
+            turn.arrive_and_wait();
+        }
+    }};
+    allocates.join();
+    frees.join();
+
+    EXPECT_EQ(system_requests.load(), before);
+    empty_depot(100);
+}
+
+// As a program with AddressSanitizer does whose library is built without.
+TEST(frame_allocator_test, callers_that_pass_by_the_lists_leave_them_as_they_are) {
+    SKIP_UNLESS_RECYCLING();
+    empty_depot(100);
+    on_new_thread([] { // leaves a batch in the depot
+        deallocate_frames(allocate_frames(held_by_thread(100) + 1, 100), 100);
+    });
+    const auto before = system_blocks.load();
+    on_new_thread([] {
+        deallocate_frame(allocate_frame(100), 100); // the list holds a batch now
+        std::vector<void*> frames(10 * batch_of(100));
+        const auto blocks = system_blocks.load();
+        for (void*& each : frames)
+            each = allocate_recycled_cold(100);
+        for (void* const each : frames)
+            deallocate_recycled_cold(each, 100);
+        EXPECT_EQ(system_blocks.load(), blocks);
+
+        const auto requests = system_requests.load();
+        frames.resize(batch_of(100));
+        for (void*& each : frames)
+            each = allocate_frame(100);
+        EXPECT_EQ(system_requests.load(), requests) << "the batch is still there";
+        deallocate_frames(frames, 100);
+    });
+    EXPECT_EQ(before - system_blocks.load(), static_cast<std::int64_t>(batch_of(100)));
+}
+
+TEST(frame_allocator_test, many_threads_pass_frames_on_and_lose_none) {
+    constexpr std::size_t threads = 4, rounds = 200, many = 400;
+    std::array<std::vector<void*>, threads> passed;
+    for (auto& each : passed)
+        each.resize(many);
+    std::barrier<> turn{threads};
+    std::vector<std::jthread> workers;
+    for (std::size_t own = 0; own != threads; ++own) {
+        workers.emplace_back([&, own] {
+            for (std::size_t round = 0; round != rounds; ++round) {
+                for (void*& each : passed[own]) {
+                    each = allocate_frame(200);
+                    std::memset(each, static_cast<int>(own), 200);
+                }
+                turn.arrive_and_wait();
+                const std::size_t from = (own + round) % threads;
+                for (void* const each : passed[from]) {
+                    EXPECT_EQ(static_cast<unsigned char*>(each)[199], from);
+                    deallocate_frame(each, 200);
+                }
+                turn.arrive_and_wait();
+            }
+        });
+    }
+    workers.clear();
+
+    if (recycles_frames) empty_depot(200);
 }
 
 TEST(frame_allocator_test, the_end_of_a_thread_gives_its_frames_back) {
@@ -340,6 +480,35 @@ TEST(frame_allocator_test, recycled_objects_can_be_deleted_through_a_virtual_des
         delete second;
         EXPECT_EQ(live_frames(), 0);
     });
+}
+
+struct message : recycled_message {
+    std::byte content[500];
+};
+struct alignas(128) aligned_message : recycled_message {
+    std::byte content[500];
+};
+
+TEST(frame_allocator_test, messages_are_recycled_and_do_not_count_as_frames) {
+    on_new_thread([] {
+        auto* const first = new message;
+        void* const address = first;
+        EXPECT_EQ(live_frames(), 0);
+        delete first;
+
+        auto* const second = new message;
+        if (recycles_frames) {
+            EXPECT_EQ(static_cast<void*>(second), address);
+        }
+        delete second;
+        EXPECT_EQ(live_frames(), 0);
+    });
+}
+
+TEST(frame_allocator_test, a_message_may_need_a_larger_alignment) {
+    const auto* const aligned = new aligned_message;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned) % 128, 0U);
+    delete aligned;
 }
 
 } // namespace

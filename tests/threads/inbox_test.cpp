@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <semaphore>
@@ -76,6 +77,62 @@ TEST(inbox_test, a_running_loop_needs_no_wake_up) {
 
     EXPECT_FALSE(box.push(one));
     EXPECT_FALSE(box.claim_wake_up());
+}
+
+TEST(inbox_test, an_item_that_is_offered_too_late_is_refused) {
+    inbox box;
+    item in_time{1}, pushed{2}, late;
+    EXPECT_EQ(box.offer(in_time), inbox::outcome::taken);
+
+    box.refuse_offers();
+
+    EXPECT_EQ(box.offer(late), inbox::outcome::refused);
+    EXPECT_FALSE(box.push(pushed)) << "only offers are refused";
+    EXPECT_THAT(taken(box), ElementsAre(1, 2));
+    EXPECT_EQ(box.offer(late), inbox::outcome::refused) << "a take does not end the refusal";
+}
+
+TEST(inbox_test, a_loop_that_refuses_offers_can_sleep) {
+    inbox box;
+    item pushed{1}, late;
+    box.refuse_offers();
+
+    EXPECT_TRUE(box.park());
+    EXPECT_TRUE(box.is_parked());
+    EXPECT_EQ(box.offer(late), inbox::outcome::refused);
+    EXPECT_TRUE(box.push(pushed));
+    box.has_woken();
+    box.unpark();
+
+    EXPECT_FALSE(box.is_parked());
+    EXPECT_EQ(box.offer(late), inbox::outcome::refused);
+    EXPECT_THAT(taken(box), ElementsAre(1));
+}
+
+TEST(inbox_test, an_offer_to_a_parked_loop_wakes_it_once) {
+    inbox box;
+    item one, two;
+    EXPECT_TRUE(box.park());
+
+    EXPECT_EQ(box.offer(one), inbox::outcome::asleep);
+    EXPECT_EQ(box.offer(two), inbox::outcome::taken);
+    EXPECT_TRUE(box.is_parked()) << "it has not noticed";
+}
+
+TEST(inbox_test, waits_for_threads_that_wake_the_loop) {
+    inbox box;
+    item one;
+    std::atomic<bool> woken = false;
+    EXPECT_TRUE(box.park());
+    EXPECT_TRUE(box.push(one));
+
+    std::jthread waker{[&] {
+        woken = true;
+        box.has_woken();
+    }};
+    box.wait_for_wakers();
+
+    EXPECT_TRUE(woken);
 }
 
 TEST(inbox_test, only_the_first_push_to_a_parked_loop_wakes_it) {

@@ -94,8 +94,8 @@ public:
     /// @pre The loop lives until the call returns.
     ///
     /// @par Cost
-    /// One allocation besides the task's frame; a system call only if the loop sleeps. get() and a
-    /// loop that awaits the handle cost a system call if they sleep.
+    /// A system call only if the loop sleeps. get() and a loop that awaits the handle cost a system
+    /// call if they sleep. No allocation in the steady state.
     template <class T>
     remote_handle<T> spawn_remote(task<T> work) {
         return start_remote(detail::make_remote_task(queue(), std::move(work)));
@@ -167,7 +167,7 @@ public:
     /// Any thread.
     ///
     /// @par Cost
-    /// One allocation; a system call only if the loop sleeps.
+    /// A system call only if the loop sleeps. No allocation in the steady state.
     template <std::invocable Function>
     void post(Function&& function) {
         using kept = std::decay_t<Function>;

@@ -192,7 +192,7 @@ private:
 
 /// A task for another loop, and its chain there.
 template <class T>
-class remote_task : public remote_state<T>, public chain {
+class remote_task : public remote_state<T>, public chain, public recycled_message {
 public:
     remote_task(run_queue& queue, task<T> work) noexcept
         : remote_task{queue} {

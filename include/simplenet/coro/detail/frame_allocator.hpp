@@ -1,7 +1,10 @@
 #pragma once
-// The memory of coroutine frames: per-thread free lists by size, so that a program in its steady
-// state does not call malloc. Layer coro. Used through `recycled`, the base of promises and of the
-// root objects of spawned tasks.
+// The memory of coroutine frames and of posts: per-thread free lists by size, so that a program in
+// its steady state does not call malloc. Layer coro. Used through `recycled`, the base of promises
+// and of the root objects of spawned tasks, and `recycled_message`, the base of posts.
+//
+// What one thread allocates and another one frees, such as a post, comes back through a depot: a
+// thread whose list is full leaves a batch there, and a thread whose list is empty takes one.
 
 #include <array>
 #include <cstddef>
@@ -47,6 +50,11 @@ struct frame_cache {
     struct free_frame {
         free_frame* next;
     };
+    /// The first of several frames that move through the depot.
+    struct batch : free_frame {
+        std::uint32_t count; // frames in the list
+    };
+    static constexpr std::size_t batch_bytes = std::size_t{8} * 1024;
     struct size_class {
         free_frame* first = nullptr;
         std::uint32_t room = 0; // how many more frames it takes; 0 unless `open`
@@ -73,19 +81,20 @@ struct frame_cache {
 
 inline constinit thread_local frame_cache this_thread_frames{};
 
-[[nodiscard]] void* allocate_frame_from_system(std::size_t bytes);
-void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept;
+[[nodiscard]] void* allocate_recycled_cold(std::size_t bytes);
+void deallocate_recycled_cold(void* memory, std::size_t bytes) noexcept;
 
-/// Returns memory for a frame, aligned to `__STDCPP_DEFAULT_NEW_ALIGNMENT__`. Throws the exceptions
-/// of `::operator new`.
+/// Returns memory that is aligned to `__STDCPP_DEFAULT_NEW_ALIGNMENT__`. Throws the exceptions of
+/// `::operator new`.
 ///
 /// @par Thread safety
 /// Any thread.
 ///
 /// @par Cost
-/// Reuses a frame of this size that this thread freed earlier, if there is one: about ten
-/// instructions. Otherwise, and always above 4 KiB, calls `::operator new`.
-[[nodiscard]] inline void* allocate_frame(std::size_t bytes) {
+/// Reuses memory of this size that this thread freed earlier, if there is some: about ten
+/// instructions. Otherwise takes a batch from the depot. If that is empty, and always above 4 KiB,
+/// calls `::operator new`.
+[[nodiscard]] inline void* allocate_recycled(std::size_t bytes) {
     if constexpr (recycles_frames) {
         const std::size_t index = frame_cache::index_of(bytes);
         if (index < frame_cache::class_count) [[likely]] {
@@ -93,22 +102,22 @@ void deallocate_frame_cold(void* memory, std::size_t bytes) noexcept;
             if (auto* const frame = matching.first; frame != nullptr) [[likely]] {
                 matching.first = frame->next;
                 ++matching.room;
-                ++this_thread_frames.live;
                 return frame;
             }
         }
     }
-    return allocate_frame_from_system(bytes);
+    return allocate_recycled_cold(bytes);
 }
 
-/// Frees a frame. The calling thread keeps it until it ends, up to 256 KiB for each class of 32
-/// bytes; beyond that frames go to `::operator delete`.
+/// Frees it. The calling thread keeps it until it ends, up to 256 KiB for each class of 32 bytes.
+/// Beyond that memory goes to the depot, up to 64 KiB for each class, and then to
+/// `::operator delete`.
 ///
-/// @pre `memory` comes from `allocate_frame(bytes)`, on any thread.
+/// @pre `memory` comes from `allocate_recycled(bytes)`, on any thread.
 ///
 /// @par Thread safety
 /// Any thread.
-inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
+inline void deallocate_recycled(void* memory, std::size_t bytes) noexcept {
     if constexpr (recycles_frames) {
         const std::size_t index = frame_cache::index_of(bytes);
         if (index < frame_cache::class_count) [[likely]] {
@@ -116,12 +125,22 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
             if (matching.room != 0) [[likely]] {
                 --matching.room;
                 matching.first = ::new (memory) frame_cache::free_frame{matching.first};
-                --this_thread_frames.live;
                 return;
             }
         }
     }
-    deallocate_frame_cold(memory, bytes);
+    deallocate_recycled_cold(memory, bytes);
+}
+
+/// The same for a frame, which live_frames() counts.
+[[nodiscard]] inline void* allocate_frame(std::size_t bytes) {
+    void* const frame = allocate_recycled(bytes);
+    ++this_thread_frames.live;
+    return frame;
+}
+inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
+    --this_thread_frames.live;
+    deallocate_recycled(memory, bytes);
 }
 
 /// Frames that this thread allocated minus frames it freed. Negative if a thread frees more frames
@@ -130,7 +149,8 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
     return this_thread_frames.live;
 }
 
-/// Gives a derived class, usually a coroutine promise, memory from the recycling allocator.
+/// Gives a derived class, usually a coroutine promise, memory from the recycling allocator, which
+/// counts it as a frame.
 ///
 /// @pre Objects are deleted as the type they were created as, or through a virtual destructor: the
 /// size selects the free list. None needs more than the default alignment.
@@ -138,6 +158,25 @@ struct recycled {
     [[nodiscard]] static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept {
         deallocate_frame(memory, bytes);
+    }
+};
+
+/// Gives a derived class memory from the recycling allocator, which does not count it as a frame.
+///
+/// @pre Objects are deleted as the type they were created as, or through a virtual destructor: the
+/// size selects the free list.
+struct recycled_message {
+    [[nodiscard]] static void* operator new(std::size_t bytes) { return allocate_recycled(bytes); }
+    static void operator delete(void* memory, std::size_t bytes) noexcept {
+        deallocate_recycled(memory, bytes);
+    }
+    // Types with a larger alignment are rare, and are not recycled.
+    [[nodiscard]] static void* operator new(std::size_t bytes, std::align_val_t alignment) {
+        return ::operator new(bytes, alignment);
+    }
+    static void operator delete(void* memory, std::size_t bytes,
+                                std::align_val_t alignment) noexcept {
+        ::operator delete(memory, bytes, alignment);
     }
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 // posted: work that other threads pass to a loop. Layer threads, private.
 
+#include <simplenet/coro/detail/frame_allocator.hpp>
+
 #include <type_traits>
 #include <utility>
-
-#include <simplenet/core/abi.hpp>
 
 #pragma GCC visibility push(default)
 
@@ -30,9 +30,9 @@ private:
     posted* next_ = nullptr;
 };
 
-/// A callable on the heap.
+/// A callable in recycled memory.
 template <class Function>
-class posted_call final : public posted {
+class posted_call final : public posted, public recycled_message {
 public:
     explicit posted_call(Function function)
         : function_{std::move(function)} {}
