@@ -53,7 +53,10 @@ public:
             forget(at);
         }
         if (!at.registered) {
-            const int added = control(EPOLL_CTL_ADD, op.fd, at, interest_in(op.waits_to));
+            const std::uint32_t interest = interest_in(op.waits_to);
+            int added = control(EPOLL_CTL_ADD, op.fd, at, interest);
+            // Still registered: the call that failed in wake() had another reason than a new file.
+            if (added == -EEXIST) added = control(EPOLL_CTL_MOD, op.fd, at, interest);
             // EPERM: epoll does not support the file, for example a regular one. Always ready, as
             // in poll(2).
             if (added < 0) return queue_.complete(op, added == -EPERM ? 0 : -added);
