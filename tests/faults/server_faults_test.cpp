@@ -1,14 +1,19 @@
-// Faults in every call and completion of servers, and in every allocation of a loop that serves:
-// whoever was accepted is served, or learns that it is not, and the server ends.
+// Faults in every call and completion of servers, and in every allocation of a loop that serves
+// or of run_server(): whoever was accepted is served, or learns that it is not, and the server
+// ends.
 
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <exception>
 #include <latch>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -198,6 +203,75 @@ private:
 };
 TEST_P(server_faults_test, successor) {
     fail_everywhere<being_succeeded>();
+}
+
+/// The thread that calls run_server() makes the allocations that fail.
+class running_a_server : public fault_scenario {
+public:
+    [[nodiscard]] bool crosses_threads() const override { return true; }
+    void arm(std::size_t index, bool lasts) override {
+        first_failing_ = index;
+        lasts_ = lasts;
+    }
+    std::size_t disarm() override { return seen_; }
+
+private:
+    void serve(std::stop_token stop) noexcept {
+        run_server_options options;
+        options.group.loops = 2;
+        options.group.loop.backend = server_faults_test::used;
+        options.grace = 1s; // a client that the faults reached may not be accepted
+        options.context = this;
+        options.on_listening = [](tcp_server& server, void* context) {
+            auto& self = *static_cast<running_a_server*>(context);
+            static_cast<void>(self.listening_.try_send(server.local_endpoint()));
+        };
+        {
+            const testing::failing_allocations armed{first_failing_, lasts_};
+            try {
+                outcome_ = run_server(endpoint::loopback(0), testing::echo_by_read_some<tcp_stream>,
+                                      options, std::move(stop));
+            } catch (...) {
+                thrown_ = std::current_exception();
+            }
+            seen_ = testing::failing_allocations::seen();
+        }
+        listening_.close();
+        ended_.close();
+    }
+    static task<result<>> talk(endpoint at, std::string& got) {
+        auto stream = co_await async_connect(at);
+        if (!stream) co_return fail(stream);
+        co_return co_await testing::converse(*std::move(stream), "one two ", got);
+    }
+    task<result<std::string>> play() override {
+        std::jthread server{[this](std::stop_token stop) { serve(std::move(stop)); }};
+        std::string got;
+        result<> talked;
+        const auto at = co_await listening_.receive();
+        if (at) {
+            auto talking = talk(*at, got);
+            talked = co_await std::move(talking);
+        }
+        server.request_stop();
+        const auto ended = co_await ended_.receive();
+        if (ended.error() != errc::end_of_stream) co_return fail(ended);
+        if (thrown_) std::rethrow_exception(thrown_);
+        co_await or_return(outcome_);
+        co_await or_return(talked);
+        co_return got;
+    }
+
+    cross_channel<endpoint> listening_{1};
+    cross_channel<char> ended_{0};
+    std::size_t first_failing_ = 0;
+    bool lasts_ = false;
+    std::size_t seen_ = 0;
+    result<shutdown_report> outcome_;
+    std::exception_ptr thrown_;
+};
+TEST_P(server_faults_test, run_server) {
+    fail_everywhere<running_a_server>();
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, server_faults_test, testing::real_backends, backend_name);
