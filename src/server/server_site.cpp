@@ -551,14 +551,14 @@ task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
         if (handler.reports) {
             task<result<>> work = handler.report(std::move(stream), info);
             const auto outcome = co_await std::move(work);
-            if (!outcome && !self.cut) place.set(seat::outcome::failed);
+            if (!outcome && !own.stopped()) place.set(seat::outcome::failed);
         } else {
             task<> work = handler.serve(std::move(stream), info);
             co_await std::move(work);
         }
     } catch (const std::system_error& error) {
-        // A handler that was stopped may say so in this way.
-        if (!self.cut || error.code() != std::errc::operation_canceled) {
+        // A handler that was stopped, by the server or the end of its loop, may say so in this way.
+        if (!own.stopped() || error.code() != std::errc::operation_canceled) {
             thrown = std::current_exception();
         }
     } catch (...) {

@@ -142,6 +142,47 @@ TEST_P(server_shutdown_test, a_call_to_a_pool_that_has_begun_is_waited_for) {
     EXPECT_TRUE(over);
 }
 
+/// In a stopped handler the call is refused, and without a result to return it throws.
+task<> call_a_pool_once_stopped(tcp_stream) {
+    static_cast<void>(co_await async_sleep(std::chrono::nanoseconds::max()));
+    auto nothing = [] {};
+    co_await run_blocking(nothing);
+}
+task<result<>> report_the_stop(tcp_stream) {
+    co_return co_await async_sleep(std::chrono::nanoseconds::max());
+}
+
+TEST_P(server_shutdown_test, a_refused_call_of_a_handler_that_is_cut_is_no_failure) {
+    serve(call_a_pool_once_stopped, {.on_handler_exception = [](std::exception_ptr, void*) {
+              ADD_FAILURE() << "an exception was reported";
+          }});
+    const auto peers = connect_open(3);
+
+    EXPECT_EQ(shut_down(server(), 0ms).cut, 3U);
+
+    EXPECT_EQ(server().statistics().failed, 0U);
+}
+
+TEST_P(server_shutdown_test, a_refused_call_of_a_handler_whose_loop_ends_is_no_failure) {
+    serve(call_a_pool_once_stopped, {.on_handler_exception = [](std::exception_ptr, void*) {
+              ADD_FAILURE() << "an exception was reported";
+          }});
+    const auto peers = connect_open(3);
+
+    group_.reset();
+
+    EXPECT_EQ(server().statistics().failed, 0U);
+}
+
+TEST_P(server_shutdown_test, an_error_of_a_handler_whose_loop_ends_is_no_failure) {
+    serve(report_the_stop);
+    const auto peers = connect_open(3);
+
+    group_.reset();
+
+    EXPECT_EQ(server().statistics().failed, 0U);
+}
+
 TEST_P(server_shutdown_test, only_those_that_remain_are_cut) {
     std::atomic<int> number = 0;
     serve([&](tcp_stream stream) -> task<> {
