@@ -3,6 +3,7 @@
 #include "insight/loop_survey.hpp"
 #include "runtime/group_dump.hpp"
 #include "runtime/loop_access.hpp"
+#include "runtime/loop_group_access.hpp"
 #include "sys/processors.hpp"
 #include "sys/threads.hpp"
 #include "threads/forks.hpp"
@@ -132,6 +133,7 @@ public:
         return loops_[turn_.fetch_add(1, std::memory_order_relaxed) % loops_.size()];
     }
     [[nodiscard]] bool is_inherited() const noexcept { return born_in_ != fork_generation(); }
+    [[nodiscard]] std::weak_ptr<const void> life() const noexcept { return life_; }
 
 private:
     [[nodiscard]] bool on_own_thread() const noexcept {
@@ -154,7 +156,12 @@ private:
     std::atomic<std::size_t> turn_ = 0;
     std::mutex joining_;
     unsigned born_in_ = fork_generation();
+    const std::shared_ptr<const void> life_ = std::make_shared<char>('\0'); // for loop_group_access
 };
+
+std::weak_ptr<const void> loop_group_access::life_of(const event_loop_group& group) noexcept {
+    return group.inner().life();
+}
 
 } // namespace detail
 

@@ -1,6 +1,7 @@
 #include "server/server_core.hpp"
 
 #include "runtime/loop_access.hpp"
+#include "runtime/loop_group_access.hpp"
 #include "server/server_site.hpp"
 #include "sys/calls.hpp"
 
@@ -42,7 +43,8 @@ void server_core::call_all() noexcept {
 
 server_core::server_core(event_loop_group& group, const server_settings& with,
                          std::vector<unique_fd> listening)
-    : settings{with} {
+    : settings{with}
+    , group_life_{loop_group_access::life_of(group)} {
     const std::size_t loops = group.size();
     for (std::size_t index = 0; index < loops; ++index) {
         auto& slot = slots_.emplace_back(std::make_unique<site_slot>());
@@ -104,6 +106,9 @@ void site_start::operator()() noexcept {
 } // namespace
 
 result<> server_core::serve(std::unique_ptr<any_handler> handler) {
+    SIMPLENET_EXPECTS(!group_life_.expired(),
+                      "serve() after the event_loop_group of the server was destroyed: destroy the "
+                      "group last");
     std::vector<std::unique_ptr<any_handler>> copies;
     for (std::size_t each = 1; each < size(); ++each)
         copies.push_back(handler->copy());

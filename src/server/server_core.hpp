@@ -176,6 +176,7 @@ private:
     /// Takes the subscribers if the report is complete.
     [[nodiscard]] std::vector<std::shared_ptr<cross_channel<char>>> to_notify() noexcept;
 
+    const std::weak_ptr<const void> group_life_; // of the loops in the slots
     std::vector<std::unique_ptr<site_slot>> slots_;
     std::vector<std::vector<unique_fd>> listeners_; // by site, until it begins
 

@@ -364,6 +364,17 @@ TEST_P(server_shutdown_test, the_group_may_go_first) {
     shut_down(server(), 1h);
 }
 
+TEST_P(server_shutdown_test, serving_after_the_end_of_the_group_is_a_violation) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+            listen();
+            group_.reset();
+            static_cast<void>(server().serve(echo));
+        },
+        "event_loop_group of the server was destroyed");
+}
+
 TEST_P(server_shutdown_test, the_group_may_stop_before_the_server_serves) {
     listen();
     group().stop();

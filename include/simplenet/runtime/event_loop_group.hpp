@@ -11,8 +11,9 @@
 #include <string_view>
 
 namespace simplenet::v0::detail {
-// Internal: not exported, because it is first declared here.
+// Internal: not exported, because they are first declared here.
 class loop_threads;
+struct loop_group_access;
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
@@ -119,6 +120,7 @@ public:
     void dump_tasks(std::ostream& to) const;
 
 private:
+    friend detail::loop_group_access;
     explicit event_loop_group(std::unique_ptr<detail::loop_threads> inner) noexcept;
     [[nodiscard]] detail::loop_threads& inner() const noexcept;
 

@@ -61,7 +61,7 @@ public:
     /// An exception of a copy, and std::bad_alloc, leave serve(): then nothing is served, and the
     /// server can only be destroyed.
     ///
-    /// @pre Not called before.
+    /// @pre Not called before, and the group was not destroyed.
     /// @par Errors
     /// - `std::errc::operation_canceled`: the server has been shut down.
     template <class Handler>
