@@ -171,6 +171,17 @@ class rolling_restart_test(support.TestCase):
         print(f"\nFIGURES rolling_restart: {RESTARTS} restarts, {sum(counts)} connections, none "
               f"refused or cut off; longest {longest * 1000:.0f} ms")
 
+    def test_a_successor_has_as_many_descriptors_as_its_predecessor(self):
+        with Line() as line:
+            counts = []
+            for _ in range(4):
+                with socket.create_connection(line.address, support.WAIT) as client:
+                    client.sendall(b"x")
+                    self.assertEqual(receive_exactly(client, 1), b"x")
+                    counts.append(len(os.listdir(f"/proc/{line.pid}/fd")))
+                line.restart()
+            self.assertEqual(len(set(counts)), 1, counts)
+
     def test_a_client_in_the_middle_of_a_message_is_served_to_its_end(self):
         with Line() as line:
             with socket.create_connection(line.address, support.WAIT) as client:

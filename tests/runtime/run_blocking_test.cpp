@@ -5,6 +5,7 @@
 #include "sys/processors.hpp"
 
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/run.hpp>
 
@@ -129,6 +130,31 @@ TEST_P(run_blocking_test, several_threads_may_make_the_first_call) {
 
         EXPECT_EQ(child.end(), "status 4");
     }
+}
+
+TEST_P(run_blocking_test, its_threads_are_bounded) {
+    const int most = std::max(8, 4 * static_cast<int>(detail::sys::usable_processors()));
+    std::atomic<int> running = 0;
+    std::atomic<int> largest = 0;
+    std::latch all_threads{most};
+    // The first ones wait until every thread has a call.
+    auto blocks = [&] {
+        const int now = ++running;
+        for (int before = largest; before < now && !largest.compare_exchange_weak(before, now);) {
+        }
+        if (!all_threads.try_wait()) {
+            all_threads.count_down();
+            all_threads.wait();
+        }
+        --running;
+    };
+    run([&]() -> task<> {
+        task_group calls;
+        for (int each = 0; each < 3 * most; ++each)
+            calls.spawn(run_blocking(blocks));
+        EXPECT_TRUE(co_await calls.join());
+    });
+    EXPECT_EQ(largest, most);
 }
 
 TEST_P(run_blocking_test, the_end_of_the_process_does_not_wait_for_calls) {

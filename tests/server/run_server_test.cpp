@@ -127,6 +127,14 @@ TEST_P(run_server_test, a_signal_ends_it_in_order) {
     EXPECT_EQ(child.end(), "status 7");
 }
 
+TEST_P(run_server_test, off_the_main_thread_it_leaves_signals_alone) {
+    testing::child_process child{[] {
+        std::thread{[] { static_cast<void>(serve_and_signal(GetParam())); }}.join();
+        return 9;
+    }};
+    EXPECT_EQ(child.end(), "signal 15");
+}
+
 TEST_P(run_server_test, a_second_signal_kills) {
     testing::child_process child{[] {
         run_server_options with = options();
