@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <new>
 
 namespace simplenet::v0::detail {
 
@@ -49,7 +50,12 @@ task<result<>> travelling_stream::leave(tcp_stream stream) {
         record.home->close_released(record);
         co_return fail(closed);
     }
-    take(record);
+    try {
+        take(record);
+    } catch (const std::bad_alloc&) {
+        record.home->close_released(record);
+        throw;
+    }
     co_return result<>{};
 }
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <new>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -74,8 +75,12 @@ struct arrival {
 
 template <class Arrival>
 task<> leave_and_post(event_loop& to, tcp_stream stream, Arrival arriving) {
-    const result<> left = co_await arriving.travelling.leave(std::move(stream));
-    if (left) to.post(std::move(arriving)); // else the end of the loop has closed it
+    try {
+        const result<> left = co_await arriving.travelling.leave(std::move(stream));
+        if (left) to.post(std::move(arriving)); // else the end of the loop has closed it
+    } catch (const std::bad_alloc&) {
+        // The caller has gone on, so nobody can be told: the connection is closed.
+    }
 }
 
 } // namespace detail
@@ -99,7 +104,8 @@ inline namespace runtime {
 /// @par Errors
 /// - `std::errc::bad_file_descriptor`: the stream is closed.
 ///
-/// Throws std::bad_alloc; then the stream is closed.
+/// Throws std::bad_alloc; then the stream is closed. On io_uring memory may be short only after the
+/// call has returned: then the connection is closed, and nothing is started.
 /// @par Cost
 /// A post(). On io_uring a stream that was read leaves after a turn, in which the kernel ends its
 /// receive; that costs a task.
