@@ -1,12 +1,15 @@
 #include <simplenet/callbacks/connection.hpp>
 
 #include "callbacks/callback_connection.hpp"
+#include "sys/calls.hpp"
 #include "threads/posting_queue.hpp"
 
 #include <array>
 #include <new>
 #include <span>
 #include <utility>
+
+#include <sys/socket.h>
 
 namespace simplenet::v0 {
 namespace callbacks {
@@ -223,10 +226,12 @@ void callback_connection::write_failed(std::error_code error) noexcept {
     output_.clear();
     const bool is_gone = error == std::errc::broken_pipe || error == std::errc::connection_reset;
     if (!is_gone || !reading_) return fail_with(error);
-    // What the peer sent before it went can still be received; then read() fails, too.
+    // What the peer sent before it went can still be received. Then read() ends, too: by itself
+    // after a reset, and because of the shutdown(2) otherwise.
     note_error(error);
     broken_ = true;
     self_->connected_.store(false, std::memory_order_release);
+    static_cast<void>(sys::shutdown(stream_.native_handle(), SHUT_RDWR)); // else it was a reset
 }
 
 // --- what the connection does --------------------------------------------------------------------
@@ -249,6 +254,7 @@ void callback_connection::shutdown() noexcept {
 }
 
 void callback_connection::set_reading(bool on) noexcept {
+    if (!on && broken_) return close(); // nothing would tell of the end any more
     reading_ = on;
     if (on) may_read_.set();
 }

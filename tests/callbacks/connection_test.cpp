@@ -16,7 +16,10 @@
 #include <string_view>
 #include <utility>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -557,6 +560,69 @@ TEST_P(connection_test, reports_a_reset) {
 
     EXPECT_TRUE(went_down());
     EXPECT_EQ(seen_.error(), std::errc::connection_reset);
+}
+
+/// The descriptor of a connection of this process.
+int descriptor_of(const connection_ptr& connection) {
+    const auto port = [](auto ask, int fd) {
+        sockaddr_in name{};
+        socklen_t size = sizeof name;
+        return ask(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 ? ntohs(name.sin_port) : 0;
+    };
+    for (int fd = 0; fd < 1024; ++fd) {
+        if (port(::getsockname, fd) == connection->local().port() &&
+            port(::getpeername, fd) == connection->peer().port()) {
+            return fd;
+        }
+    }
+    ADD_FAILURE() << "no descriptor";
+    return -1;
+}
+
+TEST_P(connection_test, a_write_that_fails_ends_it_after_what_has_arrived) {
+    // A peer that is alive and goes on: no end of reading follows by itself.
+    handlers_.on_message = [&](const connection_ptr&, callbacks::buffer& input) {
+        seen_.event(input.retrieve_all_as_string());
+    };
+    auto peer = begin();
+
+    on_loop([&] {
+        testing::checked(::shutdown(descriptor_of(ours()), SHUT_WR));
+        peer.send("last");
+        ours()->send("x"); // EPIPE
+        EXPECT_FALSE(ours()->is_connected());
+        EXPECT_EQ(seen_.downs(), 0U);
+    });
+
+    EXPECT_TRUE(went_down());
+    EXPECT_EQ(seen_.events(), "last");
+    EXPECT_EQ(seen_.error(), std::errc::broken_pipe);
+}
+
+TEST_P(connection_test, a_write_that_fails_while_reading_is_stopped_ends_it) {
+    auto peer = begin();
+
+    on_loop([&] {
+        testing::checked(::shutdown(descriptor_of(ours()), SHUT_WR));
+        ours()->stop_reading();
+        ours()->send("x");
+    });
+
+    EXPECT_TRUE(went_down());
+    EXPECT_EQ(seen_.error(), std::errc::broken_pipe);
+}
+
+TEST_P(connection_test, stop_reading_after_a_write_that_failed_ends_it) {
+    auto peer = begin();
+
+    on_loop([&] {
+        testing::checked(::shutdown(descriptor_of(ours()), SHUT_WR));
+        ours()->send("x");
+        ours()->stop_reading();
+    });
+
+    EXPECT_TRUE(went_down());
+    EXPECT_EQ(seen_.error(), std::errc::broken_pipe);
 }
 
 TEST_P(connection_test, the_end_of_the_peer_waits_for_the_answer) {

@@ -6,6 +6,7 @@
 #include "support/fault_parts.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -272,6 +273,73 @@ private:
 };
 TEST_P(server_faults_test, run_server) {
     fail_everywhere<running_a_server>();
+}
+
+/// A callbacks::server, whose handlers learn of the beginning and the end of each connection.
+class serving_with_callbacks : public serving_play {
+public:
+    serving_with_callbacks()
+        : serving_play{1} {}
+
+private:
+    /// Answers a part of four bytes with a point, and eight bytes with themselves.
+    static void answer(const callbacks::connection_ptr& connection, callbacks::buffer& input) {
+        if (input.readable() == 4) connection->send("."); // the part stays
+        if (input.readable() < 8) return;
+        connection->send(input);
+        input.retrieve_all();
+    }
+    static task<result<std::string>> ask(endpoint at) {
+        auto stream = co_await async_connect(at);
+        if (!stream) co_return fail(stream);
+        std::string got;
+        for (const std::string_view part : {"one ", "two "}) {
+            const auto sent = co_await async_write_all(*stream, part);
+            if (!sent) co_return fail(sent);
+            std::string reply(got.empty() ? 1 : 8, '\0');
+            const auto count = co_await async_read_exact(*stream, reply);
+            if (!count) co_return fail(count);
+            got += reply;
+        }
+        if (const auto said = stream->shutdown_write(); !said) co_return fail(said);
+        const auto read = co_await testing::read_all(*stream, got);
+        if (!read) co_return fail(read);
+        co_return got;
+    }
+    task<result<std::string>> play() override {
+        callbacks::handlers handlers;
+        handlers.on_connection = [this](const callbacks::connection_ptr& connection) {
+            ++(connection->is_connected() ? ups_ : downs_);
+        };
+        handlers.on_message = answer;
+        handlers.on_write_complete = [](const callbacks::connection_ptr&) {
+        }; // so that it is posted
+        callbacks::server server{group_, endpoint::loopback(0), std::move(handlers)};
+        server.start();
+        std::string got;
+        std::error_code error;
+        for (int clients = 0; clients < 2 && !error; ++clients) {
+            auto asking = ask(server.local_endpoint());
+            const auto answered = co_await std::move(asking);
+            if (answered) {
+                got += *answered;
+            } else {
+                error = answered.error();
+            }
+        }
+        {
+            const callbacks::server ends = std::move(server);
+        }
+        if (ups_ != downs_) co_return "a connection began or ended twice, or never";
+        if (error) co_return fail(error);
+        co_return got + told(ups_.load());
+    }
+
+    std::atomic<unsigned> ups_ = 0;
+    std::atomic<unsigned> downs_ = 0;
+};
+TEST_P(server_faults_test, callbacks_server) {
+    fail_everywhere<serving_with_callbacks>();
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, server_faults_test, testing::real_backends, backend_name);
