@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 using namespace simplenet;
@@ -60,6 +59,7 @@ public:
         if (member->is_connected()) {
             member->set_limit(1024 * 1024); // closes the connection of one that does not read
             members_.insert(member);
+            if (is_closed_) member->shutdown();
         } else {
             members_.erase(member);
         }
@@ -70,8 +70,9 @@ public:
         for (const auto& each : members_)
             each->send(text); // on any thread
     }
-    void close_all() {
+    void close() {
         const std::lock_guard locked{mutex_};
+        is_closed_ = true; // for those who still arrive
         for (const auto& each : members_)
             each->shutdown(); // when its queue has been sent
     }
@@ -79,6 +80,7 @@ public:
 private:
     std::mutex mutex_;
     std::set<callbacks::connection_ptr> members_;
+    bool is_closed_ = false;
 };
 //! [room]
 
@@ -98,12 +100,10 @@ void serve_room(event_loop_group& group) {
     server.start(); // returns at once
     std::cin.get();
 
-    server.stop(10s); // returns at once, too: nobody else is accepted
-    while (server.statistics().open != 0) {
-        here.close_all();
-        std::this_thread::sleep_for(10ms);
-    }
-} // the destructor would end the connections at once
+    here.close();
+    const shutdown_report end = run(server.shutdown(10s)); // returns when the last one has gone
+    if (end.cut != 0) std::cerr << end.cut << " did not leave in time\n";
+}
 //! [serve]
 
 //! [idle]

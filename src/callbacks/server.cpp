@@ -51,6 +51,10 @@ void server::stop(std::chrono::nanoseconds grace) noexcept {
     server_.request_shutdown(grace);
 }
 
+task<shutdown_report> server::shutdown(std::chrono::nanoseconds grace) {
+    return server_.shutdown(grace);
+}
+
 endpoint server::local_endpoint() const noexcept {
     return server_.local_endpoint();
 }

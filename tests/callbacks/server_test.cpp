@@ -3,6 +3,8 @@
 #include "called.hpp"
 #include "support/served_group.hpp"
 
+#include <simplenet/runtime/run.hpp>
+
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -126,6 +128,50 @@ TEST_P(server_test, connections_are_told_of_the_end_of_the_grace) {
     for (auto& each : peers)
         EXPECT_EQ(each.receive_to_the_end(), errc::end_of_stream);
     EXPECT_TRUE(eventually([&] { return seen_.downs() == 4; }));
+    EXPECT_EQ(seen_.error(), std::errc::operation_canceled);
+}
+
+TEST_P(server_test, shutdown_waits_for_connections_that_end_by_themselves) {
+    auto group = make_group(2);
+    std::atomic<bool> is_ending = false;
+    auto handlers = echoing();
+    handlers.on_message = [&](const connection_ptr& connection, callbacks::buffer& input) {
+        connection->send(input);
+        input.retrieve_all();
+        if (is_ending) connection->shutdown();
+    };
+    callbacks::server server{group, endpoint::loopback(0), handlers};
+    server.start();
+    auto peers = meet(server, 3);
+    std::thread clients{[&] {
+        is_ending = true;
+        for (auto& each : peers) {
+            each.send("last");
+            EXPECT_EQ(each.receive(5), "last");
+            each.close();
+        }
+    }};
+
+    const shutdown_report report = run(server.shutdown(1h), {.backend = GetParam()});
+
+    EXPECT_EQ(seen_.downs(), 3U);
+    EXPECT_EQ(server.statistics().open, 0U);
+    EXPECT_LE(report.drained, 3U); // some may have ended before it began
+    EXPECT_EQ(report.cut, 0U);
+    clients.join();
+}
+
+TEST_P(server_test, shutdown_reports_whom_it_cut) {
+    auto group = make_group(2);
+    callbacks::server server{group, endpoint::loopback(0), echoing()};
+    server.start();
+    auto peers = meet(server, 3);
+
+    const shutdown_report report = run(server.shutdown(1ms), {.backend = GetParam()});
+
+    EXPECT_EQ(report.drained, 0U);
+    EXPECT_EQ(report.cut, 3U);
+    EXPECT_EQ(seen_.downs(), 3U);
     EXPECT_EQ(seen_.error(), std::errc::operation_canceled);
 }
 

@@ -4,6 +4,7 @@
 
 #include <simplenet/callbacks/connection.hpp>
 #include <simplenet/callbacks/handlers.hpp>
+#include <simplenet/coro/task.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/server/server_options.hpp>
@@ -55,6 +56,14 @@ public:
     /// which of them has nothing left to do. To end them earlier, it calls
     /// connection::shutdown().
     void stop(std::chrono::nanoseconds grace = {}) noexcept;
+    /// The same, and waits until no connection is left, as tcp_server::shutdown(). A thread that is
+    /// no loop's waits with `run(server.shutdown(grace))`.
+    ///
+    /// @return How the connections ended that were open at the beginning: by themselves, or at the
+    ///         end of the grace.
+    /// @par Cancellation
+    /// A stop ends the grace at once. The connections end, then the report is returned.
+    [[nodiscard]] task<shutdown_report> shutdown(std::chrono::nanoseconds grace);
 
     /// The address it listens at, with the port that was chosen.
     [[nodiscard]] endpoint local_endpoint() const noexcept;
