@@ -6,11 +6,16 @@
 
 #include <simplenet/callbacks/server.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace simplenet::v0 {
 namespace {
@@ -34,6 +39,19 @@ protected:
     }
     [[nodiscard]] callbacks::client make(event_loop& loop) {
         return {loop, "127.0.0.1", port_.number(), watching(), at_once};
+    }
+    /// A client that is connected, and its peer.
+    struct connected {
+        callbacks::client client;
+        testing::raw_peer peer;
+    };
+    [[nodiscard]] connected make_connected(event_loop& loop) {
+        port_.open();
+        auto client = make(loop);
+        client.connect();
+        auto peer = port_.accept();
+        EXPECT_TRUE(are_up(1));
+        return {std::move(client), std::move(peer)};
     }
     [[nodiscard]] static event_loop make_loop(loop_options with = {}) {
         with.backend = GetParam();
@@ -156,12 +174,8 @@ TEST_P(callbacks_client_test, stop_before_the_loop_runs_is_not_lost) {
 }
 
 TEST_P(callbacks_client_test, stop_ends_the_connection_at_once) {
-    port_.open();
     auto group = make_group(1);
-    auto client = make(group[0]);
-    client.connect();
-    auto peer = port_.accept();
-    EXPECT_TRUE(are_up(1));
+    auto [client, peer] = make_connected(group[0]);
 
     client.stop();
 
@@ -184,12 +198,8 @@ TEST_P(callbacks_client_test, connects_anew_after_a_stop) {
 }
 
 TEST_P(callbacks_client_test, connect_right_after_a_stop_is_not_lost) {
-    port_.open();
     auto group = make_group(1);
-    auto client = make(group[0]);
-    client.connect();
-    auto first = port_.accept();
-    EXPECT_TRUE(are_up(1));
+    auto [client, first] = make_connected(group[0]);
 
     client.stop();
     client.connect();
@@ -199,14 +209,12 @@ TEST_P(callbacks_client_test, connect_right_after_a_stop_is_not_lost) {
 }
 
 TEST_P(callbacks_client_test, its_destructor_waits_for_the_last_call) {
-    port_.open();
     auto group = make_group(1);
-    std::optional<callbacks::client> client{make(group[0])};
-    client->connect();
-    auto peer = port_.accept();
-    EXPECT_TRUE(are_up(1));
+    auto [client, peer] = make_connected(group[0]);
 
-    client.reset();
+    {
+        const callbacks::client ends = std::move(client);
+    }
 
     EXPECT_EQ(seen_.downs(), 1U);
     EXPECT_EQ(peer.receive_to_the_end(), errc::end_of_stream);
@@ -257,12 +265,8 @@ TEST_P(callbacks_client_test, may_be_destroyed_while_its_loop_does_not_run) {
 }
 
 TEST_P(callbacks_client_test, may_outlive_its_loop) {
-    port_.open();
     auto group = std::optional{make_group(1)};
-    auto client = make((*group)[0]);
-    client.connect();
-    auto peer = port_.accept();
-    EXPECT_TRUE(are_up(1));
+    auto [client, peer] = make_connected((*group)[0]);
 
     group.reset();
 
@@ -304,12 +308,8 @@ TEST_P(callbacks_client_test, an_exception_of_a_handler_ends_it) {
 }
 
 TEST_P(callbacks_client_test, may_be_moved_and_replaced) {
-    port_.open();
     auto group = make_group(1);
-    auto first = make(group[0]);
-    first.connect();
-    auto peer = port_.accept();
-    EXPECT_TRUE(are_up(1));
+    auto [first, peer] = make_connected(group[0]);
 
     auto second = std::move(first);
     EXPECT_NE(second.connection(), nullptr);
@@ -324,10 +324,9 @@ TEST_P(callbacks_client_test, threads_may_use_it_at_once) {
     auto group = make_group(1);
     auto client = make(group[0]);
     std::vector<std::thread> threads;
-    std::atomic<bool> is_over = false;
     for (int each = 0; each < 3; ++each) {
         threads.emplace_back([&] {
-            while (!is_over) {
+            for (int round = 0; round < 300; ++round) {
                 client.connect();
                 if (const auto connection = client.connection()) connection->send("x");
                 client.disconnect();
@@ -337,12 +336,71 @@ TEST_P(callbacks_client_test, threads_may_use_it_at_once) {
         });
     }
 
-    std::this_thread::sleep_for(50ms);
-    is_over = true;
     for (auto& each : threads)
         each.join();
     client.stop();
     EXPECT_TRUE(eventually([&] { return seen_.ups() == seen_.downs(); }));
+}
+
+/// One of many clients of a server that comes and goes. What it knows is of its loop's thread, but
+/// for the last answer.
+struct persistent {
+    static constexpr client_options patient{.backoff = {.initial = 20ms, .maximum = 200ms}};
+
+    persistent(event_loop& loop, std::uint16_t port)
+        : client{loop, "127.0.0.1", port, handlers(), patient} {
+        client.connect();
+    }
+    callbacks::handlers handlers() {
+        callbacks::handlers made;
+        made.on_connection = [this](const connection_ptr& connection) {
+            // Each connection ends before the next one begins.
+            if (connection->is_connected() == is_up) ++mistakes;
+            is_up = connection->is_connected();
+            if (is_up) connection->send("?");
+        };
+        made.on_message = [this](const connection_ptr&, callbacks::buffer& input) {
+            answer = input.retrieve_all_as_string().back();
+        };
+        return made;
+    }
+
+    std::atomic<bool> is_up = false;
+    std::atomic<int> mistakes = 0;
+    std::atomic<char> answer = ' ';
+    callbacks::client client; // ends before what its handlers use
+};
+
+TEST_P(callbacks_client_test, a_thousand_stay_with_a_server_that_comes_and_goes) {
+    constexpr std::size_t count = 1000;
+    auto group = make_group(2);
+    auto servers = make_group(1);
+    std::vector<std::unique_ptr<persistent>> clients;
+    for (std::size_t each = 0; each < count; ++each)
+        clients.push_back(std::make_unique<persistent>(group[each % 2], port_.number()));
+
+    for (const char round : {'a', 'b', 'c'}) {
+        callbacks::handlers handlers;
+        handlers.on_message = [round](const connection_ptr& connection, callbacks::buffer& input) {
+            input.retrieve_all();
+            connection->send(std::string(1, round));
+        };
+        callbacks::server server{
+            servers, endpoint::loopback(port_.number()), handlers, {.listen = {.backlog = 2048}}};
+        server.start();
+        EXPECT_TRUE(eventually([&] {
+            return std::ranges::all_of(clients,
+                                       [&](const auto& each) { return each->answer == round; });
+        }));
+    }
+
+    for (const auto& each : clients)
+        each->client.stop();
+    EXPECT_TRUE(eventually([&] {
+        return std::ranges::none_of(clients, [](const auto& each) { return each->is_up.load(); });
+    }));
+    for (const auto& each : clients)
+        EXPECT_EQ(each->mistakes, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, callbacks_client_test, testing::real_backends,

@@ -13,10 +13,13 @@
 
 namespace simplenet::v0::testing {
 
-/// A port of 127.0.0.1, bound by this object: nobody else gets it.
+/// A port of 127.0.0.1, bound by this object: nobody else gets it, but for a server that listens
+/// with SO_REUSEADDR.
 class closed_port {
 public:
     closed_port() {
+        const int on = 1;
+        checked(::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
