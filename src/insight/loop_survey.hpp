@@ -1,9 +1,8 @@
 #pragma once
 // loop_survey: the figures of all loops of the process, from any thread. Layer insight, private.
 //
-// Keeping all figures where other threads can read them would cost each operation and each timer of
-// a loop some instructions. So a loop counts when it is asked, by a post; nothing touches a loop
-// that is not asked.
+// A loop keeps its figures where other threads can read them (loop::published_metrics()), so nobody
+// waits for a loop: a loop of a group from the beginning, any other from the first question on.
 
 #include <simplenet/io/loop_options.hpp>
 
@@ -19,7 +18,7 @@ namespace simplenet::v0::detail {
 class loop;
 class surveyed_loop;
 
-/// One loop of the process, as long as it can be asked. A member of the loop's owner.
+/// One loop of the process, until it ends. A member of the loop's owner.
 class survey_place {
 public:
     survey_place() noexcept = default;
@@ -29,8 +28,7 @@ public:
 
     /// The loop gets a number: the lowest that is free among the loops of no group.
     void take(loop& surveyed);
-    /// On the loop's thread, before its end; its figures are counted for the last time. Later calls
-    /// do nothing.
+    /// Before the loop's end; its figures are taken for the last time. Later calls do nothing.
     void leave() noexcept;
 
     [[nodiscard]] const std::shared_ptr<surveyed_loop>& entry() const noexcept { return entry_; }
@@ -49,9 +47,9 @@ struct loop_figures {
     loop_metrics metrics;
 };
 
-/// Asks all loops; see write_metrics() for how long it waits. In the order of groups and numbers.
+/// All loops, in the order of groups and numbers.
 [[nodiscard]] std::vector<loop_figures> survey_loops();
-/// Asks these. Those that have left have the figures of their end, with nothing alive.
+/// These. Those that have left have the figures of their end, with nothing alive.
 [[nodiscard]] std::vector<loop_metrics>
 survey_loops(std::span<const std::shared_ptr<surveyed_loop>> asked);
 

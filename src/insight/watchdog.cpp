@@ -222,7 +222,7 @@ private:
     static bool stalls(watched_loop& each) noexcept {
         loop_pulse& pulse = each.which->pulse;
         const auto now = clock::now();
-        const auto turn = pulse.turns.load(std::memory_order_relaxed);
+        const std::uint64_t turn = pulse.turns;
         const bool works = pulse.active.load(std::memory_order_relaxed) && !each.which->is_parked();
         if (!works || turn != each.turn) {
             each.turn = turn;

@@ -46,17 +46,14 @@ void io_queue::complete(operation& op, int error) noexcept {
     op.error = error;
     of.slot_of(op) = nullptr;
     op.phase = operation::state::finished;
+    operation_ended();
     if (error == 0) touch(of);
     push(op);
     advance_close(of);
 }
 
-void io_queue::started(readiness_operation&) noexcept {
-    ++live_waits_;
-}
-
 void io_queue::complete(readiness_operation& op, int error) noexcept {
-    --live_waits_;
+    operation_ended();
     op.error = error;
     op.phase = readiness_operation::state::finished;
     push(op);
@@ -64,7 +61,7 @@ void io_queue::complete(readiness_operation& op, int error) noexcept {
 
 void io_queue::give_up(readiness_operation& op) noexcept {
     if (op.stopped != stop_reason::deadline) return complete(op, ECANCELED);
-    --live_waits_;
+    operation_ended();
     op.phase = readiness_operation::state::looking;
     push(op);
 }
@@ -81,24 +78,10 @@ void io_queue::stamp_touched(std::chrono::steady_clock::time_point now) noexcept
     }
 }
 
-bool io_queue::waits_for_io() const noexcept {
-    bool waits = live_waits_ != 0 || live_lookups_ != 0 || closing_ != 0;
-    const_cast<intrusive_list<socket_record>&>(records_).for_each([&](const socket_record& record) {
-        waits = waits || record.reader != nullptr || record.writer != nullptr;
-    });
-    return waits;
-}
-
-void io_queue::count(loop_metrics& into) const noexcept {
+void io_queue::add_figures(loop_metrics& into) const noexcept {
     into.accept_pauses = accept_pauses_;
-    into.live_operations = live_waits_ + live_lookups_;
-    into.receive_pool_leased = pool().leases();
+    into.open_descriptors = open_records_;
     into.receive_pool_overflow = pool().overflow();
-    // Rarely needed, so counted here instead of being kept.
-    const_cast<intrusive_list<socket_record>&>(records_).for_each([&](const socket_record& record) {
-        into.live_operations += (record.reader != nullptr) + (record.writer != nullptr);
-        into.open_descriptors += record.fd >= 0;
-    });
 }
 
 // --- sockets -------------------------------------------------------------------------------------
@@ -116,6 +99,7 @@ void io_queue::bind(socket_record& record) noexcept {
     record.driver = driver_.get();
     if (reads_directly_ && record.end == 0 && !record.brought) record.reads = reading::directly;
     records_.push_back(record);
+    ++open_records_;
 }
 
 namespace {
@@ -208,6 +192,7 @@ void io_queue::finish_close(socket_record& record) noexcept {
     }
     record.state = record.is_kept() ? record_state::released : record_state::closed;
     --closing_;
+    --open_records_;
     if (record.idle) record.idle->cancel();
     if (!record.is_kept() && record.fd >= 0) close_number(record);
     while (!record.closed_waiters.empty())
@@ -323,9 +308,11 @@ void io_queue::abandon_operations() noexcept {
             if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
         }
     });
+    live_operations_ = 0;
 }
 
 void io_queue::orphan_records() noexcept {
+    open_records_ = 0;
     while (!records_.empty()) {
         socket_record& record = records_.pop_front();
         record.unlink_all();

@@ -8,6 +8,7 @@
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
 
+#include <simplenet/core/detail/figure.hpp>
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/io/loop_options.hpp>
 
@@ -72,6 +73,7 @@ public:
         socket_record& of = *op.record;
         of.reader = nullptr;
         op.phase = operation::state::finished;
+        operation_ended();
         touch(of);
         push(op);
     }
@@ -109,8 +111,9 @@ public:
 
     event_hook on_event;
 
-    /// Counts `op` until it is over.
-    void started(readiness_operation& op) noexcept;
+    /// Counts an operation that waits, until it is over.
+    void operation_began() noexcept { ++live_operations_; }
+    void operation_ended() noexcept { --live_operations_; }
 
 protected:
     explicit io_queue(virtual_time* time) noexcept
@@ -123,9 +126,15 @@ protected:
     /// timeouts.
     void stamp_touched(std::chrono::steady_clock::time_point now) noexcept;
     /// Whether an operation or a close is in progress.
-    [[nodiscard]] bool waits_for_io() const noexcept;
-    /// Adds the figures of the records.
-    void count(loop_metrics& into) const noexcept;
+    [[nodiscard]] bool waits_for_io() const noexcept {
+        return live_operations() != 0 || closing_ != 0;
+    }
+    /// Operations in progress: those of sockets, waits for other descriptors, and lookups.
+    [[nodiscard]] std::size_t live_operations() const noexcept {
+        return live_operations_ + live_lookups_;
+    }
+    /// Adds the figures that are kept here. Any thread, as long as the backend exists.
+    void add_figures(loop_metrics& into) const noexcept;
 
     // The end, in this order.
 
@@ -160,9 +169,10 @@ private:
 
     receive_pool* pool_ = nullptr; // the driver's
     unsigned born_in_ = fork_generation();
-    bool reads_directly_ = false; // see `reading`
-    std::size_t live_waits_ = 0;  // for descriptors that other code owns
-    std::uint64_t accept_pauses_ = 0;
+    bool reads_directly_ = false;      // see `reading`
+    std::size_t live_operations_ = 0;  // see live_operations()
+    figure<std::size_t> open_records_; // bound to this queue; their close has not ended
+    figure<std::uint64_t> accept_pauses_;
 
     intrusive_list<socket_record> records_; // bound to this queue
     // Owned: closed, and without a handle. An awaitable that outlives its socket still finds the

@@ -316,6 +316,7 @@ bool operation::perform() noexcept {
 /// It is not over: it becomes the reader or writer of its record.
 inline void operation::enter(operation*& slot, scope& within) noexcept {
     slot = this;
+    io_queue::of(*within.queue).operation_began();
     within.current = this; // one store, through which a stop finds this operation
     within.tell_observer();
 }
@@ -352,6 +353,7 @@ void operation::attempt_in_turn() noexcept {
 /// A queued read has its outcome.
 inline void operation::finish_read(socket_record& of) noexcept {
     of.home->touch(of);
+    of.home->operation_ended();
     of.reader = nullptr;
     phase = state::finished;
     resume();
@@ -387,6 +389,7 @@ void operation::attempted(socket_record& of, bool over, std::size_t before) noex
     }
     (reads ? of.reader : of.writer) = nullptr;
     phase = state::finished;
+    of.home->operation_ended();
     of.home->advance_close(of);
     resume();
 }

@@ -21,7 +21,7 @@ void readiness_operation::start(std::coroutine_handle<> caller, scope& within) n
     }
     phase = state::waiting;
     io_queue& home = io_queue::of(*within.queue);
-    home.started(*this);
+    home.operation_began();
     if (fd < 0) return home.complete(*this, EBADF);
     home.driver().submit(*this);
 }

@@ -6,6 +6,7 @@
 // lease takes memory from the heap: no reader waits for buffers that others hold.
 
 #include <simplenet/core/detail/contract.hpp>
+#include <simplenet/core/detail/figure.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/received.hpp>
 
@@ -88,7 +89,7 @@ public:
     }
     /// Buffers that leases hold.
     [[nodiscard]] std::size_t leases() const noexcept { return leases_; }
-    /// Receives that took memory from the heap.
+    /// Receives that took memory from the heap. Any thread.
     [[nodiscard]] std::uint64_t overflow() const noexcept { return overflow_; }
 
     // The state of a buffer that is queued on a stream.
@@ -108,7 +109,7 @@ private:
     std::byte* memory_;
     std::uint32_t free_ = none; // linked through the slots
     std::size_t leases_ = 0;
-    std::uint64_t overflow_ = 0;
+    figure<std::uint64_t> overflow_;
     bool abandoned_ = false;
     observer* observer_;
     std::vector<slot> slots_;

@@ -83,8 +83,7 @@ void loop::run_more() noexcept {
         return;
     }
     std::size_t count = std::exchange(unpolled_, 0);
-    while (has_ready() && !stop_requested_.load(std::memory_order_relaxed) &&
-           count < resumptions_per_poll) {
+    while (has_ready() && !wants_stop() && count < resumptions_per_poll) {
         if (!inbox_.empty()) count += take_posted();
         count += run_first();
     }
@@ -92,7 +91,7 @@ void loop::run_more() noexcept {
 
 // Straight-line for a turn of a busy server without timers; inline in run(), which servers call.
 [[gnu::always_inline]] inline std::size_t loop::make_turn(nanoseconds limit, bool& out_of_work) {
-    pulse.turns.store(pulse.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    ++pulse.turns;
     std::size_t count = inbox_.empty() ? 0 : take_posted();
     count += run_ready();
     if (has_ready()) [[unlikely]] {
@@ -159,9 +158,24 @@ bool loop::has_work() const noexcept {
            runs_without_work;
 }
 
-bool loop::consume_stop() noexcept {
-    return stop_requested_.load(std::memory_order_relaxed) &&
-           stop_requested_.exchange(false, std::memory_order_acquire);
+/// Whether the loop was stopped; consumes the request.
+inline bool loop::end_of_turn() noexcept {
+    return demands_.load(std::memory_order_relaxed) != 0 && consume_demands();
+}
+
+bool loop::consume_demands() noexcept {
+    if ((demands_.load(std::memory_order_relaxed) & observed) != 0) publish();
+    if (!wants_stop()) return false;
+    demands_.fetch_and(std::uint8_t{observed}, std::memory_order_acquire);
+    return true;
+}
+
+std::size_t loop::attend_and_sleep(nanoseconds limit) noexcept {
+    publish(); // this turn, before the loop sleeps
+    const bool sleeps = inbox_.is_parked() && !wants_stop();
+    const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
+    inbox_.unpark();
+    return events;
 }
 
 void loop::complain_of_fork() noexcept {
@@ -183,11 +197,11 @@ void loop::run() {
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
-    bool goes_on = !consume_stop() && has_work();
+    bool goes_on = !end_of_turn() && has_work();
     while (goes_on) {
         bool out_of_work = false;
         make_turn(forever, out_of_work);
-        goes_on = !consume_stop();
+        goes_on = !end_of_turn();
         // Checked only after a turn that found no work.
         if (out_of_work) [[unlikely]]
             goes_on = goes_on && has_work();
@@ -202,7 +216,7 @@ bool loop::run_for(nanoseconds limit) {
     note_clock(now());
     const auto start = clock::now();
     bool in_time = true;
-    while (!consume_stop() && has_work()) {
+    while (!end_of_turn() && has_work()) {
         // Not less than zero: the smallest limit of all would overflow.
         const nanoseconds left = std::max(limit, no_wait) - (clock::now() - start);
         in_time = left > no_wait;
@@ -235,7 +249,7 @@ void loop::announce_work() noexcept {
 
 void loop::stop() noexcept {
     inbox_.begin_waking();
-    stop_requested_.store(true, std::memory_order_seq_cst);
+    demands_.fetch_or(stopped, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) waker_->wake();
     inbox_.has_woken();
 }
@@ -258,19 +272,35 @@ std::optional<loop::clock::time_point> loop::next_timer() const {
 
 loop_metrics loop::metrics() const {
     debug_check_thread();
-    return last_metrics();
+    loop_metrics now = published_metrics();
+    now.completions = completions_;
+    now.live_operations = live_operations();
+    now.live_frames = simplenet::detail::live_frames();
+    now.receive_pool_leased = pool().leases();
+    now.timers = timers.size();
+    return now;
 }
 
-loop_metrics loop::last_metrics() const {
+void loop::publish() noexcept {
+    pulse.completions = completions_;
+    pulse.live_operations = live_operations();
+    pulse.timers = timers.count();
+    pulse.live_frames = simplenet::detail::live_frames();
+    pulse.receive_pool_leased = pool().leases();
+}
+
+loop_metrics loop::published_metrics() const noexcept {
     loop_metrics now;
-    now.turns = pulse.turns.load(std::memory_order_relaxed);
+    now.turns = pulse.turns;
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
-    now.completions = completions_;
+    now.completions = pulse.completions;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
-    now.live_tasks = live_chains();
-    now.live_frames = simplenet::detail::live_frames();
-    now.timers = timers.size();
-    count(now);
+    now.live_tasks = shown_chains();
+    now.live_operations = pulse.live_operations;
+    now.live_frames = pulse.live_frames;
+    now.receive_pool_leased = pulse.receive_pool_leased;
+    now.timers = pulse.timers;
+    add_figures(now);
     return now;
 }
 
@@ -292,6 +322,9 @@ void loop::tear_down() noexcept {
     const bool never_ran = thread_ == std::thread::id{};
     claim_thread();
     runs_without_work = false;
+    // Those that this thread has cancelled so far are not ours, see timer_wheel::count().
+    if (auto* const outer = static_cast<loop*>(run_queue::current()))
+        static_cast<void>(outer->timers.count());
     {
         const active here_now{*this, never_ran};
         begin_teardown();

@@ -3,6 +3,7 @@
 
 #include "io/io_queue.hpp"
 
+#include <simplenet/core/detail/figure.hpp>
 #include <simplenet/io/loop_options.hpp>
 
 #include <atomic>
@@ -23,10 +24,16 @@ namespace simplenet::v0::detail {
 /// The state of a loop that other threads may read. The loop only makes relaxed stores and never
 /// waits.
 struct loop_pulse {
-    std::atomic<std::uint64_t> turns = 0;
-    std::atomic<bool> running = false; // inside run(), run_for() or poll()
-    std::atomic<bool> active = false;  // the same, and not waiting
+    figure<std::uint64_t> turns;
+    std::atomic<bool> active = false; // inside run(), run_for() or poll(), and not waiting
     std::atomic<std::uint64_t> stalls = 0;
+
+    // As of publish().
+    figure<std::uint64_t> completions;
+    figure<std::size_t> live_operations;
+    figure<std::size_t> timers;
+    figure<std::ptrdiff_t> live_frames;
+    figure<std::size_t> receive_pool_leased;
 };
 
 class loop : public io_queue {
@@ -58,8 +65,12 @@ public:
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;
-    /// The same on the thread that destroys it, which may be another one if it never ran.
-    [[nodiscard]] loop_metrics last_metrics() const;
+    /// The same for any thread, until tear_down(): at most a turn old after observe().
+    [[nodiscard]] loop_metrics published_metrics() const noexcept;
+    /// From here on every turn ends with a publish(). Otherwise only run() does: a publish() in
+    /// every turn costs a twentieth of the instructions of a round trip. Any thread.
+    void observe() noexcept { demands_.fetch_or(observed, std::memory_order_relaxed); }
+    [[gnu::noinline]] void publish() noexcept;
     /// Appends the text that dump_tasks() prints.
     void describe(std::string& text);
     [[nodiscard]] const loop_options& options() const noexcept { return options_; }
@@ -94,7 +105,11 @@ private:
     }
     std::size_t take_posted() noexcept;
     [[nodiscard]] bool has_work() const noexcept;
-    [[nodiscard]] bool consume_stop() noexcept;
+    [[nodiscard]] bool wants_stop() const noexcept {
+        return (demands_.load(std::memory_order_seq_cst) & stopped) != 0;
+    }
+    [[nodiscard]] bool end_of_turn() noexcept;
+    [[gnu::noinline]] bool consume_demands() noexcept;
     void announce_work() noexcept;
     void claim_thread() noexcept;
     [[noreturn]] static void complain_of_fork() noexcept;
@@ -109,12 +124,14 @@ private:
     std::size_t sleep(nanoseconds limit) noexcept {
         // stop() publishes its request before it checks whether we are parked, so check after
         // parking.
-        if (!inbox_.park() || stop_requested_.load(std::memory_order_seq_cst)) [[unlikely]]
-            limit = no_wait;
+        if (!inbox_.park() || demands_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+            return attend_and_sleep(limit);
         const std::size_t events = driver_->poll(limit);
         inbox_.unpark();
         return events;
     }
+    /// The rest of sleep(), if other threads want something or there is an item.
+    [[gnu::noinline]] std::size_t attend_and_sleep(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     std::size_t wait_in_virtual_time(nanoseconds limit);
@@ -125,14 +142,13 @@ private:
         explicit active(loop& of, bool may_nest = false) noexcept
             : of_{of}
             , queue_{of, may_nest} {
-            of_.pulse.running.store(true, std::memory_order_relaxed);
             of_.pulse.active.store(true, std::memory_order_relaxed);
         }
         active(const active&) = delete;
         active& operator=(const active&) = delete;
         ~active() {
             of_.pulse.active.store(false, std::memory_order_relaxed);
-            of_.pulse.running.store(false, std::memory_order_relaxed);
+            of_.publish();
         }
 
     private:
@@ -141,7 +157,10 @@ private:
     };
 
     loop_options options_;
-    std::atomic<bool> stop_requested_ = false;
+    // What other threads want. One variable, because every turn looks at it anyway.
+    static constexpr std::uint8_t stopped = 1;  // by stop(): until run() has seen it
+    static constexpr std::uint8_t observed = 2; // by observe(): for ever
+    std::atomic<std::uint8_t> demands_ = 0;
     std::thread::id thread_;       // of the first run
     std::uint8_t catching_up_ = 0; // turns in which data from a pause may still beat timers
     bool embedded_ = false;        // native_handle() was called

@@ -31,11 +31,12 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     std::size_t events = 0;
     const bool spins = std::popcount(short_waits_) >= 4;
     if (spins) {
+        publish();
         const nanoseconds most = std::min(options_.busy_poll, limit);
         pulse.active.store(false, std::memory_order_relaxed); // or the watchdog would report it
         do {
             events = driver_->poll(no_wait);
-            if (events != 0 || !inbox_.empty() || stop_requested_.load(std::memory_order_relaxed)) {
+            if (events != 0 || !inbox_.empty() || wants_stop()) {
                 break;
             }
             relax_processor();
@@ -53,7 +54,8 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
 }
 
 std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
-    const bool sleeps = inbox_.park() && !stop_requested_.load(std::memory_order_seq_cst);
+    publish();
+    const bool sleeps = inbox_.park() && !wants_stop();
     const std::size_t events = sleeps ? wait_in_virtual_time(limit) : driver_->poll(no_wait);
     inbox_.unpark();
     return events;

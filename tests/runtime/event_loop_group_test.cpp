@@ -9,6 +9,13 @@
 #endif
 #include "sys/processors.hpp"
 
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/tcp_listener.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/runtime/run.hpp>
+#include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <gmock/gmock.h>
@@ -403,17 +410,78 @@ TEST_P(event_loop_group_test, metrics_may_be_asked_for_on_any_loop) {
     EXPECT_EQ(seen, 1U);
 }
 
-TEST_P(event_loop_group_test, a_blocked_loop_does_not_hold_up_the_metrics) {
+TEST_P(event_loop_group_test, a_blocked_loop_has_the_figures_of_the_turn_before) {
     event_loop_group group = create(2);
     auto waits = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    auto accepts = []() -> task<> {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        static_cast<void>(co_await listener.accept());
+    };
     ask(group[0], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
-    EXPECT_EQ(group.metrics(0).live_tasks, 1U);
+    ask(group[0], [&] { return event_loop::current()->spawn(accepts).detach(), 0; });
+    ask(group[0], [] { return 0; }); // their turns are over
     const held_up blocked{group[0]};
-    ask(group[1], [&] { return event_loop::current()->spawn(waits).detach(), 0; });
 
-    EXPECT_EQ(group.metrics(1).live_tasks, 1U);
-    EXPECT_EQ(group.metrics().live_tasks, 2U) << "one is known from before";
-    EXPECT_EQ(group.metrics().live_tasks, 2U) << "asked again before the first answer";
+    // Nobody has asked before, and the loop cannot answer.
+    const loop_metrics seen = group.metrics(0);
+    EXPECT_GE(seen.turns, 3U);
+    EXPECT_EQ(seen.live_tasks, 2U);
+    EXPECT_EQ(seen.live_operations, 1U);
+    EXPECT_EQ(seen.timers, 1U);
+    EXPECT_EQ(seen.open_descriptors, 1U);
+    EXPECT_GE(seen.live_frames, 2);
+    EXPECT_EQ(group.metrics().live_tasks, 2U);
+}
+
+TEST_P(event_loop_group_test, metrics_count_what_begins_and_ends) {
+    event_loop_group group = create(1);
+    auto work = []() -> task<> {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        const auto at = or_throw(listener.local_endpoint());
+        for (int each = 0; each < 10; ++each) {
+            auto client = or_throw(co_await async_connect(at));
+            auto server = or_throw(co_await listener.accept());
+            std::array<char, 4> bytes{};
+            auto late = co_await with_timeout(server.read_some(bytes), 1ms); // a timer that fires
+            EXPECT_EQ(late.error(), errc::deadline_exceeded);
+            auto reading = spawn([&]() -> task<result<std::size_t>> {
+                co_return co_await with_timeout(server.read_some(bytes), 1h); // one that does not
+            });
+            co_await yield();
+            or_throw(co_await client.write_some("abcd"));
+            EXPECT_EQ(co_await reading, 4U);
+            EXPECT_FALSE(server.try_receive());
+        }
+    };
+    group[0].spawn_remote(work).get();
+    ask(group[0], [] { return 0; });
+
+    const loop_metrics seen = group.metrics(0);
+    EXPECT_EQ(seen.live_tasks, 0U);
+    EXPECT_EQ(seen.live_operations, 0U);
+    EXPECT_EQ(seen.timers, 0U);
+    EXPECT_EQ(seen.open_descriptors, 0U);
+    EXPECT_EQ(seen.receive_pool_leased, 0U);
+    EXPECT_GE(seen.completions, 20U);
+    EXPECT_EQ(ask(group[0], [] { return event_loop::current()->metrics().timers; }), 0U);
+}
+
+// The number of cancelled timers is the thread's, so the inner loop took those of the outer one.
+TEST_P(event_loop_group_test, metrics_count_timers_though_a_loop_ends_inside_another_one) {
+    event_loop_group group = create(1);
+    auto work = [](backend which) -> task<> {
+        auto inner = std::make_unique<event_loop>(or_throw(event_loop::create({.backend = which})));
+        auto sleeps = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+        auto sleeping = spawn(sleeps());
+        co_await yield();
+        sleeping.request_stop();
+        inner.reset();
+        co_await sleeping;
+    };
+    group[0].spawn_remote(work, GetParam()).get();
+    ask(group[0], [] { return 0; });
+
+    EXPECT_EQ(group.metrics(0).timers, 0U);
 }
 
 TEST_P(event_loop_group_test, loops_that_ask_each_other_know_the_answers) {

@@ -502,5 +502,37 @@ TEST(timer_wheel_test, a_million_timers) {
     EXPECT_EQ(count, timers.size());
 }
 
+TEST(timer_wheel_test, counts_without_looking_at_each) {
+    timer_wheel wheel{start};
+    ASSERT_EQ(wheel.count(), 0U);
+    std::mt19937 dice{1};
+    std::vector<std::unique_ptr<timer>> timers(100);
+    time_point now = start;
+    for (int step = 0; step < 10'000; ++step) {
+        std::unique_ptr<timer>& one = timers[dice() % timers.size()];
+        if (one == nullptr) one = std::make_unique<timer>();
+        switch (dice() % 5) {
+        case 0:
+            if (!one->armed()) wheel.insert(*one, now + nanoseconds{dice() % 10'000'000});
+            break;
+        case 1:
+            if (!one->armed()) wheel.insert_after(*one, nanoseconds{dice() % 10'000'000});
+            break;
+        case 2:
+            one->cancel(); // armed or not
+            break;
+        case 3:
+            one.reset();
+            break;
+        case 4:
+            now += nanoseconds{dice() % 100'000};
+            wheel.settle(now);
+            wheel.fire(now);
+            break;
+        }
+        ASSERT_EQ(wheel.count(), wheel.size());
+    }
+}
+
 } // namespace
 } // namespace simplenet::v0::detail

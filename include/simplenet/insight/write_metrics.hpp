@@ -25,16 +25,15 @@ inline namespace runtime {
 /// The figures of a server are those of server_statistics, from serve() until its object is gone.
 /// `server` is the lowest number that was free, `address` where it listens.
 ///
-/// Asks each loop, which answers at the start of its next turn. A loop that is in one turn for long
-/// does not hold up the others: after 100 ms, or 10 ms if the caller is on a loop, its previous
-/// figures are written, which are zero if it has never answered. A loop that nobody runs at the
-/// moment is not waited for.
+/// The figures are at most a turn old, as those of event_loop_group::metrics(): no loop is asked,
+/// and none is waited for. A loop of no group publishes its completions, operations, timers,
+/// frames and leases only after the first call; that one writes them as they were when its run()
+/// last ended, except on the loop's own thread.
 ///
 /// @par Thread safety
 /// Any thread.
 /// @par Cost
-/// A post to each loop, where it costs as much as event_loop::metrics(); nothing while nobody asks.
-/// The caller sleeps until the last loop has answered.
+/// That of the text. The loops do nothing for it.
 /// @par Example
 /// @snippet seeing_inside.cpp prometheus
 void write_metrics(std::ostream& to);

@@ -177,7 +177,7 @@ public:
     /// What the loop has done, and its current contents.
     ///
     /// @par Cost
-    /// Proportional to its sockets and armed timers.
+    /// Proportional to its armed timers.
     [[nodiscard]] loop_metrics metrics() const;
 
     /// Prints dump_tasks() of this loop, whether or not it is running. Loop thread only.

@@ -93,14 +93,14 @@ public:
 
     /// What the loops have done, and what they hold: the sum.
     ///
-    /// Asks each loop, which answers at the start of its next turn. A loop that is in one turn for
-    /// long does not hold up the others: after 100 ms, or 10 ms if the caller is on a loop, its
-    /// previous figures are used, which are zero if it has never answered. After stop() the figures
-    /// are those of the end, and nothing is alive.
+    /// From counters that the loops keep: no loop is asked, and none is waited for. completions,
+    /// operations, frames, timers and leases are those of each loop's latest turn; of a loop that
+    /// is in one turn for long, those of the turn before. Once a loop has ended, its figures are
+    /// those of its end, with nothing alive.
     ///
     /// @par Cost
-    /// A post to each loop, where it costs as much as event_loop::metrics(); nothing while nobody
-    /// asks. The caller sleeps until the last loop has answered.
+    /// A dozen loads for each loop, and a mutex that only others who ask, and loops that come and
+    /// go, take.
     [[nodiscard]] loop_metrics metrics() const;
     /// The same of one loop.
     ///

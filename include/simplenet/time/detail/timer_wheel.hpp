@@ -23,6 +23,10 @@ namespace simplenet::v0::detail {
 
 struct timer_tag;
 
+// Nodes that this thread has cancelled and that their wheel still counts as armed, because a node
+// does not know its wheel. See timer_wheel::count().
+inline constinit thread_local std::size_t cancelled_timers = 0;
+
 /// One timer. Lives in the object that waits for it, so usually in a coroutine frame, and can be
 /// armed again after it fired or was cancelled. Destroying it cancels it.
 ///
@@ -35,8 +39,11 @@ public:
     timer_node& operator=(const timer_node&) = delete;
 
     /// Removes it from the wheel, or from a list of expired nodes. Does nothing if the node is not
-    /// armed. Eight instructions; needs no wheel, see timer_wheel.
-    void cancel() noexcept { unlink(); }
+    /// armed. Nine instructions; needs no wheel, see timer_wheel.
+    void cancel() noexcept {
+        if (linked()) ++cancelled_timers;
+        unlink();
+    }
 
     /// In a wheel, or expired and not yet taken.
     [[nodiscard]] bool armed() const noexcept { return linked(); }
@@ -63,7 +70,7 @@ protected:
         , when_ns_{other.when_ns_} {
         SIMPLENET_DEBUG_EXPECTS(!other.armed(), "an armed timer cannot move");
     }
-    ~timer_node() = default;
+    ~timer_node() { cancel(); }
 
 private:
     friend class timer_wheel;
@@ -119,6 +126,7 @@ public:
     void insert(timer_node& node, time_point deadline) noexcept {
         node.when_ns_ = deadline.time_since_epoch().count();
         newest_->points.push_back(node);
+        ++armed_;
         // A past deadline is due at once, even if its tick is not over.
         note(node.when_ns_ <= latest_ns_ ? node.when_ns_ : rounded_up_ns(node.when_ns_));
         quiet_ = false;
@@ -131,6 +139,7 @@ public:
     void insert_after(timer_node& node, std::chrono::nanoseconds delay) noexcept {
         node.when_ns_ = delay.count();
         open_->delays.push_back(node);
+        ++armed_;
         if (node.when_ns_ < shortest_fresh_ns_) shortest_fresh_ns_ = node.when_ns_;
         quiet_ = false;
     }
@@ -217,8 +226,16 @@ public:
     }
 
     /// The number of armed nodes, including fresh ones. Counts one by one, at up to a cache miss
-    /// each: with a counter cancel() would need its wheel.
+    /// each.
     [[nodiscard]] std::size_t size() const noexcept;
+
+    /// The same in constant time, for a wheel that is driven with fire(). Takes all nodes that this
+    /// thread has cancelled since the last call for nodes of this wheel: on a thread with several
+    /// wheels, call it before another one is driven.
+    [[nodiscard]] std::size_t count() noexcept {
+        armed_ -= std::min(armed_, std::exchange(cancelled_timers, 0));
+        return armed_;
+    }
 
 private:
     static constexpr unsigned tick_bits = 12;
@@ -282,6 +299,7 @@ private:
     // No settled node is due earlier. Always the start of a tick, or the end of time, because
     // deadlines there count as never.
     std::int64_t soonest_ns_ = never;
+    std::size_t armed_ = 0; // nodes, and those that were cancelled since the last count()
     bool quiet_ = true;
 
     // Mutable, because a search for the first timer clears the bits of emptied slots. Invariant: a
