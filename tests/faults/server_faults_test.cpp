@@ -284,7 +284,11 @@ public:
 private:
     /// Answers a part of four bytes with a point, and eight bytes with themselves.
     static void answer(const callbacks::connection_ptr& connection, callbacks::buffer& input) {
-        if (input.readable() == 4) connection->send("."); // the part stays
+        if (input.readable() == 4) {
+            callbacks::buffer taken{std::move(input)}; // copies what was lent, and may throw
+            connection->send(".");
+            input = std::move(taken); // the part stays
+        }
         if (input.readable() < 8) return;
         connection->send(input);
         input.retrieve_all();

@@ -95,8 +95,7 @@ inline namespace runtime {
 /// - `std::errc::bad_file_descriptor`: not open, or closed during the wait (not always noticed).
 /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or a deadline came first.
 /// - `std::errc::not_enough_memory`, `std::errc::no_space_on_device`: the kernel has no room for
-/// one
-///   more watch (epoll_ctl(2)). A shortage of descriptors is no obstacle.
+///   one more watch (epoll_ctl(2)). A shortage of descriptors is no obstacle.
 /// @par Cancellation
 /// Nothing is taken from the descriptor, so nothing is lost. Readiness beats a deadline.
 /// @par Cost
