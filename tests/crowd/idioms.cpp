@@ -9,6 +9,7 @@
 #include <simplenet/simplenet.hpp>
 
 #include <algorithm>
+#include <any>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -19,7 +20,9 @@
 #include <iostream>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <source_location>
 #include <span>
 #include <stop_token>
@@ -40,6 +43,10 @@ using namespace std::chrono_literals;
 namespace page::readme {
 #include "../../docs/snippets/readme.cpp"
 } // namespace page::readme
+
+namespace page::handlers { // not page::callbacks, which would hide that of the library
+#include "../../docs/snippets/callbacks.cpp"
+} // namespace page::handlers
 
 namespace page::cancellation {
 #include "../../docs/snippets/cancellation.cpp"
@@ -81,6 +88,9 @@ task<> program() {
 
 namespace page::servers {
 #include "../../docs/snippets/servers.cpp"
+bool start_successor(std::vector<unique_fd>) {
+    return false; // the whole restart is in rolling_restart
+}
 } // namespace page::servers
 
 namespace page::sockets {
@@ -503,6 +513,21 @@ task<result<>> listen(tcp_listener listener, server serve, endpoint upstream, ev
     });
 }
 
+/// The room of the page about callbacks, on a server that accepts by itself.
+task<> serve_room(event_loop_group& group, std::uint16_t port) {
+    signal_set signals{SIGINT, SIGTERM};
+    page::handlers::room here;
+    callbacks::handlers handlers;
+    handlers.on_connection = [&](const auto& member) { here.on_connection(member); };
+    handlers.on_message = [&](const auto& member, auto& input) { here.on_message(member, input); };
+    callbacks::server server{group, endpoint::loopback(port), handlers};
+    server.start();
+    example::announce(server, group[0].selected_backend());
+    std::ignore = co_await signals.next();
+    here.close();
+    std::ignore = co_await server.shutdown(1s);
+}
+
 /// A loop on a thread of its own.
 class beside {
 public:
@@ -546,7 +571,13 @@ int main(int argc, char** argv) {
     if (name == "list") {
         for (const idiom& each : idioms)
             std::cout << each.name << '\n';
+        std::cout << "room\n";
         return example::printed();
+    }
+    if (name == "room") {
+        auto group = or_throw(event_loop_group::create({.loops = 2, .loop = options}));
+        run(serve_room(group, port), options);
+        return 0;
     }
     const auto* const found = std::ranges::find(idioms, name, &idiom::name);
     if (found == std::ranges::end(idioms) || !upstream) given.wrong("no such idiom");

@@ -16,6 +16,8 @@ SNIPPET = re.compile(r"<!-- snippet: (\S+) (.+?) -->")
 
 # A region of a file: the targets that serve with it. Targets whose name ends with "/..." are variants.
 SERVED = {
+    "docs/snippets/callbacks.cpp room": ["page:room"],
+    "docs/snippets/callbacks.cpp serve": ["page:room"],
     "docs/snippets/cancellation.cpp idle": ["page:idle", "page:idle-1s"],
     "docs/snippets/cancellation.cpp level": ["page:polite"],
     "docs/snippets/cancellation.cpp loop": ["page:loop"],
@@ -35,7 +37,9 @@ SERVED = {
     "docs/snippets/servers.cpp activation": ["rolling_restart"],
     "docs/snippets/servers.cpp info": ["page:greeting"],
     "docs/snippets/servers.cpp run_server": ["multicore_echo"],
+    "docs/snippets/servers.cpp run_server options": ["multicore_echo"],
     "docs/snippets/servers.cpp server_stop": ["page:requests"],
+    "docs/snippets/servers.cpp successor": ["rolling_restart"],
     "docs/snippets/servers.cpp tcp_server": ["rolling_restart"],
     "docs/snippets/sockets.cpp adopt": ["page:readme"],
     "docs/snippets/sockets.cpp release": ["page:handed-over"],
@@ -64,7 +68,6 @@ SERVED = {
     "examples/descriptor_passing.cpp send": ["descriptor_passing"],
     "examples/muduo_style_echo.cpp echo": ["muduo_style_echo"],
     "examples/muduo_style_echo.cpp server": ["muduo_style_echo"],
-    "examples/rolling_restart.cpp serve": ["rolling_restart"],
     "examples/echo_server.cpp accept": ["echo_server"],
     "examples/echo_server.cpp serve": ["echo_server"],
     "examples/file_send.cpp send": ["file_send", "page:send-file"],
@@ -129,8 +132,7 @@ EXEMPT = {
     ],
     CALLBACKS: [
         "docs/snippets/callbacks.cpp buffer", "docs/snippets/callbacks.cpp idle",
-        "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp room",
-        "docs/snippets/callbacks.cpp serve", "docs/snippets/callbacks.cpp task",
+        "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp task",
     ],
     WHOLE: [
         "docs/snippets/servers.cpp exceptions",

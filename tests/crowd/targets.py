@@ -264,6 +264,9 @@ def idioms():
         ("lingering", {"protocol": Greeted(10), "grace": 2.0}),
         ("batches", {}),
         ("scratch", {}),
+        # A member that does not read costs its queue, which has a limit.
+        ("room", {"protocol": Told(), "flood": line, "crowd_budget": MIB, "memory": 1200 * KIB, "drops": True,
+                  "grace": 1.0}),
     ]
     return [Idiom("page:" + name, "", **more) for name, more in known]
 
@@ -306,4 +309,5 @@ SHORT = [
     ("page:send-file", "leaves-in-the-middle"),
     ("page:readiness", "closes-unread"),
     ("page:handed-over", "silent"),
+    ("page:room", "never-reads"),
 ]
