@@ -541,9 +541,10 @@ task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
             if (core_->settings.behind_proxy) {
                 const bool proxied = co_await read_proxied(stream, core_->settings, info);
                 if (!proxied) {
+                    static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
+                    if (own.stopped()) co_return; // by a shutdown: the peer may have been about to
                     tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
                     place.set(seat::outcome::refused);
-                    static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
                     co_return;
                 }
             }

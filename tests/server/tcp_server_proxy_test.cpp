@@ -160,7 +160,7 @@ TEST_P(tcp_server_proxy_test, sources_that_are_no_addresses_are_invalid) {
               std::errc::invalid_argument);
 }
 
-TEST_P(tcp_server_proxy_test, silent_peers_do_not_outlast_a_shutdown) {
+TEST_P(tcp_server_proxy_test, a_shutdown_cuts_silent_peers_and_refuses_none) {
     auto group = make_group(1);
     auto options = behind_proxy();
     options.proxy_timeout = 1h;
@@ -170,6 +170,8 @@ TEST_P(tcp_server_proxy_test, silent_peers_do_not_outlast_a_shutdown) {
     EXPECT_TRUE(eventually([&] { return server.statistics().open == 3; }));
 
     EXPECT_EQ(shut_down(server, 1ms).cut, 3U);
+    EXPECT_EQ(server.statistics().refused, 0U);
+    EXPECT_EQ(server.statistics().ended, 3U);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tcp_server_proxy_test,
