@@ -10,12 +10,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -46,6 +50,23 @@ protected:
         });
     }
     [[nodiscard]] std::size_t connected() const { return peers_.size(); }
+
+    /// The end of the program destroys a server, its group, and then another server of that.
+    [[noreturn]] static void serve_until_exit(backend used) {
+        static std::optional<tcp_server> outlives_its_group;
+        static auto group =
+            or_throw(event_loop_group::create({.loops = 2, .loop = {.backend = used}}));
+        static auto server = or_throw(tcp_server::listen(group, endpoint::loopback(0)));
+        outlives_its_group = or_throw(tcp_server::listen(group, endpoint::loopback(0)));
+        if (!server.serve(echo) || !outlives_its_group->serve(echo)) std::exit(1);
+        static std::vector<std::vector<testing::raw_peer>> peers;
+        for (tcp_server* const each : {&server, &*outlives_its_group}) {
+            peers.push_back(connect(each->local_endpoint(), 3));
+            while (each->statistics().open != 3)
+                std::this_thread::yield();
+        }
+        std::exit(0);
+    }
 
 private:
     std::vector<testing::raw_peer> peers_;
@@ -268,6 +289,11 @@ TEST_P(tcp_server_test, a_server_that_was_moved_from_can_only_be_destroyed) {
 
     EXPECT_DEATH(static_cast<void>(server.statistics()), "after it was moved from");
     EXPECT_DEATH(static_cast<void>(server.local_endpoint()), "after it was moved from");
+}
+
+TEST_P(tcp_server_test, may_have_static_storage_duration) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(serve_until_exit(GetParam()), ::testing::ExitedWithCode(0), "");
 }
 
 // --- listening -----------------------------------------------------------------------------------
