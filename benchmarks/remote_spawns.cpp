@@ -3,6 +3,8 @@
 //
 //   --case get|await|post   --batch N (posts before the wait)   --count N (operations of a slice)
 //   --rounds N   --backend epoll|io_uring   --cpu N (default: the first allowed one; -1: all)
+//   --io (each of Asio's contexts waits for a socket, as those of servers do; one that never had
+//   a socket sleeps on a condition variable, where our loops are always ready for one)
 //
 // get: a thread without a loop waits; await: a coroutine of another loop. post: a thread posts a
 // batch and waits for the last one. A round has asio, ours, ours, asio. Prints medians of the wall
@@ -104,6 +106,11 @@ namespace asio = boost::asio;
 
 class asio_side {
 public:
+    explicit asio_side(bool with_io) {
+        if (!with_io) return;
+        for (auto& each : loops_)
+            each.wait_for_socket();
+    }
     ~asio_side() {
         for (auto& each : loops_)
             each.context.stop();
@@ -137,7 +144,13 @@ public:
 
 private:
     struct context_on_thread {
+        void wait_for_socket() {
+            socket.open(asio::ip::udp::v4());
+            socket.async_wait(asio::ip::udp::socket::wait_error, [](auto) {});
+        }
+
         asio::io_context context{1};
+        asio::ip::udp::socket socket{context};
         asio::executor_work_guard<asio::io_context::executor_type> guard{context.get_executor()};
         std::jthread thread{[this] { context.run(); }};
     };
@@ -157,9 +170,10 @@ int main(int argc, char** argv) {
     const auto rounds = given.number("rounds", 51);
     bench::choose_processor(given.text("cpu", "0"));
     const auto loops = given.text("backend", "epoll");
+    const bool with_io = given.flag("io");
     given.done();
     our_side ours{loops == "epoll" ? backend::epoll : backend::io_uring};
-    asio_side theirs;
+    asio_side theirs{with_io};
     const auto measure = [&](auto& side) {
         if (which == "get") return side.get(how);
         if (which == "await") return side.await(how);

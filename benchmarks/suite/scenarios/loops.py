@@ -7,7 +7,7 @@ BACKENDS = ("epoll", "io_uring")
 MEASURES = ["server_cpu_ns", "wall_ns"]
 
 
-def servers(tools, buffer, pinned):
+def servers(tools, buffer, pinned, read_mode="read_some"):
     """Ours and Asio's servers on several threads; `pinned`: each thread on a processor of its own."""
     loops = tools.settings.loops
     common = ["--port", 0, "--stay", 1, "--buffer", buffer]
@@ -15,7 +15,7 @@ def servers(tools, buffer, pinned):
 
     def own(name, backend, *arguments, ours=True):
         return tools.subject(
-            name, "echo_server", *common, "--backend", backend, *arguments, ours=ours, backend=backend
+            name, "echo_server", *common, "--read-mode", read_mode, "--backend", backend, *arguments, ours=ours, backend=backend
         )
 
     def asio(name, *arguments):
@@ -59,7 +59,10 @@ def callbacks_echo(tools):
 
 
 def many_loops_matrix(tools):
-    """muduo's matrix, and 64 bytes on many connections, on several loops beside Boost.Asio."""
+    """muduo's matrix, and 64 bytes on many connections, on several loops beside Boost.Asio.
+
+    Ours use receive(), as the pages teach for servers with many connections.
+    """
     settings = tools.settings
     cells = [
         (size, connections)
@@ -68,7 +71,7 @@ def many_loops_matrix(tools):
     ]
     cells += [(64, connections) for connections in settings.numbers("loops_matrix_connections")]
     for size, connections in cells:
-        several, _, _, theirs = servers(tools, buffer_for(size), pinned=False)
+        several, _, _, theirs = servers(tools, buffer_for(size), pinned=False, read_mode="receive")
         name = f"{size // 1024}KiB_{connections}" if size % 1024 == 0 else f"{size}B_{connections}"
         options = {"size": size, "connections": connections}
         yield load_case(tools, "many_loops_matrix", name, several + theirs, options, MEASURES, quick=None)
