@@ -8,21 +8,25 @@
 #include "support/raw_peer.hpp"
 #include "support/readiness_parts.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/seam.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/threads/with_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <limits>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 namespace simplenet::v0 {
@@ -380,6 +384,37 @@ TEST_P(readiness_test, the_first_wait_needs_no_free_descriptor) {
         EXPECT_TRUE(co_await async_wait_readable(out.get()));
     });
 }
+
+#if SIMPLENET_SEAMS
+
+/// The kernel has no memory to change a registration, once.
+class short_of_memory_once final : public detail::sys::interceptor {
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        const bool changes =
+            call.which() == detail::sys::call::epoll_ctl && call.argument<int>(1) == EPOLL_CTL_MOD;
+        if (!changes || done_) return call.make();
+        done_ = true;
+        return -ENOMEM;
+    }
+    bool done_ = false;
+};
+
+// What was registered still is after the failure: to register it again fails, too.
+TEST_P(readiness_test, a_failed_change_of_a_registration_spoils_no_later_wait) {
+    auto [out, in] = make_pipe();
+    put(in);
+    run([&]() -> task<> {
+        EXPECT_TRUE(co_await async_wait_readable(out.get()));
+        {
+            short_of_memory_once failing;
+            const detail::sys::intercepting now{failing};
+            std::ignore = co_await async_wait_readable(out.get());
+        }
+        EXPECT_TRUE(co_await async_wait_readable(out.get()));
+    });
+}
+
+#endif
 
 INSTANTIATE_TEST_SUITE_P(backends, readiness_test, all_backends, backend_name);
 
