@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <latch>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -41,17 +40,7 @@ public:
 class serving_play : public fault_scenario {
 public:
     [[nodiscard]] bool crosses_threads() const override { return true; }
-    void arm(std::size_t index, bool lasts) override {
-        on_loop([&] { armed_.emplace(index, lasts); });
-    }
-    std::size_t disarm() override {
-        std::size_t seen = 0;
-        on_loop([&] {
-            seen = testing::failing_allocations::seen();
-            armed_.reset();
-        });
-        return seen;
-    }
+    [[nodiscard]] event_loop* failing_loop() noexcept override { return &group_[0]; }
 
 protected:
     explicit serving_play(unsigned loops)
@@ -77,17 +66,6 @@ protected:
     }
 
     event_loop_group group_;
-
-private:
-    template <class Function>
-    void on_loop(Function function) {
-        std::latch done{1};
-        group_[0].post([&] {
-            function();
-            done.count_down();
-        });
-        done.wait();
-    }
 };
 
 class serving_on_two_loops : public serving_play {

@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <latch>
 #include <span>
 #include <sstream>
 #include <string>
@@ -126,28 +125,7 @@ TEST_P(thread_faults_test, hand_over) {
 /// Allocations fail on the loop that gets the connection.
 class being_handed_over : public handing_over {
 public:
-    void arm(std::size_t index, bool lasts) override {
-        on_loop([&] { armed_.emplace(index, lasts); });
-    }
-    std::size_t disarm() override {
-        std::size_t seen = 0;
-        on_loop([&] {
-            seen = testing::failing_allocations::seen();
-            armed_.reset();
-        });
-        return seen;
-    }
-
-private:
-    template <class Function>
-    void on_loop(Function function) {
-        std::latch done{1};
-        group_[0].post([&] {
-            function();
-            done.count_down();
-        });
-        done.wait();
-    }
+    [[nodiscard]] event_loop* failing_loop() noexcept override { return &group_[0]; }
 };
 TEST_P(thread_faults_test, hand_over_to_a_loop_without_memory) {
     fail_everywhere<being_handed_over>();

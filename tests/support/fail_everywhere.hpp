@@ -28,6 +28,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <latch>
 #include <new>
 #include <optional>
 #include <span>
@@ -60,17 +61,36 @@ public:
     /// Coroutines end on other threads, so this thread cannot count their frames.
     [[nodiscard]] virtual bool crosses_threads() const { return false; }
 
-    /// Lets the allocations of a thread fail until disarm(): of the one that plays, unless it is
-    /// overridden.
-    virtual void arm(std::size_t index, bool lasts) { armed_.emplace(index, lasts); }
+    /// Another thread's loop, whose allocations fail. Null: those of the thread that plays.
+    [[nodiscard]] virtual event_loop* failing_loop() noexcept { return nullptr; }
+
+    /// Lets allocations fail until disarm(). Overridden where a thread of its own fails.
+    virtual void arm(std::size_t index, bool lasts) {
+        there([&] { armed_.emplace(index, lasts); });
+    }
     /// Returns how many allocations there were.
     virtual std::size_t disarm() {
-        const std::size_t seen = failing_allocations::seen();
-        armed_.reset();
+        std::size_t seen = 0;
+        there([&] {
+            seen = failing_allocations::seen();
+            armed_.reset();
+        });
         return seen;
     }
 
-protected:
+private:
+    template <class Function>
+    void there(Function function) {
+        event_loop* const loop = failing_loop();
+        if (loop == nullptr) return function();
+        std::latch done{1};
+        loop->post([&] {
+            function();
+            done.count_down();
+        });
+        done.wait();
+    }
+
     std::optional<failing_allocations> armed_;
 };
 
