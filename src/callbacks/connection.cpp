@@ -231,7 +231,8 @@ void callback_connection::write_failed(std::error_code error) noexcept {
     note_error(error);
     broken_ = true;
     self_->connected_.store(false, std::memory_order_release);
-    static_cast<void>(sys::shutdown(stream_.native_handle(), SHUT_RDWR)); // else it was a reset
+    // Fails after a reset, when read() ends by itself.
+    static_cast<void>(sys::shutdown(stream_.native_handle(), SHUT_RDWR));
 }
 
 // --- what the connection does --------------------------------------------------------------------

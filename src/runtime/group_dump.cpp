@@ -73,7 +73,7 @@ private:
 
 std::string dump_tasks_of(std::span<event_loop> loops) {
     const event_loop* const here = event_loop::current();
-    // As for write_metrics(): on a loop, others wait for the end of this turn.
+    // On a loop, others wait for the end of this turn.
     const auto deadline = std::chrono::steady_clock::now() + (here == nullptr ? 100ms : 10ms);
     const auto answers = std::make_shared<dump_answers>(loops.size());
     for (std::size_t index = 0; index < loops.size(); ++index) {

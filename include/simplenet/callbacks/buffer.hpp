@@ -31,7 +31,7 @@ namespace simplenet::v0::callbacks {
 ///
 /// In `on_message` its content may still lie where the loop has received it. It is copied at the
 /// first call that adds bytes, when it is moved to another buffer, and when the handler leaves it
-/// there; content that is retrieved before that is never copied. So moving such a buffer may throw
+/// there; until then, retrieving copies nothing. So moving such a buffer may throw
 /// std::bad_alloc, and then changes neither buffer.
 ///
 /// @par Example

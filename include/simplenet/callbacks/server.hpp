@@ -56,8 +56,8 @@ public:
     /// which of them has nothing left to do. To end them earlier, it calls
     /// connection::shutdown().
     void stop(std::chrono::nanoseconds grace = {}) noexcept;
-    /// The same, and waits until no connection is left, as tcp_server::shutdown(). A thread that is
-    /// no loop's waits with `run(server.shutdown(grace))`.
+    /// Begins stop(grace), and waits until no connection is left, like
+    /// tcp_server::shutdown(). A thread that runs no loop waits with `run(server.shutdown(grace))`.
     ///
     /// @return How the connections ended that were open at the beginning: by themselves, or at the
     ///         end of the grace.

@@ -99,8 +99,8 @@ public:
     /// those of its end, with nothing alive.
     ///
     /// @par Cost
-    /// A dozen loads for each loop, and a mutex that only others who ask, and loops that come and
-    /// go, take.
+    /// A dozen loads for each loop, and one mutex, which only other callers and loops that are
+    /// created or destroyed take.
     [[nodiscard]] loop_metrics metrics() const;
     /// The same of one loop.
     ///

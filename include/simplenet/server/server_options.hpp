@@ -115,7 +115,8 @@ struct server_statistics {
     std::uint64_t accepted = 0; ///< Connections that were taken from the backlog.
     std::uint64_t refused = 0;  ///< Reset because the server was full, or without a PROXY header.
     std::uint64_t ended = 0;    ///< Connections whose handler has ended.
-    /// Of these, handlers that threw or returned an error, but not because a shutdown stopped them.
+    /// Of these, handlers that threw or returned an error; not those that were stopped, and then
+    /// returned an error or threw operation_canceled.
     std::uint64_t failed = 0;
     std::size_t open = 0; ///< Connections whose handler, or PROXY header, has not ended.
     std::vector<std::size_t> open_by_loop; ///< The same, for each loop of the group.

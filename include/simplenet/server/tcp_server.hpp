@@ -42,8 +42,9 @@ public:
 
     /// Takes listeners that a service manager or another process created; `options.listen` applies
     /// except for what is set when a socket is bound. They are distributed over the loops, all on
-    /// the first one with accept_mode::single_acceptor. If there are fewer than loops, those that
-    /// have one give connections to the others: in turn, or when they have more.
+    /// the first one with accept_mode::single_acceptor. If there are fewer than loops, a
+    /// loop that has one also gives connections to those without: in turn, or when it has more than
+    /// they, with or without steer_by_cpu.
     ///
     /// @pre `group` as for listen().
     ///
@@ -58,8 +59,8 @@ public:
     /// both forms gets the connection_info. It is copied for each loop; a copy outlives the
     /// handlers that it has started.
     ///
-    /// An exception of a copy, and std::bad_alloc, leave serve(): then nothing is served, and the
-    /// server can only be destroyed.
+    /// Throws std::bad_alloc, and whatever copying the handler throws. Then nothing is served, and
+    /// the server can only be destroyed.
     ///
     /// @pre Not called before, and the group was not destroyed.
     /// @par Errors

@@ -60,7 +60,7 @@ struct frame_cache {
         std::uint32_t room = 0; // how many more frames it takes; 0 unless `open`
     };
 
-    // unopened  holds nothing; the first freed frame opens it
+    // unopened  holds nothing; the first freed frame or taken batch opens it
     // open      will be emptied when the thread ends
     // closed    the thread is ending; holds nothing any more
     enum class state : std::uint8_t { unopened, open, closed };
