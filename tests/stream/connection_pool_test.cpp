@@ -350,6 +350,24 @@ TEST_P(connection_pool_test, with_a_stopped_scope_an_idle_connection_stays_idle)
     });
 }
 
+// The check of an idle connection has a limit of its own, which is not the caller's.
+TEST_P(connection_pool_test, after_the_limit_of_the_caller_nothing_is_lent_unchecked) {
+    run([&]() -> task<> {
+        connection_pool pool{servers_.connect()};
+        auto held = (co_await pool.borrow("a")).value();
+        held.give_back();
+        servers_.made[0].peer.close();
+        auto too_late = [&]() -> task<result<>> {
+            static_cast<void>(co_await async_sleep(1h));
+            EXPECT_EQ(error_of(co_await pool.borrow("a")), errc::deadline_exceeded);
+            co_return result<>{};
+        };
+        static_cast<void>(co_await with_timeout(too_late(), 1us));
+        auto fresh = co_await pool.borrow("a");
+        EXPECT_TRUE(fresh && !fresh->is_reused());
+    });
+}
+
 // --- connecting ----------------------------------------------------------------------------------
 
 TEST_P(connection_pool_test, a_connect_that_fails_or_throws_hands_its_place_to_the_next) {

@@ -54,22 +54,20 @@ private:
     Connect connect_;
 };
 
-/// How an idle connection is found.
-enum class pool_check : std::uint8_t { quiet, spent, stopped };
-
-/// Whether nothing can be read from `stream`: no end, no error, and no bytes, which nobody asked
-/// for.
+/// Whether nothing can be read from the idle `stream`: no end, no error, and no bytes, which nobody
+/// asked for. An error: a stop prevented the check.
 // A read with no time for it polls the kernel once: the end of the stream may have arrived since
 // the last turn. What it reads is not missed, because the connection is then closed.
 template <class Stream>
-task<pool_check> check_idle(Stream& stream) {
+task<result<bool>> is_quiet(Stream& stream) {
     const scope& within = co_await own_scope{};
     std::array<std::byte, 1> byte;
     const result<std::size_t> count =
         co_await with_timeout(stream.read_some(byte), std::chrono::nanoseconds{0});
-    if (count) co_return pool_check::spent;
-    if (count.error() == errc::deadline_exceeded) co_return pool_check::quiet;
-    co_return within.stopped() ? pool_check::stopped : pool_check::spent;
+    if (count) co_return false;
+    // The caller's limit gives the same error as the one here, but the kernel was not asked.
+    if (within.stopped()) co_return fail(error_of(within.reason));
+    co_return count.error() == errc::deadline_exceeded;
 }
 
 } // namespace detail
@@ -226,15 +224,13 @@ private:
             }
         }
         while (slot->stream) {
-            const detail::pool_check found = co_await detail::check_idle(*slot->stream);
+            const result<bool> quiet = co_await detail::is_quiet(*slot->stream);
             if (pool->is_closed()) co_return fail(std::errc::operation_canceled);
-            if (found == detail::pool_check::quiet) {
-                co_return pooled<Stream>{pool, std::move(slot), true};
-            }
-            if (found == detail::pool_check::stopped) {
+            if (!quiet) {
                 pool->keep(std::move(slot));
-                co_return fail(std::errc::operation_canceled);
+                co_return fail(quiet);
             }
+            if (*quiet) co_return pooled<Stream>{pool, std::move(slot), true};
             slot->stream.reset();
             if (owned_slot other = own(pool->take_idle(*key))) slot = std::move(other);
         }
