@@ -30,8 +30,9 @@ struct inherited_listener {
 /// @return Listening sockets, and datagram sockets. The blocking mode is the one they came with.
 ///
 /// @par Errors
-/// After an error nothing was taken or changed: the descriptors stay open, and a later call looks
-/// again.
+/// After an error, or a std::bad_alloc, nothing was taken: the descriptors stay open, and a later
+/// call looks again. Nor was anything changed, unless fcntl(2) failed behind the first descriptor:
+/// then those before it are closed on exec.
 /// - `std::errc::invalid_argument`: LISTEN_PID or LISTEN_FDS is no plain decimal number, or
 ///   LISTEN_FDNAMES does not have a name for each descriptor; or a socket is connected, as with
 ///   `Accept=yes`, or does not listen.
