@@ -1,13 +1,18 @@
 #include <simplenet/callbacks/client.hpp>
 
 #include "callbacks/callback_connection.hpp"
+#include "server/handler_exceptions.hpp"
 #include "threads/posting_queue.hpp"
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/threads/with_stop.hpp>
+#include <simplenet/time/sleep.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <stop_token>
@@ -16,7 +21,12 @@
 namespace simplenet::v0 {
 namespace detail {
 
-/// Owned by the client, by the task that keeps it connected, and by calls on their way to that.
+namespace {
+using namespace std::chrono_literals;
+constexpr auto pause_without_memory = 10ms;
+} // namespace
+
+/// Owned by the client, by the task that keeps it connected, and by the message to that.
 class client_core : public std::enable_shared_from_this<client_core> {
 public:
     client_core(event_loop& loop, std::string host, std::uint16_t port,
@@ -25,13 +35,12 @@ public:
         , client_{std::move(host), port, options}
         , handlers_{std::move(handlers)} {}
 
+    /// How the connection ends; the strongest wish counts.
+    enum class ending : std::uint8_t { none, shutdown, close, at_once };
+
     void connect();
-    void disconnect() {
-        end([](client_core& core) { core.shut_down(); });
-    }
-    void stop() {
-        end([](client_core& core) { core.close(); });
-    }
+    /// By disconnect() or stop().
+    void end(ending how);
     /// The client is destroyed: no handler is called when this has returned.
     void retire();
     [[nodiscard]] callbacks::connection_ptr connection() const {
@@ -49,8 +58,6 @@ private:
         activity& operator=(activity&&) = delete;
         ~activity();
 
-        /// On the loop's thread: starts to keep the client connected.
-        void operator()() noexcept;
         /// True: nothing is wanted any more, and the activity is over.
         [[nodiscard]] bool ends() noexcept;
 
@@ -89,11 +96,16 @@ private:
         client_core& core_;
     };
 
-    /// Calls `function(core)` on the loop's thread, if the client is active.
-    template <class Function>
-    void end(Function function);
-    template <class Function>
-    void post_locked(Function function);
+    /// Has the connection ended by the loop's thread. A part of the core: ending needs no memory.
+    class end_message final : public posted {
+    public:
+        void run() noexcept override;
+        void drop() noexcept override { const auto last = std::move(core); }
+
+        std::shared_ptr<client_core> core; // set while this is on its way
+    };
+
+    void post_locked(ending how) noexcept;
 
     void begin();
     [[nodiscard]] bool wants() const {
@@ -109,9 +121,7 @@ private:
 
     // Loop thread only.
     [[nodiscard]] task<result<>> serve(tcp_stream& stream);
-    void shut_down() noexcept;
-    void close() noexcept;
-    void end_here() noexcept;
+    void end_here(ending how) noexcept;
 
     event_loop& loop_;
     tcp_client client_;
@@ -125,6 +135,8 @@ private:
     posting_queue* queue_ = nullptr; // of the loop, while the activity runs
     std::thread::id thread_;         // of the loop, likewise
     callbacks::connection_ptr connection_;
+    ending asked_ = ending::none; // what the message asks for
+    end_message message_;
 
     // Loop thread only.
     callback_connection* living_ = nullptr;
@@ -146,23 +158,21 @@ bool client_core::activity::ends() noexcept {
     return true;
 }
 
-void client_core::activity::operator()() noexcept {
-    try {
-        spawn(run(std::move(*this)));
-    } catch (const std::bad_alloc&) {
-        // As if the loop had ended.
-    }
-}
-
 task<> client_core::activity::run(activity own) {
     client_core& core = *own.core_;
     core.begin();
     for (;;) {
-        core.attempts_ = std::stop_source{};
-        if (core.wants()) {
-            task<result<>> work = core.client_.run(session{&core});
-            static_cast<void>(co_await with_stop(core.attempts_.get_token(), std::move(work)));
+        bool lacks_memory = false;
+        try {
+            core.attempts_ = std::stop_source{};
+            if (core.wants()) {
+                task<result<>> work = core.client_.run(session{&core});
+                static_cast<void>(co_await with_stop(core.attempts_.get_token(), std::move(work)));
+            }
+        } catch (const std::bad_alloc&) { // it may be there later
+            lacks_memory = true;
         }
+        if (lacks_memory) static_cast<void>(co_await async_sleep(pause_without_memory));
         const bool is_stopped = co_await this_task::stop_requested();
         if (is_stopped) co_return; // the loop ends
         if (own.ends()) {
@@ -179,40 +189,32 @@ void client_core::begin() {
 }
 
 task<result<>> client_core::serve(tcp_stream& stream) {
-    const auto peer = stream.remote_endpoint();
-    const auto local = stream.local_endpoint();
-    callback_connection served{handlers_, stream, peer ? *peer : endpoint{},
-                               local ? *local : endpoint{}};
-    {
+    std::error_code error = make_error_code(errc::end_of_stream);
+    try {
+        const auto peer = stream.remote_endpoint();
+        const auto local = stream.local_endpoint();
+        callback_connection served{handlers_, stream, peer ? *peer : endpoint{},
+                                   local ? *local : endpoint{}};
         const presence here{*this, served};
-        co_await served.run();
+        task<> life = served.run();
+        co_await std::move(life);
+        if (const auto why = served.self()->error()) error = why;
+    } catch (...) { // ends the connection, as on a server, and not the client
+        report_handler_exception(std::current_exception());
     }
     if (!wants()) co_return result<>{};
-    const std::error_code error = served.self()->error();
-    co_return fail(error ? error : make_error_code(errc::end_of_stream));
+    co_return fail(error);
 }
 
-void client_core::shut_down() noexcept {
-    if (living_ != nullptr) {
-        living_->shutdown();
-    } else {
+void client_core::end_here(ending how) noexcept {
+    if (living_ == nullptr) {
         attempts_.request_stop();
-    }
-}
-
-void client_core::close() noexcept {
-    if (living_ != nullptr) {
+    } else if (how == ending::shutdown) {
+        living_->shutdown();
+    } else if (how == ending::close) {
         living_->close();
     } else {
-        attempts_.request_stop();
-    }
-}
-
-void client_core::end_here() noexcept {
-    if (living_ != nullptr) {
         living_->end_here();
-    } else {
-        attempts_.request_stop();
     }
 }
 
@@ -225,26 +227,38 @@ void client_core::connect() {
         is_wanted_ = true;
         if (std::exchange(is_active_, true)) return;
     }
-    // Without the lock: a loop that has been stopped drops it inside the call.
-    loop_.post(activity{shared_from_this()});
+    // All that may lack memory is allocated here, and the caller is told. Without the lock: a loop
+    // that has been stopped drops the activity inside the call.
+    static_cast<void>(loop_.spawn_remote(activity::run(activity{shared_from_this()})));
 }
 
-template <class Function>
-void client_core::post_locked(Function function) {
+void client_core::post_locked(ending how) noexcept {
     // Before the activity runs it looks at is_wanted_.
     if (queue_ == nullptr) return;
-    auto call = [self = shared_from_this(), function] { function(*self); };
-    queue_->offer(*new posted_call<decltype(call)>{std::move(call)});
+    asked_ = std::max(asked_, how);
+    if (message_.core) return;
+    message_.core = shared_from_this();
+    queue_->offer(message_);
 }
 
-template <class Function>
-void client_core::end(Function function) {
+void client_core::end_message::run() noexcept {
+    std::shared_ptr<client_core> keeps;
+    ending how = ending::none;
+    {
+        const std::lock_guard locked{core->mutex_};
+        keeps = std::move(core);
+        how = std::exchange(keeps->asked_, ending::none);
+    }
+    keeps->end_here(how);
+}
+
+void client_core::end(ending how) {
     {
         const std::lock_guard locked{mutex_};
         is_wanted_ = false;
-        if (std::this_thread::get_id() != thread_) return post_locked(function);
+        if (std::this_thread::get_id() != thread_) return post_locked(how);
     }
-    function(*this);
+    end_here(how);
 }
 
 void client_core::retire() {
@@ -255,9 +269,9 @@ void client_core::retire() {
     if (thread_ == std::thread::id{}) return;
     if (thread_ == std::this_thread::get_id()) {
         locked.unlock();
-        return end_here();
+        return end_here(ending::at_once);
     }
-    post_locked([](client_core& core) { core.end_here(); });
+    post_locked(ending::at_once);
     ended_.wait(locked, [this] { return !is_active_; });
 }
 
@@ -279,11 +293,11 @@ void client::connect() {
 }
 
 void client::disconnect() {
-    core_->disconnect();
+    core_->end(detail::client_core::ending::shutdown);
 }
 
 void client::stop() {
-    core_->stop();
+    core_->end(detail::client_core::ending::close);
 }
 
 connection_ptr client::connection() const {

@@ -1,3 +1,5 @@
+#include "server/handler_exceptions.hpp"
+
 #include "server/server_site.hpp"
 
 #include <atomic>
@@ -9,7 +11,7 @@ namespace simplenet::v0::detail {
 
 namespace {
 
-/// One line for all servers of the process, at most once a second.
+/// One line for all handlers of the process, at most once a second.
 void print_handler_exception(const std::exception_ptr& exception) noexcept {
     using namespace std::chrono;
     static std::atomic<std::int64_t> next{0};
@@ -26,23 +28,29 @@ void print_handler_exception(const std::exception_ptr& exception) noexcept {
     try {
         std::rethrow_exception(exception);
     } catch (const std::exception& thrown) {
-        std::fprintf(stderr, "simplenet: a handler of a server threw: %s (%llu more before)\n",
-                     thrown.what(), others);
+        std::fprintf(stderr, "simplenet: a handler threw: %s (%llu more before)\n", thrown.what(),
+                     others);
     } catch (...) {
-        std::fprintf(stderr, "simplenet: a handler of a server threw (%llu more before)\n", others);
+        std::fprintf(stderr, "simplenet: a handler threw (%llu more before)\n", others);
     }
 }
 
 } // namespace
 
+void report_handler_exception(std::exception_ptr exception) noexcept {
+    if (const auto hook = run_queue::require_current().on_unhandled) {
+        hook(std::move(exception));
+    } else {
+        print_handler_exception(exception);
+    }
+}
+
 void report_handler_exception(const server_settings& settings,
                               std::exception_ptr exception) noexcept {
     if (settings.on_handler_exception != nullptr) {
         settings.on_handler_exception(std::move(exception), settings.context);
-    } else if (const auto hook = run_queue::require_current().on_unhandled) {
-        hook(std::move(exception));
     } else {
-        print_handler_exception(exception);
+        report_handler_exception(std::move(exception));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "ip/native.hpp"
 #include "runtime/loop_access.hpp"
 #include "server/balance.hpp"
+#include "server/handler_exceptions.hpp"
 #include "server/proxy_header.hpp"
 #include "sys/calls.hpp"
 

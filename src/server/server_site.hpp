@@ -152,8 +152,4 @@ private:
     intrusive_list<passed_connection, on_way_tag> passed_;
 };
 
-/// Reports an exception of a handler, see server_options::on_handler_exception. On its loop.
-void report_handler_exception(const server_settings& settings,
-                              std::exception_ptr exception) noexcept;
-
 } // namespace simplenet::v0::detail

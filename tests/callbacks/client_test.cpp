@@ -287,7 +287,7 @@ TEST_P(callbacks_client_test, a_loop_that_was_stopped_does_not_connect) {
     EXPECT_EQ(client.connection(), nullptr);
 }
 
-TEST_P(callbacks_client_test, an_exception_of_a_handler_ends_it) {
+TEST_P(callbacks_client_test, an_exception_of_a_handler_is_told_and_ends_only_its_connection) {
     port_.open();
     static std::atomic<int> unhandled;
     unhandled = 0;
@@ -304,7 +304,28 @@ TEST_P(callbacks_client_test, an_exception_of_a_handler_ends_it) {
 
     EXPECT_TRUE(are_down(1));
     EXPECT_TRUE(eventually([&] { return unhandled == 1; }));
-    EXPECT_EQ(client.connection(), nullptr);
+    auto next = port_.accept();
+    EXPECT_TRUE(are_up(2));
+}
+
+TEST_P(callbacks_client_test, an_exception_of_a_handler_that_no_hook_takes_ends_no_process) {
+    port_.open();
+    auto loop = make_loop();
+    auto handlers = watching();
+    std::optional<callbacks::client> client;
+    handlers.on_connection = [&](const connection_ptr& connection) {
+        seen_.counter()(connection);
+        if (!connection->is_connected()) return;
+        if (seen_.ups() == 1) throw std::runtime_error{"as the test wants it"};
+        client->stop();
+    };
+    client.emplace(loop, "127.0.0.1", port_.number(), handlers, at_once);
+    client->connect();
+
+    EXPECT_TRUE(loop.run_for(testing::test_limit));
+
+    EXPECT_EQ(seen_.ups(), 2U);
+    EXPECT_EQ(seen_.downs(), 2U);
 }
 
 TEST_P(callbacks_client_test, may_be_moved_and_replaced) {

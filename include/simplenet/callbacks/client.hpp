@@ -31,7 +31,8 @@ namespace callbacks {
 /// From connect() on it connects, and connects again whenever an attempt fails or the connection
 /// ends, whichever side ended it, with the pauses of client_options::backoff. Each connection is a
 /// new object. connect() keeps the loop's run() going until disconnect() or stop() has taken
-/// effect.
+/// effect. Neither an exception of a handler nor a lack of memory on the loop ends the client: it
+/// connects again.
 ///
 /// Destroying it ends the connection at once, as by stop(), and returns when `on_connection` was
 /// called for that: no function is called afterwards. It may outlive the loop.
@@ -61,10 +62,12 @@ public:
     /// Begins to connect. Does nothing if it has begun; after disconnect() or stop() it begins
     /// anew.
     ///
+    /// Throws std::bad_alloc; then it has not begun.
+    ///
     /// @pre The loop lives until the call returns.
     void connect();
     /// Ends the connection in order, as by connection::shutdown(), and makes no other one. If there
-    /// is none, as stop().
+    /// is none, as stop(). Needs no memory, like stop() and the destructor.
     void disconnect();
     /// Ends the connection or the attempts at once, and makes no other connection.
     void stop();

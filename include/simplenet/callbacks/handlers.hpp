@@ -22,8 +22,10 @@ using connection_ptr = std::shared_ptr<connection>;
 /// A server copies them for each of its loops.
 ///
 /// An exception that leaves one ends the connection: on_connection() is told, then the exception
-/// goes where that of a server's handler goes (server_options::on_handler_exception); that of a
-/// client ends the client, and goes to `loop_options::on_unhandled`.
+/// goes where that of a server's handler goes (server_options::on_handler_exception). The server
+/// goes on. So does a client, which connects again: its exceptions go to
+/// `loop_options::on_unhandled`, or if that is null to standard error as a line, at most one a
+/// second.
 struct handlers {
     // The initialisers let a program name only some of them without a warning of the compiler.
 
