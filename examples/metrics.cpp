@@ -26,8 +26,7 @@ task<> echo(tcp_stream client) {
 // HTTP as far as Prometheus needs it. Every path gives the metrics.
 task<> answer_scrape(tcp_stream client) {
     std::string request;
-    auto asked = async_read_until(client, request, "\r\n\r\n", 8192);
-    if (!co_await with_timeout(std::move(asked), 5s)) co_return;
+    if (!co_await async_read_until(client, request, "\r\n\r\n", 8192)) co_return;
 
     std::ostringstream metrics;
     write_metrics(metrics);
@@ -41,6 +40,13 @@ task<> answer_scrape(tcp_stream client) {
 }
 //! [answer]
 
+// Whoever asks gets an answer or is disconnected. There is no limit of connections, which clients
+// that do not ask could reach.
+task<> serve_scrape(tcp_stream client) {
+    auto answered = answer_scrape(std::move(client));
+    (void)co_await with_timeout(std::move(answered), 5s);
+}
+
 void announce(const tcp_server& echoes, const tcp_server& scrapes, const event_loop_group& group) {
     std::cout << "listening on " << echoes.local_endpoint().to_string() << " ("
               << to_string(group[0].selected_backend()) << ")\n"
@@ -52,11 +58,10 @@ void announce(const tcp_server& echoes, const tcp_server& scrapes, const event_l
 task<result<>> serve(event_loop_group& group, endpoint at, endpoint metrics_at) {
     auto echoes = tcp_server::listen(group, at);
     if (!echoes) co_return fail(echoes);
-    // Whoever asks gets an answer or is disconnected; a few at once are enough.
-    auto scrapes = tcp_server::listen(group, metrics_at, {.max_connections = 16});
+    auto scrapes = tcp_server::listen(group, metrics_at);
     if (!scrapes) co_return fail(scrapes);
     if (auto started = echoes->serve(echo); !started) co_return fail(started);
-    if (auto started = scrapes->serve(answer_scrape); !started) co_return fail(started);
+    if (auto started = scrapes->serve(serve_scrape); !started) co_return fail(started);
     announce(*echoes, *scrapes, group);
 
     async_event never;

@@ -122,7 +122,7 @@ class Case:
 
     def _play(self):
         target = self.target
-        self.address = self.server.announced(self.options.patience) or self.socket
+        self.address = self.server.announced(target.announces, self.options.patience) or self.socket
         old = self._victim()
         self._wait(target.protocol.prepare(old) if old else None, "the first victim is served")
         self._warm_up()

@@ -42,12 +42,11 @@ class Server:
                                          preexec_fn=preparation or die_with_parent)
         self.pid = self._process.pid
 
-    def announced(self, seconds):
-        """The (host, port) that it reports, or None for a path; fails if it reports neither."""
+    def announced(self, line, seconds):
+        """The (host, port) that it reports in such a line, or None for a path; fails if it reports neither."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            line = self.output()
-            found = re.search(r"^listening(?: on (.*):(\d+) \((?:epoll|io_uring)\))?\n", line)
+            found = re.search("^" + line, self.output(), re.MULTILINE)
             if found:
                 return (found[1].strip("[]"), int(found[2])) if found[2] else None
             if self._process.poll() is not None:

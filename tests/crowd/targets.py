@@ -13,6 +13,7 @@ from engine import IN, FarEnd
 KIB = 1024
 MIB = 1024 * 1024
 FILE_SIZE = 4 * MIB
+PROXY_HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 1234 80\r\n"
 
 _numbers = itertools.count(1)
 
@@ -80,11 +81,12 @@ class Told(Answered):
 
 
 class Greeted(Answered):
-    """Speaks first, to each new client: only a new victim is served."""
+    """Speaks to each new client, at once or after `says`: only a new victim is served."""
 
-    def __init__(self, size):
+    def __init__(self, size, says=b""):
         super().__init__()
         self._size = size
+        self._says = says
 
     def prepare(self, old):
         old.pauses_at = self._size  # or it would receive forever
@@ -92,6 +94,8 @@ class Greeted(Answered):
 
     def check(self, old, new):
         new.pauses_at = self._size
+        if self._says:
+            new.ask(self._says)
         return lambda: new.count >= self._size
 
 
@@ -157,6 +161,7 @@ class Target:
     grace: float = 0.0  # seconds that the server takes to end, by design
     keep_alive: bytes = b""  # sent repeatedly by the old victim
     shows_out: bool = False  # disconnects idle clients, after a second
+    announces: str = r"listening(?: on (.*):(\d+) \((?:epoll|io_uring)\))?\n"  # how a line of its output begins
     drops: bool = False  # disconnects a member that is far behind; such a victim connects again
 
     def command(self, case):
@@ -180,6 +185,18 @@ def examples():
         _echo("rolling_restart", grace=10.0),
         # It speaks first, and waits two seconds for the end of each client.
         _echo("behind_haproxy", arguments=("--direct", "yes"), protocol=Greeted(8), grace=10.0),
+        # Resets clients whose header is not complete after five seconds.
+        Target("behind_haproxy/header", "behind_haproxy", protocol=Greeted(8, PROXY_HEADER), opening=PROXY_HEADER,
+               grace=10.0),
+        Target("behind_haproxy/half-header", "behind_haproxy", protocol=Greeted(8, PROXY_HEADER),
+               opening=PROXY_HEADER[:20], budget=20, grace=10.0),
+        Target("behind_haproxy/long-header", "behind_haproxy", protocol=Greeted(8, PROXY_HEADER),
+               opening=b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff", grace=10.0),
+        _echo("metrics", grace=1.0),
+        # Each client has five seconds.
+        Target("metrics/scrapes", "metrics", announces=r"metrics on http://(.*):(\d+)/", grace=1.0,
+               protocol=Greeted(1000, b"GET /metrics HTTP/1.0\r\n\r\n"), opening=b"GET /metrics HTTP/1.0\r\n",
+               flood=b"Name: value\r\n"),
         # A guest that does not read costs the queue of its room.
         _echo("chat_many_rooms", protocol=Told(), flood=line, crowd_budget=MIB, memory=1200 * KIB),
         # A member that does not read costs its queue, which has a limit.
@@ -280,6 +297,8 @@ SHORT = [
     ("muduo_style_echo", "never-reads"),
     ("chat_many_rooms", "never-reads"),
     ("rolling_restart", "resets-in-the-middle"),
+    ("behind_haproxy/half-header", "never-reads"),
+    ("metrics/scrapes", "silent"),
     ("page:requests", "sends-slowly"),
     ("page:lengths", "leaves-in-the-middle"),
     ("page:lingering", "never-reads"),
