@@ -65,7 +65,9 @@ int main(int argc, char** argv) {
     if (!group) return example::failed("cannot make the event loops", group.error());
     try {
         const auto ended = run(serve(*group, given.at), {.backend = given.backend});
-        if (!ended) return example::failed("cannot wait for a signal", ended.error());
+        if (!ended && ended.error() != std::errc::operation_canceled) { // a signal came before
+            return example::failed("cannot wait for a signal", ended.error());
+        }
     } catch (const std::system_error& error) {
         return example::failed("cannot serve on " + given.at.to_string(), error.code());
     }

@@ -162,7 +162,8 @@ int main(int argc, char** argv) {
     const auto given = example::read_server_options(argc, argv, "rolling_restart");
     try {
         const auto ended = run(serve(given.at, given.backend), {.backend = given.backend});
-        return ended ? 0 : example::failed("cannot serve", ended.error());
+        if (ended || ended.error() == std::errc::operation_canceled) return 0; // stopped early
+        return example::failed("cannot serve", ended.error());
     } catch (const std::system_error& error) {
         return example::failed("cannot make an event loop", error.code());
     }
