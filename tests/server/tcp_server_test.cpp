@@ -1,7 +1,9 @@
 #include <simplenet/server/tcp_server.hpp>
 
 #include "support/descriptor_limit.hpp"
+#include "support/on_processor.hpp"
 #include "support/served_group.hpp"
+#include "sys/processors.hpp"
 
 #include <simplenet/time/sleep.hpp>
 
@@ -331,6 +333,28 @@ TEST_P(tcp_server_test, a_steered_server_serves) {
     for (auto& each : peers) {
         each.send("x");
         EXPECT_EQ(each.receive(1), "x");
+    }
+}
+
+// On loopback the processor of the client handles the handshake.
+TEST_P(tcp_server_test, a_steered_server_serves_on_the_loop_of_the_processor_modulo_their_number) {
+    const auto processors = detail::sys::allowed_processors();
+    for (const unsigned loops : {2U, 3U}) { // more than processors, or fewer, on nearly any machine
+        auto group = make_group(loops);
+        auto server =
+            or_throw(tcp_server::listen(group, anywhere(), {.listen = {.steer_by_cpu = true}}));
+        EXPECT_TRUE(server.serve(echo));
+        std::vector<std::size_t> expected(loops);
+        std::vector<testing::raw_peer> peers;
+        for (const unsigned processor : processors) {
+            const testing::on_processor here{static_cast<int>(processor)};
+            for (int each = 0; each < 8; ++each)
+                peers.push_back(connect(server.local_endpoint()));
+            expected[processor % loops] += 8;
+        }
+
+        EXPECT_TRUE(eventually([&] { return server.statistics().open == peers.size(); }));
+        EXPECT_EQ(server.statistics().open_by_loop, expected);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "support/error_of.hpp"
 #include "support/flavours.hpp"
+#include "support/on_processor.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <array>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -160,26 +160,6 @@ TYPED_TEST(tcp_listener_test, steering_by_processor_needs_a_shared_port) {
               std::errc::invalid_argument);
 }
 
-/// Runs this thread on one processor.
-class on_processor {
-public:
-    explicit on_processor(int number) {
-        EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(number, &one);
-        moved = ::sched_setaffinity(0, sizeof one, &one) == 0;
-    }
-    on_processor(const on_processor&) = delete;
-    on_processor& operator=(const on_processor&) = delete;
-    ~on_processor() { ::sched_setaffinity(0, sizeof before_, &before_); }
-
-    bool moved = false; // false: the processor is not ours
-
-private:
-    cpu_set_t before_;
-};
-
 // On loopback the processor of the client handles the handshake.
 TYPED_TEST(tcp_listener_test, steered_connections_go_to_the_listener_of_their_processor) {
     const listen_options steered{.reuse_port = true, .steer_by_cpu = true};
@@ -201,6 +181,18 @@ TYPED_TEST(tcp_listener_test, steered_connections_go_to_the_listener_of_their_pr
         }
     }
     if (processors == 0) GTEST_SKIP() << "neither processor 0 nor 1 is ours";
+}
+
+TYPED_TEST(tcp_listener_test, a_steered_connection_needs_no_listener_of_its_processor) {
+    auto only = TypeParam::listen({.reuse_port = true, .steer_by_cpu = true});
+    const on_processor here{1};
+    if (!here.moved) GTEST_SKIP() << "processor 1 is not ours";
+
+    const auto client = connect_to<TypeParam>(only);
+
+    pollfd waiting{.fd = only.native_handle(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&waiting, 1, 5000), 1);
+    EXPECT_TRUE(only.accept());
 }
 
 TYPED_TEST(tcp_listener_test, reuse_address_is_on_unless_turned_off) {

@@ -23,6 +23,10 @@ inline namespace runtime {
 /// balance::round_robin or listen_options::steer_by_cpu. Connections on the listener of a loop that
 /// a handler blocks have to wait for it; other loops give it none.
 ///
+/// With listen_options::steer_by_cpu a connection that CPU number n received is served by loop n
+/// modulo the number of loops. If there are fewer loops than CPUs, several CPUs share a loop. A
+/// loop that no receiving CPU has serves nothing, such as the third one of three on two CPUs.
+///
 /// @par Example
 /// @snippet servers.cpp tcp_server
 class tcp_server : public basic_server {

@@ -37,9 +37,11 @@ struct listen_options {
     unsigned accept_ahead = 64;
     /// With `reuse_port`: a connection goes to the listener whose number is that of the processor
     /// which received its handshake, where the listeners of an endpoint are numbered in the order
-    /// in which they began to listen; without such a listener the kernel chooses one
-    /// (SO_ATTACH_REUSEPORT_CBPF, socket(7)). It suits threads that are pinned to the processors in
-    /// that order. The last listener that is created with the option decides for all.
+    /// in which they began to listen (SO_ATTACH_REUSEPORT_CBPF, socket(7)). It suits threads that
+    /// are pinned to the processors in that order. If there are fewer listeners, the kernel
+    /// distributes the connections of the other processors among all of them by a hash; if there
+    /// are more, those without a processor get none. tcp_server has its own rule. The last listener
+    /// that is created with the option decides for all.
     bool steer_by_cpu = false;
 };
 
