@@ -370,15 +370,21 @@ TEST_P(connection_test, a_write_that_fails_while_reading_is_stopped_ends_it) {
 }
 
 TEST_P(connection_test, stop_reading_after_a_write_that_failed_ends_it) {
+    handlers_.on_message = [&](const connection_ptr&, callbacks::buffer& input) {
+        seen_.event(input.retrieve_all_as_string());
+    };
     auto peer = begin();
 
     on_loop([&] {
         testing::checked(::shutdown(descriptor_of(ours()), SHUT_WR));
+        peer.send("last");
         ours()->send("x");
         ours()->stop_reading();
+        EXPECT_EQ(seen_.downs(), 0U);
     });
 
     EXPECT_TRUE(went_down());
+    EXPECT_EQ(seen_.events(), "") << "what the peer sent before is dropped";
     EXPECT_EQ(seen_.error(), std::errc::broken_pipe);
 }
 

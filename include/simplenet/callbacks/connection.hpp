@@ -76,7 +76,9 @@ public:
     /// Continues after stop_reading(). Connections begin that way.
     void start_reading();
     /// Calls on_message() no more until start_reading(), so that the peer has to wait. The end of
-    /// the connection is not noticed meanwhile, unless something is sent.
+    /// the connection is not noticed meanwhile, unless something is sent. If sending has failed
+    /// already, ends the connection: what the peer sent before is dropped, and error() stays that
+    /// of the sending.
     void stop_reading();
 
     /// Whether send() sends: true from the beginning until shutdown(), close() or the end of the
