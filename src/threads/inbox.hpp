@@ -1,6 +1,6 @@
 #pragma once
 // inbox: how other threads reach a loop. Layer threads, private. A push is one compare-and-swap,
-// and one exchange per turn drains the list; only the first push to a sleeping loop makes a system
+// and the loop takes the whole list at once. Only the first push to a sleeping loop makes a system
 // call.
 
 #include <simplenet/threads/detail/posted.hpp>
@@ -58,7 +58,8 @@ public:
             std::this_thread::yield();
     }
 
-    /// Loop thread. Takes everything pushed so far, oldest first; null if there is nothing.
+    /// Loop thread. Takes every item pushed so far, as a list with the oldest first; null if there
+    /// is none.
     [[nodiscard]] posted* take() noexcept {
         if (empty()) return nullptr;
         posted* newest = newest_of(head_.fetch_and(refusing, std::memory_order_acquire));
