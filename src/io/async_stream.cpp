@@ -31,8 +31,9 @@ void async_stream::set_idle_limit(std::chrono::nanoseconds limit) {
     SIMPLENET_EXPECTS(of != nullptr, "an idle timeout for a socket that was moved from");
     if (!of->idle) of->idle = std::make_unique<detail::idle_state>(*of);
     of->idle->limit = limit;
-    of->idle->cancel();
-    if (of->home != nullptr && of->waits()) of->home->touch(*of);
+    if (of->home == nullptr) return;
+    of->home->timers.cancel(*of->idle);
+    if (of->waits()) of->home->touch(*of);
 }
 
 } // namespace runtime

@@ -178,7 +178,7 @@ void io_queue::drop_brought(socket_record& record) noexcept {
 
 void io_queue::close_number(socket_record& record) noexcept {
     if (record.accepting) {
-        record.accepting->cancel();
+        timers.cancel(*record.accepting);
         static_cast<list_hook<paused_tag>&>(record).unlink(); // another one resumes, below
     }
     close_descriptor(std::exchange(record.fd, -1));
@@ -193,7 +193,7 @@ void io_queue::finish_close(socket_record& record) noexcept {
     record.state = record.is_kept() ? record_state::released : record_state::closed;
     --closing_;
     --open_records_;
-    if (record.idle) record.idle->cancel();
+    if (record.idle) timers.cancel(*record.idle);
     if (!record.is_kept() && record.fd >= 0) close_number(record);
     while (!record.closed_waiters.empty())
         push(record.closed_waiters.pop_front());
@@ -259,7 +259,7 @@ void io_queue::pause_accepting(socket_record& listener, int error) noexcept {
         accepting.pause * 2, shortest_accept_pause, longest_accept_pause);
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     paused_.push_back(listener);
-    accepting.cancel();
+    timers.cancel(accepting);
     timers.insert_after(accepting, accepting.pause);
     if (!on_event) return;
     char reason[96];
@@ -276,7 +276,7 @@ void io_queue::pause_accepting(socket_record& listener, int error) noexcept {
 
 void io_queue::resume_accepting(socket_record& listener) noexcept {
     accept_state& accepting = *listener.accepting;
-    accepting.cancel();
+    timers.cancel(accepting);
     static_cast<list_hook<paused_tag>&>(listener).unlink();
     listener.readable = true;
     notify(listener.reader);

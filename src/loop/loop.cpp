@@ -322,7 +322,8 @@ void loop::tear_down() noexcept {
     const bool never_ran = thread_ == std::thread::id{};
     claim_thread();
     runs_without_work = false;
-    // Those that this thread has cancelled so far are not ours, see timer_wheel::count().
+    // The timers that this thread has cancelled so far belong to the loop around this one: see
+    // timer_wheel::count().
     if (auto* const outer = static_cast<loop*>(run_queue::current()))
         static_cast<void>(outer->timers.count());
     {

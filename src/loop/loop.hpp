@@ -142,6 +142,8 @@ private:
         explicit active(loop& of, bool may_nest = false) noexcept
             : of_{of}
             , queue_{of, may_nest} {
+            SIMPLENET_DEBUG_EXPECTS(cancelled_timers == 0,
+                                    "a timer was cancelled outside of the turns of its loop");
             of_.pulse.active.store(true, std::memory_order_relaxed);
         }
         active(const active&) = delete;

@@ -67,7 +67,7 @@ public:
         }
         void describe(std::string& text) override { text += "a connection to any address"; }
         void wake() noexcept {
-            cancel();
+            timed_queue::of(*within_).timers.cancel(*this);
             news_->waiting_ = nullptr;
             within_->queue->push(*this);
         }

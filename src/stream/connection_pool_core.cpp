@@ -91,7 +91,7 @@ void connection_pool_core::arm() noexcept {
     if (timer_.armed() || idle_.empty() || queue == nullptr) return;
     const auto since = idle_.front().idle_since_;
     const auto last = timer_node::clock::time_point::max();
-    queue->timers.insert(timer_, options_.idle < last - since ? since + options_.idle : last);
+    timer_.arm(queue->timers, options_.idle < last - since ? since + options_.idle : last);
 }
 
 void connection_pool_core::close_overdue() noexcept {
@@ -177,7 +177,7 @@ void connection_pool_core::serve() noexcept {
 
 void connection_pool_core::close() noexcept {
     closed_ = true;
-    timer_.cancel();
+    timer_.stop();
     while (!idle_.empty())
         evict(idle_.front());
     for (auto& [text, key] : keys_) {

@@ -17,7 +17,7 @@ bool sleep_base::begin(std::coroutine_handle<> caller, scope& within) noexcept {
 
 void sleep_base::on_stop(stop_reason reason) noexcept {
     if (!armed()) return; // already ended, and on the ready list
-    cancel();
+    timed_queue::of(*within_).timers.cancel(*this);
     stopped_ = reason;
     within_->queue->push(*this);
 }

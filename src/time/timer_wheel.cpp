@@ -115,7 +115,7 @@ std::size_t timer_wheel::fire_due(time_point now) noexcept {
     std::size_t count = 0;
     while (!due.empty()) {
         ++count;
-        if (armed_ != 0) --armed_; // count() may have taken a cancel of another wheel
+        --armed_;
         due.pop_front().expired();
     }
     return count;

@@ -8,11 +8,13 @@
 #include "support/coroutines.hpp"
 #include "support/promtool.hpp"
 
+#include <simplenet/net/local_stream.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <latch>
@@ -162,6 +164,49 @@ TEST_P(write_metrics_test, a_loop_that_nobody_runs_has_the_figures_of_its_last_t
     }}.join();
     destroy_loop();
     EXPECT_EQ(metrics(), "");
+}
+
+// A timer that was cancelled between two turns counted as one of the loop that ran next.
+TEST_P(write_metrics_test, loops_that_take_turns_on_a_thread_count_their_own_timers) {
+    if (IsSkipped()) return;
+    auto sleeps = []() -> task<> { static_cast<void>(co_await async_sleep(1h)); };
+    auto other = or_throw(event_loop::create(options()));
+    auto sleeping = loop().spawn(sleeps());
+    other.spawn(sleeps()).detach();
+    loop().poll();
+    other.poll();
+
+    sleeping.request_stop();
+    other.poll();
+    loop().poll();
+
+    std::thread{[] {
+        const auto timers = figures("simplenet_loop_timers");
+        EXPECT_EQ(timers.at(labels("", 0)), 0);
+        EXPECT_EQ(timers.at(labels("", 1)), 1);
+    }}.join();
+}
+
+TEST_P(write_metrics_test, a_stream_that_is_closed_between_two_turns_has_no_timer_left) {
+    if (IsSkipped()) return;
+    auto [near, far] = or_throw(nonblocking::local_stream::pair());
+    std::optional<local_stream> stream{std::move(near)};
+    auto reads = [&]() -> task<> {
+        stream->set_idle_timeout(1h);
+        std::array<char, 1> byte{};
+        static_cast<void>(co_await stream->read_some(byte));
+    };
+    auto other = or_throw(event_loop::create(options()));
+    loop().spawn(reads).detach();
+    loop().poll();
+    loop().poll();
+    EXPECT_EQ(loop().metrics().timers, 1U);
+
+    stream.reset();
+    other.poll();
+    loop().poll();
+
+    EXPECT_EQ(figures("simplenet_loop_timers").at(labels("", 0)), 0);
 }
 
 TEST_P(write_metrics_test, a_task_may_write_those_of_its_own_loop) {

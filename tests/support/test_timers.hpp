@@ -14,6 +14,15 @@ inline constexpr std::chrono::nanoseconds tick{1 << 12};
 inline constexpr timer_wheel::time_point start{
     std::chrono::hours{1000}}; // like a machine that has been up for a while
 
+/// The first member of a fixture whose wheels belong to no loop. Its cancelled timers are not left
+/// to the next loop of the thread.
+struct wheels_without_loop {
+    wheels_without_loop() = default;
+    wheels_without_loop(const wheels_without_loop&) = delete;
+    wheels_without_loop& operator=(const wheels_without_loop&) = delete;
+    ~wheels_without_loop() { cancelled_timers = 0; }
+};
+
 /// Calls a function when it fires.
 class timer final : public timer_node {
 public:

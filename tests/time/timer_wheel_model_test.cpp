@@ -159,6 +159,7 @@ protected:
         ASSERT_EQ(wheel_.empty(), model_.size() == 0);
     }
 
+    wheels_without_loop fixture_;
     std::mt19937_64 random_{GetParam()};
     time_point now_ = start + nanoseconds{random_() % 1'000'000'000};
     timer_wheel wheel_{now_};

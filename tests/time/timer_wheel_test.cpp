@@ -27,7 +27,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using time_point = timer_wheel::time_point;
 
-TEST(timer_wheel_test, expires_in_order_of_deadlines) {
+class timer_wheel_test : public ::testing::Test {
+    wheels_without_loop fixture_;
+};
+
+TEST_F(timer_wheel_test, expires_in_order_of_deadlines) {
     timer_wheel wheel{start};
     timer late, early, between;
     wheel.insert(late, start + 30ms);
@@ -39,7 +43,7 @@ TEST(timer_wheel_test, expires_in_order_of_deadlines) {
     EXPECT_TRUE(wheel.empty());
 }
 
-TEST(timer_wheel_test, equal_deadlines_expire_in_order_of_insertion) {
+TEST_F(timer_wheel_test, equal_deadlines_expire_in_order_of_insertion) {
     for (const nanoseconds distance :
          std::initializer_list<nanoseconds>{1ns, 20us, 3ms, 100ms, 9s, 10min, 30h}) {
         timer_wheel wheel{start};
@@ -53,7 +57,7 @@ TEST(timer_wheel_test, equal_deadlines_expire_in_order_of_insertion) {
     }
 }
 
-TEST(timer_wheel_test, equal_deadlines_keep_their_order_when_armed_at_different_times) {
+TEST_F(timer_wheel_test, equal_deadlines_keep_their_order_when_armed_at_different_times) {
     timer_wheel wheel{start};
     const time_point deadline = start + 5h;
     std::deque<timer> timers;
@@ -70,7 +74,7 @@ TEST(timer_wheel_test, equal_deadlines_keep_their_order_when_armed_at_different_
     EXPECT_EQ(expired(wheel, deadline + tick), expected);
 }
 
-TEST(timer_wheel_test, never_early_and_at_most_a_tick_late) {
+TEST_F(timer_wheel_test, never_early_and_at_most_a_tick_late) {
     for (std::int64_t distance = 1; distance < (std::int64_t{1} << 60);
          distance = distance * 3 + 1) {
         timer_wheel wheel{start};
@@ -84,7 +88,7 @@ TEST(timer_wheel_test, never_early_and_at_most_a_tick_late) {
     }
 }
 
-TEST(timer_wheel_test, a_past_deadline_is_due_at_the_next_call_even_within_the_tick) {
+TEST_F(timer_wheel_test, a_past_deadline_is_due_at_the_next_call_even_within_the_tick) {
     for (const time_point deadline :
          {start, start - 1ns, start - 10h, time_point{}, time_point{-1ns}, time_point::min()}) {
         timer_wheel wheel{start};
@@ -96,7 +100,7 @@ TEST(timer_wheel_test, a_past_deadline_is_due_at_the_next_call_even_within_the_t
     }
 }
 
-TEST(timer_wheel_test, past_deadlines_come_first_in_order_of_insertion) {
+TEST_F(timer_wheel_test, past_deadlines_come_first_in_order_of_insertion) {
     timer_wheel wheel{start};
     timer ahead, first, second;
     wheel.insert(ahead, start + 1ms);
@@ -108,7 +112,7 @@ TEST(timer_wheel_test, past_deadlines_come_first_in_order_of_insertion) {
     EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&first, &second, &ahead));
 }
 
-TEST(timer_wheel_test, the_end_of_time_is_a_deadline_like_any_other) {
+TEST_F(timer_wheel_test, the_end_of_time_is_a_deadline_like_any_other) {
     timer_wheel wheel{start};
     timer one;
     wheel.insert(one, time_point::max());
@@ -122,7 +126,7 @@ TEST(timer_wheel_test, the_end_of_time_is_a_deadline_like_any_other) {
     EXPECT_THAT(expired(wheel, time_point::max()), ElementsAre(&one));
 }
 
-TEST(timer_wheel_test, a_wheel_can_begin_at_zero_and_below) {
+TEST_F(timer_wheel_test, a_wheel_can_begin_at_zero_and_below) {
     for (const time_point origin : {time_point{}, time_point{-5h}, time_point::min()}) {
         timer_wheel wheel{origin};
         timer one;
@@ -133,7 +137,7 @@ TEST(timer_wheel_test, a_wheel_can_begin_at_zero_and_below) {
     }
 }
 
-TEST(timer_wheel_test, time_does_not_run_backwards) {
+TEST_F(timer_wheel_test, time_does_not_run_backwards) {
     timer_wheel wheel{start};
     timer one, two;
     wheel.insert(one, start + 10ms);
@@ -145,7 +149,7 @@ TEST(timer_wheel_test, time_does_not_run_backwards) {
     EXPECT_THAT(expired(wheel, start + 11ms), ElementsAre(&one));
 }
 
-TEST(timer_wheel_test, a_cancelled_timer_does_not_expire) {
+TEST_F(timer_wheel_test, a_cancelled_timer_does_not_expire) {
     timer_wheel wheel{start};
     timer cancelled, other;
     wheel.insert(cancelled, start + 5ms);
@@ -160,7 +164,7 @@ TEST(timer_wheel_test, a_cancelled_timer_does_not_expire) {
     EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&other));
 }
 
-TEST(timer_wheel_test, destroying_a_timer_cancels_it) {
+TEST_F(timer_wheel_test, destroying_a_timer_cancels_it) {
     timer_wheel wheel{start};
     {
         timer gone;
@@ -170,7 +174,7 @@ TEST(timer_wheel_test, destroying_a_timer_cancels_it) {
     EXPECT_THAT(expired(wheel, start + 1s), IsEmpty());
 }
 
-TEST(timer_wheel_test, destroying_the_wheel_leaves_its_timers_unarmed) {
+TEST_F(timer_wheel_test, destroying_the_wheel_leaves_its_timers_unarmed) {
     timer armed, fresh;
     {
         timer_wheel wheel{start};
@@ -181,7 +185,7 @@ TEST(timer_wheel_test, destroying_the_wheel_leaves_its_timers_unarmed) {
     EXPECT_FALSE(fresh.armed());
 }
 
-TEST(timer_wheel_test, an_expired_timer_that_is_cancelled_leaves_the_list) {
+TEST_F(timer_wheel_test, an_expired_timer_that_is_cancelled_leaves_the_list) {
     timer_wheel wheel{start};
     timer first, second, third;
     for (timer* each : {&first, &second, &third})
@@ -197,7 +201,7 @@ TEST(timer_wheel_test, an_expired_timer_that_is_cancelled_leaves_the_list) {
     EXPECT_TRUE(due.empty());
 }
 
-TEST(timer_wheel_test, next_is_exact_for_a_lone_timer) {
+TEST_F(timer_wheel_test, next_is_exact_for_a_lone_timer) {
     for (const nanoseconds distance :
          std::initializer_list<nanoseconds>{1ns, 1ms, 1s, 1h, 20000h}) {
         timer_wheel wheel{start};
@@ -210,14 +214,14 @@ TEST(timer_wheel_test, next_is_exact_for_a_lone_timer) {
     }
 }
 
-TEST(timer_wheel_test, next_is_empty_without_timers) {
+TEST_F(timer_wheel_test, next_is_empty_without_timers) {
     timer_wheel wheel{start};
     EXPECT_EQ(wheel.next(), std::nullopt);
     EXPECT_TRUE(wheel.empty());
     EXPECT_EQ(wheel.size(), 0U);
 }
 
-TEST(timer_wheel_test, next_forgets_cancelled_timers) {
+TEST_F(timer_wheel_test, next_forgets_cancelled_timers) {
     timer_wheel wheel{start};
     std::vector<timer> timers(1000);
     for (std::size_t i = 0; i != timers.size(); ++i)
@@ -234,7 +238,7 @@ TEST(timer_wheel_test, next_forgets_cancelled_timers) {
     EXPECT_TRUE(wheel.empty());
 }
 
-TEST(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
+TEST_F(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
     std::mt19937_64 random{7};
     for (int round = 0; round != 50; ++round) {
         timer_wheel wheel{start};
@@ -259,7 +263,7 @@ TEST(timer_wheel_test, going_to_next_reaches_every_deadline_in_a_few_steps) {
 
 // The start of their slot is before soonest(). If fire() did nothing there, a caller that follows
 // next() would come again and again.
-TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot) {
+TEST_F(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot) {
     timer_wheel wheel{start};
     int fired = 0;
     timer first{[&] { ++fired; }};
@@ -277,7 +281,7 @@ TEST(timer_wheel_test, going_to_next_and_firing_reaches_timers_that_share_a_slot
     EXPECT_EQ(fired, 2);
 }
 
-TEST(timer_wheel_test, timers_armed_while_firing_wait_for_the_next_call) {
+TEST_F(timer_wheel_test, timers_armed_while_firing_wait_for_the_next_call) {
     timer_wheel wheel{start};
     int count = 0;
     timer again{[&] {
@@ -293,7 +297,7 @@ TEST(timer_wheel_test, timers_armed_while_firing_wait_for_the_next_call) {
     EXPECT_EQ(count, 2);
 }
 
-TEST(timer_wheel_test, firing_may_cancel_and_destroy_others_that_are_due) {
+TEST_F(timer_wheel_test, firing_may_cancel_and_destroy_others_that_are_due) {
     timer_wheel wheel{start};
     int count = 0;
     timer cancelled{[&] { ++count; }};
@@ -311,7 +315,7 @@ TEST(timer_wheel_test, firing_may_cancel_and_destroy_others_that_are_due) {
     EXPECT_TRUE(wheel.empty());
 }
 
-TEST(timer_wheel_test, firing_may_destroy_the_timer_itself) {
+TEST_F(timer_wheel_test, firing_may_destroy_the_timer_itself) {
     timer_wheel wheel{start};
     std::unique_ptr<timer> self;
     self = std::make_unique<timer>([&] {
@@ -324,7 +328,7 @@ TEST(timer_wheel_test, firing_may_destroy_the_timer_itself) {
     EXPECT_EQ(wheel.fire(start), 1U);
 }
 
-TEST(timer_wheel_test, fire_may_be_called_recursively) {
+TEST_F(timer_wheel_test, fire_may_be_called_recursively) {
     timer_wheel wheel{start};
     std::vector<int> order;
     timer inner{[&] { order.push_back(2); }};
@@ -341,7 +345,7 @@ TEST(timer_wheel_test, fire_may_be_called_recursively) {
     EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST(timer_wheel_test, a_fresh_timer_counts_from_its_settling) {
+TEST_F(timer_wheel_test, a_fresh_timer_counts_from_its_settling) {
     timer_wheel wheel{start};
     timer one;
     wheel.insert_after(one, 10ms);
@@ -361,7 +365,7 @@ TEST(timer_wheel_test, a_fresh_timer_counts_from_its_settling) {
     EXPECT_THAT(expired(wheel, start + 2h + 10ms + tick), ElementsAre(&one));
 }
 
-TEST(timer_wheel_test, every_deadline_is_known_after_settling_all) {
+TEST_F(timer_wheel_test, every_deadline_is_known_after_settling_all) {
     timer_wheel wheel{start};
     timer batched, fresh;
     wheel.insert_after(batched, 10ms);
@@ -375,7 +379,7 @@ TEST(timer_wheel_test, every_deadline_is_known_after_settling_all) {
     EXPECT_THAT(expired(wheel, start + 1h + 25ms + tick), ElementsAre(&batched, &fresh));
 }
 
-TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_enters_the_wheel) {
+TEST_F(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_enters_the_wheel) {
     timer_wheel wheel{start};
     timer one, two;
     wheel.insert_after(one, 10ms);
@@ -388,7 +392,7 @@ TEST(timer_wheel_test, a_fresh_timer_can_be_cancelled_before_it_enters_the_wheel
     EXPECT_THAT(expired(wheel, start + 1s), ElementsAre(&two));
 }
 
-TEST(timer_wheel_test, limits_that_are_cancelled_soon_never_reach_a_slot) {
+TEST_F(timer_wheel_test, limits_that_are_cancelled_soon_never_reach_a_slot) {
     timer_wheel wheel{start};
     timer one;
     time_point now = start;
@@ -409,7 +413,7 @@ TEST(timer_wheel_test, limits_that_are_cancelled_soon_never_reach_a_slot) {
     EXPECT_EQ(wheel.soonest(), time_point::max());
 }
 
-TEST(timer_wheel_test, soonest_is_never_late) {
+TEST_F(timer_wheel_test, soonest_is_never_late) {
     timer_wheel wheel{start};
     timer late, early, fresh;
     wheel.insert(late, start + 1s);
@@ -427,7 +431,7 @@ TEST(timer_wheel_test, soonest_is_never_late) {
     EXPECT_LE(wheel.soonest(), start + 1s + tick);
 }
 
-TEST(timer_wheel_test, fresh_timers_and_points_fire_in_order_of_their_deadlines) {
+TEST_F(timer_wheel_test, fresh_timers_and_points_fire_in_order_of_their_deadlines) {
     timer_wheel wheel{start};
     std::vector<int> order;
     timer first{[&] { order.push_back(1); }}, second{[&] { order.push_back(2); }};
@@ -448,7 +452,7 @@ TEST(timer_wheel_test, fresh_timers_and_points_fire_in_order_of_their_deadlines)
     EXPECT_THAT(order, ElementsAre(5, 1, 2, 3, 4));
 }
 
-TEST(timer_wheel_test, delays_of_fresh_timers_saturate) {
+TEST_F(timer_wheel_test, delays_of_fresh_timers_saturate) {
     timer_wheel wheel{start};
     timer longest, zero, negative, most_negative;
     wheel.insert_after(longest, nanoseconds::max());
@@ -464,7 +468,7 @@ TEST(timer_wheel_test, delays_of_fresh_timers_saturate) {
     EXPECT_TRUE(longest.armed());
 }
 
-TEST(timer_wheel_test, a_timer_moves_while_it_is_not_armed) {
+TEST_F(timer_wheel_test, a_timer_moves_while_it_is_not_armed) {
     struct holder final : timer_node {
         void expired() noexcept override {}
     };
@@ -476,7 +480,7 @@ TEST(timer_wheel_test, a_timer_moves_while_it_is_not_armed) {
     EXPECT_THAT(expired(wheel, start), ElementsAre(&two));
 }
 
-TEST(timer_wheel_test, a_million_timers) {
+TEST_F(timer_wheel_test, a_million_timers) {
     timer_wheel wheel{start};
     struct silent final : timer_node {
         void expired() noexcept override {}
@@ -502,16 +506,15 @@ TEST(timer_wheel_test, a_million_timers) {
     EXPECT_EQ(count, timers.size());
 }
 
-TEST(timer_wheel_test, counts_without_looking_at_each) {
+TEST_F(timer_wheel_test, counts_without_looking_at_each) {
     timer_wheel wheel{start};
-    ASSERT_EQ(wheel.count(), 0U);
     std::mt19937 dice{1};
     std::vector<std::unique_ptr<timer>> timers(100);
     time_point now = start;
     for (int step = 0; step < 10'000; ++step) {
         std::unique_ptr<timer>& one = timers[dice() % timers.size()];
         if (one == nullptr) one = std::make_unique<timer>();
-        switch (dice() % 5) {
+        switch (dice() % 6) {
         case 0:
             if (!one->armed()) wheel.insert(*one, now + nanoseconds{dice() % 10'000'000});
             break;
@@ -529,9 +532,28 @@ TEST(timer_wheel_test, counts_without_looking_at_each) {
             wheel.settle(now);
             wheel.fire(now);
             break;
+        case 5:
+            wheel.cancel(*one);
+            break;
         }
         ASSERT_EQ(wheel.count(), wheel.size());
     }
+}
+
+TEST_F(timer_wheel_test, counts_what_is_cancelled_between_the_turns_of_two_wheels) {
+    timer_wheel first{start};
+    timer_wheel second{start};
+    timer of_first;
+    timer of_second;
+    first.insert(of_first, start + 1ms);
+    second.insert(of_second, start + 1ms);
+
+    first.cancel(of_first);
+
+    EXPECT_EQ(second.count(), 1U);
+    EXPECT_EQ(first.count(), 0U);
+    EXPECT_EQ(second.fire(start + 2ms), 1U);
+    EXPECT_EQ(second.count(), 0U);
 }
 
 } // namespace

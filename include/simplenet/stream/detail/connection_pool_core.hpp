@@ -68,9 +68,20 @@ public:
     explicit pool_timer(connection_pool_core& of) noexcept
         : core_{&of} {}
 
+    void arm(timer_wheel& in, clock::time_point deadline) noexcept {
+        wheel_ = &in;
+        in.insert(*this, deadline);
+    }
+    /// Also outside of the loop's turns, and when the loop is gone.
+    void stop() noexcept {
+        if (armed()) wheel_->cancel(*this);
+    }
+
 private:
     void expired() noexcept override;
+
     connection_pool_core* core_;
+    timer_wheel* wheel_ = nullptr; // the latest one; gone if the timer is not armed
 };
 
 /// The counts and the queues of a pool, whatever its connections are.

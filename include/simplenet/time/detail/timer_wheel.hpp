@@ -23,8 +23,8 @@ namespace simplenet::v0::detail {
 
 struct timer_tag;
 
-// Nodes that this thread has cancelled and that their wheel still counts as armed, because a node
-// does not know its wheel. See timer_wheel::count().
+// Nodes that were cancelled in this turn of the thread's loop, and that their wheel still counts as
+// armed, because a node does not know its wheel. See timer_wheel::count().
 inline constinit thread_local std::size_t cancelled_timers = 0;
 
 /// One timer. Lives in the object that waits for it, so usually in a coroutine frame, and can be
@@ -39,7 +39,8 @@ public:
     timer_node& operator=(const timer_node&) = delete;
 
     /// Removes it from the wheel, or from a list of expired nodes. Does nothing if the node is not
-    /// armed. Nine instructions; needs no wheel, see timer_wheel.
+    /// armed. Nine instructions; needs no wheel, see timer_wheel. Outside of the turns of its loop
+    /// timer_wheel::cancel() does it.
     void cancel() noexcept {
         if (linked()) ++cancelled_timers;
         unlink();
@@ -144,6 +145,13 @@ public:
         quiet_ = false;
     }
 
+    /// Cancels `node` if it is armed, which it then is in this wheel.
+    void cancel(timer_node& node) noexcept {
+        if (!node.armed()) return;
+        node.unlink();
+        --armed_;
+    }
+
     /// Whether nodes wait for settle(). If none do, it needs no clock reading.
     [[nodiscard]] bool has_fresh() const noexcept { return !open_->delays.empty(); }
 
@@ -233,7 +241,9 @@ public:
     /// thread has cancelled since the last call for nodes of this wheel: on a thread with several
     /// wheels, call it before another one is driven.
     [[nodiscard]] std::size_t count() noexcept {
-        armed_ -= std::min(armed_, std::exchange(cancelled_timers, 0));
+        SIMPLENET_DEBUG_EXPECTS(cancelled_timers <= armed_,
+                                "timers of another loop were cancelled in a turn of this one");
+        armed_ -= std::exchange(cancelled_timers, 0);
         return armed_;
     }
 
