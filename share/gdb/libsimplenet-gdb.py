@@ -139,7 +139,7 @@ class Tasks(gdb.Command):
             print("no event loop runs")
         for thread, loop in every:
             print("loop of thread %d (%s), %d tasks:" % (
-                thread.num, loop.address, int(loop["live_chains_"])))
+                thread.num, loop.address, int(loop["live_chains_"]["value_"])))
             self.print_chains(loop)
 
     @staticmethod
@@ -216,7 +216,7 @@ class LoopPrinter:
         loop = unique_pointer(self.value["inner_"])
         if loop is None:
             return "event_loop: moved from"
-        return "event_loop with %d tasks" % int(loop.dereference()["live_chains_"])
+        return "event_loop with %d tasks" % int(loop.dereference()["live_chains_"]["value_"])
 
 
 class ExpectedPrinter:

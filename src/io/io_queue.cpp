@@ -79,8 +79,10 @@ void io_queue::stamp_touched(std::chrono::steady_clock::time_point now) noexcept
 }
 
 void io_queue::add_figures(loop_metrics& into) const noexcept {
+    into.live_operations = live_operations_ + live_lookups_;
     into.accept_pauses = accept_pauses_;
     into.open_descriptors = open_records_;
+    into.receive_pool_leased = pool().leases();
     into.receive_pool_overflow = pool().overflow();
 }
 

@@ -127,11 +127,7 @@ protected:
     void stamp_touched(std::chrono::steady_clock::time_point now) noexcept;
     /// Whether an operation or a close is in progress.
     [[nodiscard]] bool waits_for_io() const noexcept {
-        return live_operations() != 0 || closing_ != 0;
-    }
-    /// Operations in progress: those of sockets, waits for other descriptors, and lookups.
-    [[nodiscard]] std::size_t live_operations() const noexcept {
-        return live_operations_ + live_lookups_;
+        return live_operations_.own() + live_lookups_.own() != 0 || closing_ != 0;
     }
     /// Adds the figures that are kept here. Any thread, as long as the backend exists.
     void add_figures(loop_metrics& into) const noexcept;
@@ -169,9 +165,9 @@ private:
 
     receive_pool* pool_ = nullptr; // the driver's
     unsigned born_in_ = fork_generation();
-    bool reads_directly_ = false;      // see `reading`
-    std::size_t live_operations_ = 0;  // see live_operations()
-    figure<std::size_t> open_records_; // bound to this queue; their close has not ended
+    bool reads_directly_ = false;         // see `reading`
+    figure<std::size_t> live_operations_; // of sockets, and waits for other descriptors
+    figure<std::size_t> open_records_;    // bound to this queue; their close has not ended
     figure<std::uint64_t> accept_pauses_;
 
     intrusive_list<socket_record> records_; // bound to this queue

@@ -61,7 +61,7 @@ receive_pool::~receive_pool() {
 void receive_pool::abandon() noexcept {
     abandoned_ = true;
     observer_ = nullptr;
-    if (leases_ == 0) delete this;
+    if (leases_.own() == 0) delete this;
 }
 
 namespace {
@@ -116,7 +116,7 @@ bool receive_pool::release_on_heap(std::uint32_t buffer, const std::byte* memory
 }
 
 void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexcept {
-    SIMPLENET_DEBUG_EXPECTS(leases_ > 0, "a lease was released twice");
+    SIMPLENET_DEBUG_EXPECTS(leases_.own() > 0, "a lease was released twice");
     const bool from_heap = buffer >= shared_on_heap;
     if (buffer >= shared) [[unlikely]] {
         if (from_heap) {
@@ -128,7 +128,7 @@ void receive_pool::release(std::uint32_t buffer, const std::byte* memory) noexce
     }
     --leases_;
     if (abandoned_) {
-        if (leases_ == 0) delete this;
+        if (leases_.own() == 0) delete this;
         return;
     }
     if (from_heap) return;

@@ -87,7 +87,7 @@ public:
     [[nodiscard]] std::uint32_t count() const noexcept {
         return static_cast<std::uint32_t>(slots_.size());
     }
-    /// Buffers that leases hold.
+    /// Buffers that leases hold. Any thread.
     [[nodiscard]] std::size_t leases() const noexcept { return leases_; }
     /// Receives that took memory from the heap. Any thread.
     [[nodiscard]] std::uint64_t overflow() const noexcept { return overflow_; }
@@ -108,7 +108,7 @@ private:
 
     std::byte* memory_;
     std::uint32_t free_ = none; // linked through the slots
-    std::size_t leases_ = 0;
+    figure<std::size_t> leases_;
     figure<std::uint64_t> overflow_;
     bool abandoned_ = false;
     observer* observer_;

@@ -110,12 +110,13 @@ void loop::run_more() noexcept {
     if (!has_work()) [[unlikely]] {
         out_of_work = true;
         const std::size_t last = driver_->poll(no_wait);
-        completions_ += last;
+        pulse.completions += last;
         return count + last;
     }
 
     std::size_t events = 0;
     if (wait == no_wait) {
+        if (is_observed()) publish();
         events = driver_->poll(no_wait);
     } else {
         busy_turns_ = 0;
@@ -130,7 +131,7 @@ void loop::run_more() noexcept {
             if (fired != 0) events = driver_->catch_up();
         }
     }
-    completions_ += events;
+    pulse.completions += events;
     return count + events;
 }
 
@@ -154,28 +155,29 @@ std::size_t loop::take_posted() noexcept {
 }
 
 bool loop::has_work() const noexcept {
-    return live_chains() != 0 || has_ready() || !inbox_.empty() || closing_ != 0 ||
+    return live_chains().own() != 0 || has_ready() || !inbox_.empty() || closing_ != 0 ||
            runs_without_work;
 }
 
 /// Whether the loop was stopped; consumes the request.
-inline bool loop::end_of_turn() noexcept {
-    return demands_.load(std::memory_order_relaxed) != 0 && consume_demands();
-}
-
-bool loop::consume_demands() noexcept {
-    if ((demands_.load(std::memory_order_relaxed) & observed) != 0) publish();
-    if (!wants_stop()) return false;
+inline bool loop::consume_stop() noexcept {
+    if ((demands_.load(std::memory_order_relaxed) & stopped) == 0) [[likely]]
+        return false;
     demands_.fetch_and(std::uint8_t{observed}, std::memory_order_acquire);
     return true;
 }
 
 std::size_t loop::attend_and_sleep(nanoseconds limit) noexcept {
-    publish(); // this turn, before the loop sleeps
-    const bool sleeps = inbox_.is_parked() && !wants_stop();
+    const bool sleeps = attend();
     const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
     inbox_.unpark();
     return events;
+}
+
+bool loop::attend() noexcept {
+    const std::uint8_t demands = demands_.load(std::memory_order_seq_cst);
+    if ((demands & observed) != 0) publish();
+    return inbox_.is_parked() && (demands & stopped) == 0;
 }
 
 void loop::complain_of_fork() noexcept {
@@ -197,11 +199,11 @@ void loop::run() {
     const active here_now{*this};
     if (embedded_) inbox_.unpark();
     note_clock(now());
-    bool goes_on = !end_of_turn() && has_work();
+    bool goes_on = !consume_stop() && has_work();
     while (goes_on) {
         bool out_of_work = false;
         make_turn(forever, out_of_work);
-        goes_on = !end_of_turn();
+        goes_on = !consume_stop();
         // Checked only after a turn that found no work.
         if (out_of_work) [[unlikely]]
             goes_on = goes_on && has_work();
@@ -216,7 +218,7 @@ bool loop::run_for(nanoseconds limit) {
     note_clock(now());
     const auto start = clock::now();
     bool in_time = true;
-    while (!end_of_turn() && has_work()) {
+    while (!consume_stop() && has_work()) {
         // Not less than zero: the smallest limit of all would overflow.
         const nanoseconds left = std::max(limit, no_wait) - (clock::now() - start);
         in_time = left > no_wait;
@@ -248,8 +250,12 @@ void loop::announce_work() noexcept {
 }
 
 void loop::stop() noexcept {
+    demand(stopped);
+}
+
+void loop::demand(std::uint8_t what) noexcept {
     inbox_.begin_waking();
-    demands_.fetch_or(stopped, std::memory_order_seq_cst);
+    demands_.fetch_or(what, std::memory_order_seq_cst);
     if (inbox_.claim_wake_up()) waker_->wake();
     inbox_.has_woken();
 }
@@ -273,20 +279,14 @@ std::optional<loop::clock::time_point> loop::next_timer() const {
 loop_metrics loop::metrics() const {
     debug_check_thread();
     loop_metrics now = published_metrics();
-    now.completions = completions_;
-    now.live_operations = live_operations();
     now.live_frames = simplenet::detail::live_frames();
-    now.receive_pool_leased = pool().leases();
     now.timers = timers.size();
     return now;
 }
 
 void loop::publish() noexcept {
-    pulse.completions = completions_;
-    pulse.live_operations = live_operations();
     pulse.timers = timers.count();
     pulse.live_frames = simplenet::detail::live_frames();
-    pulse.receive_pool_leased = pool().leases();
 }
 
 loop_metrics loop::published_metrics() const noexcept {
@@ -295,10 +295,8 @@ loop_metrics loop::published_metrics() const noexcept {
     now.stalls = pulse.stalls.load(std::memory_order_relaxed);
     now.completions = pulse.completions;
     now.wake_ups = wake_ups_.load(std::memory_order_relaxed);
-    now.live_tasks = shown_chains();
-    now.live_operations = pulse.live_operations;
+    now.live_tasks = live_chains();
     now.live_frames = pulse.live_frames;
-    now.receive_pool_leased = pulse.receive_pool_leased;
     now.timers = pulse.timers;
     add_figures(now);
     return now;
@@ -332,7 +330,7 @@ void loop::tear_down() noexcept {
         // Work that the kernel does on its own, such as receiving ahead, would never end.
         retire_records();
         // Until all have ended, or nothing can resume the remaining ones.
-        while (live_chains() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
+        while (live_chains().own() != 0 && (has_ready() || !inbox_.empty() || driver_->busy())) {
             turn(driver_->busy() && !has_ready() ? forever : no_wait);
         }
         while (has_ready())
@@ -342,7 +340,7 @@ void loop::tear_down() noexcept {
         // with its frame must not complete an operation of a half-destroyed frame.
         abandon_operations();
         destroy_chains();
-        // An item offered from here on is dropped by its poster. All others are in the inbox.
+        // From here on offer() drops its item. Every item that was offered before is in the inbox.
         refuse_offers();
         // Destructors of dropped items may post and spawn again.
         while (posted* list = inbox_.take()) {

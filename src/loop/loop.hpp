@@ -25,15 +25,13 @@ namespace simplenet::v0::detail {
 /// waits.
 struct loop_pulse {
     figure<std::uint64_t> turns;
+    figure<std::uint64_t> completions;
     std::atomic<bool> active = false; // inside run(), run_for() or poll(), and not waiting
     std::atomic<std::uint64_t> stalls = 0;
 
-    // As of publish().
-    figure<std::uint64_t> completions;
-    figure<std::size_t> live_operations;
+    // As of publish(): numbers of the thread, or made from one.
     figure<std::size_t> timers;
     figure<std::ptrdiff_t> live_frames;
-    figure<std::size_t> receive_pool_leased;
 };
 
 class loop : public io_queue {
@@ -65,11 +63,14 @@ public:
     [[nodiscard]] int native_handle() noexcept;
     [[nodiscard]] std::optional<clock::time_point> next_timer() const;
     [[nodiscard]] loop_metrics metrics() const;
-    /// The same for any thread, until tear_down(): at most a turn old after observe().
+    /// The same for any thread, until tear_down(). Timers and frames are those of the last
+    /// publish(): at most a turn old after observe(), and the present ones if the loop sleeps.
     [[nodiscard]] loop_metrics published_metrics() const noexcept;
-    /// From here on every turn ends with a publish(). Otherwise only run() does: a publish() in
-    /// every turn costs a twentieth of the instructions of a round trip. Any thread.
-    void observe() noexcept { demands_.fetch_or(observed, std::memory_order_relaxed); }
+    /// From here on every turn has a publish() before it polls; the call wakes a loop that sleeps.
+    /// Otherwise only the end of run(), run_for() and poll() has one. Any thread.
+    void observe() noexcept {
+        if (!is_observed()) demand(observed);
+    }
     [[gnu::noinline]] void publish() noexcept;
     /// Appends the text that dump_tasks() prints.
     void describe(std::string& text);
@@ -108,8 +109,11 @@ private:
     [[nodiscard]] bool wants_stop() const noexcept {
         return (demands_.load(std::memory_order_seq_cst) & stopped) != 0;
     }
-    [[nodiscard]] bool end_of_turn() noexcept;
-    [[gnu::noinline]] bool consume_demands() noexcept;
+    [[nodiscard]] bool is_observed() const noexcept {
+        return (demands_.load(std::memory_order_relaxed) & observed) != 0;
+    }
+    void demand(std::uint8_t what) noexcept; // any thread
+    [[nodiscard]] bool consume_stop() noexcept;
     void announce_work() noexcept;
     void claim_thread() noexcept;
     [[noreturn]] static void complain_of_fork() noexcept;
@@ -122,16 +126,17 @@ private:
     enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
 
     std::size_t sleep(nanoseconds limit) noexcept {
-        // stop() publishes its request before it checks whether we are parked, so check after
-        // parking.
+        // demand() sets its bit before it checks whether we are parked, so check after parking.
         if (!inbox_.park() || demands_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
             return attend_and_sleep(limit);
         const std::size_t events = driver_->poll(limit);
         inbox_.unpark();
         return events;
     }
-    /// The rest of sleep(), if other threads want something or there is an item.
+    /// The rest of sleep(), if other threads demand something or there is an item.
     [[gnu::noinline]] std::size_t attend_and_sleep(nanoseconds limit) noexcept;
+    /// Does what other threads demand, after park(). False: the loop must not sleep.
+    [[nodiscard]] bool attend() noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     std::size_t wait_in_virtual_time(nanoseconds limit);
@@ -174,7 +179,6 @@ private:
                            : options_.busy_poll > no_wait ? waiting::busily
                                                           : waiting::asleep;
     std::uint8_t short_waits_ = 0; // one bit for each of the last eight: at most busy_poll long
-    std::uint64_t completions_ = 0;
 };
 
 /// The loop of this thread. @pre a loop runs.

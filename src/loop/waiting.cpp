@@ -31,7 +31,7 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     std::size_t events = 0;
     const bool spins = std::popcount(short_waits_) >= 4;
     if (spins) {
-        publish();
+        if (is_observed()) publish();
         const nanoseconds most = std::min(options_.busy_poll, limit);
         pulse.active.store(false, std::memory_order_relaxed); // or the watchdog would report it
         do {
@@ -54,8 +54,8 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
 }
 
 std::size_t loop::sleep_in_virtual_time(nanoseconds limit) noexcept {
-    publish();
-    const bool sleeps = inbox_.park() && !wants_stop();
+    static_cast<void>(inbox_.park());
+    const bool sleeps = attend();
     const std::size_t events = sleeps ? wait_in_virtual_time(limit) : driver_->poll(no_wait);
     inbox_.unpark();
     return events;

@@ -3,6 +3,7 @@
 
 #include "threads/inbox.hpp"
 
+#include <simplenet/core/detail/figure.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
 #include <atomic>
@@ -77,7 +78,7 @@ protected:
     inbox inbox_;
     std::atomic<std::uint64_t> wake_ups_ = 0;
     waker* waker_ = nullptr; // the backend, which the loop owns
-    std::size_t live_lookups_ = 0;
+    figure<std::size_t> live_lookups_;
     bool forked_ = false; // in this turn
 };
 

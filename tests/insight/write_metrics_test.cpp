@@ -9,6 +9,7 @@
 #include "support/promtool.hpp"
 
 #include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/time/sleep.hpp>
 
@@ -164,6 +165,30 @@ TEST_P(write_metrics_test, a_loop_that_nobody_runs_has_the_figures_of_its_last_t
     }}.join();
     destroy_loop();
     EXPECT_EQ(metrics(), "");
+}
+
+// It published its figures only when run() ended, and was not woken for the first question.
+TEST_P(write_metrics_test, a_loop_of_no_group_that_sleeps_has_the_figures_of_now) {
+    if (IsSkipped()) return;
+    destroy_loop();
+    std::latch accepting{1};
+    const background_loop alone{options()}; // with a task that sleeps
+    auto accepts = [&]() -> task<> {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        accepting.count_down();
+        static_cast<void>(co_await listener.accept());
+    };
+    alone->spawn_remote(accepts).detach();
+    accepting.wait();
+    let_turn(*alone);
+
+    EXPECT_EQ(figures("simplenet_loop_tasks").at(labels("", 0)), 2);
+    EXPECT_EQ(figures("simplenet_loop_operations").at(labels("", 0)), 1);
+    EXPECT_EQ(figures("simplenet_loop_sockets").at(labels("", 0)), 1);
+    // The first question has woken it.
+    while (figures("simplenet_loop_timers").at(labels("", 0)) != 1)
+        std::this_thread::yield();
+    EXPECT_GE(figures("simplenet_loop_frames").at(labels("", 0)), 2);
 }
 
 // A timer that was cancelled between two turns counted as one of the loop that ran next.

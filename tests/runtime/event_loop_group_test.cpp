@@ -433,6 +433,32 @@ TEST_P(event_loop_group_test, a_blocked_loop_has_the_figures_of_the_turn_before)
     EXPECT_EQ(group.metrics().live_tasks, 2U);
 }
 
+TEST_P(event_loop_group_test, a_blocked_loop_has_the_tasks_and_operations_of_now) {
+    std::latch begun{1}, over{1}; // outlive the threads that use them
+    event_loop_group group = create(1);
+    auto accepts = []() -> task<> {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        static_cast<void>(co_await listener.accept());
+    };
+    auto blocks = [&]() -> task<> {
+        begun.count_down();
+        over.wait();
+        co_return;
+    };
+    group[0].post([&] {
+        spawn(accepts).detach();
+        spawn(blocks).detach(); // begins in the same turn
+    });
+    begun.wait();
+
+    const loop_metrics seen = group.metrics();
+    over.count_down();
+
+    EXPECT_EQ(seen.live_tasks, 2U);
+    EXPECT_EQ(seen.live_operations, 1U);
+    EXPECT_EQ(seen.open_descriptors, 1U);
+}
+
 TEST_P(event_loop_group_test, metrics_count_what_begins_and_ends) {
     event_loop_group group = create(1);
     auto work = []() -> task<> {

@@ -26,9 +26,9 @@ inline namespace runtime {
 /// `server` is the lowest number that was free, `address` where it listens.
 ///
 /// The figures are at most a turn old, as those of event_loop_group::metrics(): no loop is asked,
-/// and none is waited for. A loop of no group publishes its completions, operations, timers,
-/// frames and leases only after the first call; that one writes them as they were when its run()
-/// last ended, except on the loop's own thread.
+/// and none is waited for. A loop of no group publishes its timers and frames only from the first
+/// call on, which wakes it for that if it sleeps. That call itself writes them as they were when
+/// run() last ended, except on the loop's own thread.
 ///
 /// @par Thread safety
 /// Any thread.

@@ -93,10 +93,10 @@ public:
 
     /// What the loops have done, and what they hold: the sum.
     ///
-    /// From counters that the loops keep: no loop is asked, and none is waited for. completions,
-    /// operations, frames, timers and leases are those of each loop's latest turn; of a loop that
-    /// is in one turn for long, those of the turn before. Once a loop has ended, its figures are
-    /// those of its end, with nothing alive.
+    /// From counters that the loops keep: no loop is asked, and none is waited for. Frames and
+    /// timers are those before the latest poll of each loop, so those of now if it sleeps, and
+    /// those of the turn before if it is in one turn for long. Everything else is as of now. Once a
+    /// loop has ended, its figures are those of its end, with nothing alive.
     ///
     /// @par Cost
     /// A dozen loads for each loop, and one mutex, which only other callers and loops that are

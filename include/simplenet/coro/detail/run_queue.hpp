@@ -356,11 +356,11 @@ public:
     }
     /// A chain reached its end; until it unlinks itself, teardown still frees it.
     void chain_ended() noexcept {
-        SIMPLENET_EXPECTS(live_chains_ > 0, "more tasks ended than were started");
-        shown_chains_ = --live_chains_;
+        SIMPLENET_EXPECTS(live_chains_.own() > 0, "more tasks ended than were started");
+        --live_chains_;
     }
     /// A chain that counted as ended, because it only waited to be told, has work again.
-    void chain_continues() noexcept { shown_chains_ = ++live_chains_; }
+    void chain_continues() noexcept { ++live_chains_; }
 
     void report_unhandled(std::exception_ptr exception) noexcept {
         report_unhandled(on_unhandled, std::move(exception));
@@ -370,9 +370,6 @@ public:
     /// Appends every task that has not ended to `text`, each once, children below their parents.
     /// Safe wherever a task or a destructor may call it.
     void describe_tasks(std::string& text);
-
-    /// Chains that have not ended. Any thread.
-    [[nodiscard]] std::size_t shown_chains() const noexcept { return shown_chains_; }
 
     scope top;                               // encloses every root; stopped only by teardown
     scope* here;                             // of the running coroutine; else the top
@@ -403,7 +400,7 @@ protected:
     };
 
     [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
-    [[nodiscard]] std::size_t live_chains() const noexcept { return live_chains_; }
+    [[nodiscard]] const figure<std::size_t>& live_chains() const noexcept { return live_chains_; }
     /// Stops every chain, even inside shields; from here on refusals are counted.
     void begin_teardown() noexcept;
     /// Destroys the chains that teardown could not end, newest first. @pre nothing in flight.
@@ -419,10 +416,9 @@ private:
 
     ready_list ready_;
     std::coroutine_handle<> next_;
-    bool continues_ = false;   // resume() is on the stack, and will check next_
-    unsigned inline_left_ = 0; // inline turns of the running coroutine
-    std::size_t live_chains_ = 0;
-    figure<std::size_t> shown_chains_; // the same; a turn looks at the other one, at a lower price
+    bool continues_ = false;          // resume() is on the stack, and will check next_
+    unsigned inline_left_ = 0;        // inline turns of the running coroutine
+    figure<std::size_t> live_chains_; // that have not ended
     std::uint64_t chains_added_ = 0;
     intrusive_list<chain> chains_; // in order of creation; ended ones until they are freed
 };
@@ -462,7 +458,7 @@ protected:
 
 inline void run_queue::add(chain& added) noexcept {
     chains_.push_back(added);
-    shown_chains_ = ++live_chains_;
+    ++live_chains_;
     added.number = ++chains_added_;
     added.made_ns = clock_ns;
 }
