@@ -305,15 +305,17 @@ void io_queue::drain_kernel() noexcept {
 }
 
 void io_queue::abandon_operations() noexcept {
-    records_.for_each([](socket_record& record) {
+    records_.for_each([this](socket_record& record) {
         for (operation** slot : {&record.reader, &record.writer}) {
-            if (*slot != nullptr) std::exchange(*slot, nullptr)->phase = operation::state::idle;
+            if (*slot == nullptr) continue;
+            std::exchange(*slot, nullptr)->phase = operation::state::idle;
+            operation_ended();
         }
     });
-    live_operations_ = 0;
 }
 
 void io_queue::orphan_records() noexcept {
+    SIMPLENET_DEBUG_EXPECTS(live_operations_.own() == 0, "a loop lost count of its operations");
     open_records_ = 0;
     while (!records_.empty()) {
         socket_record& record = records_.pop_front();
