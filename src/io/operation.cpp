@@ -352,11 +352,12 @@ void operation::attempt_in_turn() noexcept {
 
 /// A queued read has its outcome.
 inline void operation::finish_read(socket_record& of) noexcept {
-    of.home->touch(of);
-    of.home->operation_ended();
+    io_queue& home = *of.home;
+    home.touch(of);
+    home.operation_ended();
     of.reader = nullptr;
     phase = state::finished;
-    resume();
+    resume_on(home);
 }
 
 // The same as operation::run(), for the most frequent operation.

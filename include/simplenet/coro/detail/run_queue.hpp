@@ -162,6 +162,8 @@ protected:
 
     inline void suspend(std::coroutine_handle<> caller, scope& within) noexcept;
     inline void resume() noexcept;
+    /// The same, for a caller that knows the queue of its scope.
+    inline void resume_on(run_queue& queue) noexcept;
 
     // Both are set on suspension: an operation that ends at its start would pay for initialisers.
     coroutine_slot caller_;
@@ -285,7 +287,7 @@ public:
         here = &within;
         continues_ = true;
         coroutine.resume();
-        while (next_)
+        while (next_) [[unlikely]] // a coroutine usually suspends
             std::exchange(next_, nullptr).resume();
         continues_ = false;
         here = &top; // the coroutine may be gone
@@ -477,9 +479,13 @@ inline void scope::tell_observer() const noexcept {
 }
 
 inline void suspension::resume() noexcept {
+    resume_on(*within_->queue);
+}
+
+inline void suspension::resume_on(run_queue& queue) noexcept {
     scope& within = *within_;
     within.current = nullptr;
-    within.queue->resume(caller_, within);
+    queue.resume(caller_, within);
 }
 
 } // namespace simplenet::v0::detail
