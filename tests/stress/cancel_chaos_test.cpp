@@ -44,6 +44,7 @@ protected:
         std::uint64_t operations = 0;
         std::uint64_t stops = 0;
         std::uint64_t closes = 0;
+        std::uint64_t lingered = 0;
         std::uint64_t bytes = 0;
         std::uint64_t seed = first;
         const auto passed = [&] { return std::chrono::steady_clock::now() - start; };
@@ -53,6 +54,7 @@ protected:
             operations += round.operations;
             stops += round.stops;
             closes += round.closes;
+            lingered += round.lingered;
             bytes += round.bytes;
             if (HasFailure() || IsSkipped()) return;
         }
@@ -60,7 +62,8 @@ protected:
         const double seconds = std::chrono::duration<double>(passed()).count();
         testing::report_figures(std::to_string(operations) + " operations, " +
                                 std::to_string(stops) + " stopped, " + std::to_string(closes) +
-                                " connections closed, " + std::to_string(bytes >> 20U) +
+                                " connections closed, " + std::to_string(lingered) +
+                                " of them lingering, " + std::to_string(bytes >> 20U) +
                                 " MiB, seeds " + std::to_string(first) + " to " +
                                 std::to_string(seed - 1) + ", " + std::to_string(seconds) + " s");
     }
@@ -77,6 +80,9 @@ private:
         options.read_ahead = round.random.one_of<std::size_t>({1, 4096, 64 * 1024});
         round.many_buffers = round.random.percent(60);
         if (!round.many_buffers) options.receive_pool = 1; // two
+        round.lingers = round.random.percent(30);
+        // Two ends that linger stop their reads first: none may then wait for the other's end.
+        round.shields = !round.lingers;
         remake_loop(options);
         if (IsSkipped()) return;
         {

@@ -3,6 +3,7 @@
 
 #include "support/coroutines.hpp"
 #include "support/placed_bytes.hpp"
+#include "support/placed_file.hpp"
 #include "support/random_stop.hpp"
 
 #include <simplenet/simplenet.hpp>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,27 +29,18 @@ inline constexpr std::size_t most_bytes = 96 * 1024; // of one operation
 inline constexpr std::byte canary{0xa5};
 
 /// State that all connections of a round share.
-struct round_of_chaos {
-    round_of_chaos(std::uint64_t seed, stopping_thread& stopping)
-        : random{seed}
-        , elsewhere{stopping} {}
+struct round_of_chaos : random_stops {
+    using random_stops::random_stops;
 
-    decisions random;
-    stopping_thread& elsewhere;
     bool many_buffers = true; // enough in the pool to keep leases
     bool loop_ends = false;   // with everything in flight
+    bool lingers = false;     // some of its ends
 
     std::uint64_t operations = 0;
     std::uint64_t stops = 0; // those that ended an operation
     std::uint64_t closes = 0;
+    std::uint64_t lingered = 0; // closes that the peer answered
     std::uint64_t bytes = 0;
-
-    /// Awaits `work`, and nearly always tries to stop it: three tries in ten are in time.
-    template <class Awaitable>
-    auto perhaps_stopped(Awaitable work, std::size_t percent = 95) {
-        const manner how = random.percent(percent) ? random.any_manner() : manner::not_at_all;
-        return stopped(std::move(work), how, random, elsewhere);
-    }
 };
 
 /// One end of a connection, and how far it has read and written.
@@ -58,7 +51,8 @@ public:
         : round_{in}
         , incoming_{reads}
         , outgoing_{writes}
-        , writes_left_{in.random.up_to(80)} {
+        , writes_left_{in.random.up_to(80)}
+        , lingers_{in.lingers && in.random.percent(40)} {
         if (in.random.percent(40)) {
             constexpr watermarks small{.low = 2048, .high = 8192, .limit = most_bytes};
             queued_.emplace(std::move(stream), in.random.percent(50) ? small : watermarks{});
@@ -78,11 +72,14 @@ public:
     [[nodiscard]] int native_handle() { return stream().native_handle(); }
 
     task<> read_everything() {
-        while (!read_over_) {
+        while (!read_over_ && !before_lingering_.stop_requested()) {
             const std::size_t many = 1 + round_.random.up_to(20);
-            static_cast<void>(co_await round_.perhaps_stopped(read_some_times(many), 15));
-            if (gives_up()) co_return;
+            auto reading = round_.perhaps_stopped(read_some_times(many), 15);
+            auto until_it_lingers = with_stop(before_lingering_.get_token(), std::move(reading));
+            static_cast<void>(co_await std::move(until_it_lingers));
+            if (gives_up()) break;
         }
+        reading_ = false;
     }
     task<> write_everything() {
         while (!write_over_ && writes_left_ != 0) {
@@ -90,13 +87,14 @@ public:
             static_cast<void>(co_await round_.perhaps_stopped(write_some_times(many), 15));
             if (gives_up()) co_return;
         }
+        if (lingers_) co_return co_await linger();
         while (!write_over_ && !gives_up())
             co_await finish_writing();
     }
     /// Runs beside every operation in flight.
     task<> close_some_time() {
         co_await turns(static_cast<int>(round_.random.up_to(400)));
-        if (read_over_ && write_over_) co_return;
+        if (closed_ || (read_over_ && write_over_)) co_return;
         if constexpr (std::same_as<Stream, tcp_stream>) {
             if (round_.random.percent(30)) static_cast<void>(stream().set_linger(0s));
         }
@@ -104,16 +102,14 @@ public:
         if (round_.random.percent(50)) {
             static_cast<void>(co_await round_.perhaps_stopped(stream().closed()));
         }
-        // A peer with a closed window may notice only after tcp_fin_timeout, a minute: its probes
-        // contain nothing new that the kernel would answer with a reset.
-        static_cast<void>(co_await async_sleep(50ms));
-        other_->close();
+        co_await let_the_other_close();
     }
 
     /// @pre Both ends have finished.
     void verify() const {
-        if (closed_ || other_->closed_ || round_.loop_ends) return;
-        EXPECT_EQ(read_, other_->written_) << "bytes were lost at the end of the stream";
+        if ((closed_ && !lingered_) || other_->closed_ || round_.loop_ends) return;
+        EXPECT_EQ(other_->read_, written_) << "bytes were lost at the end of the stream"
+                                           << (lingered_ ? ", although it lingered" : "");
     }
 
 private:
@@ -121,6 +117,13 @@ private:
         closed_ = true;
         ++round_.closes;
         stream().close();
+    }
+
+    // A peer with a closed window may notice only after tcp_fin_timeout, a minute: its probes
+    // contain nothing new that the kernel would answer with a reset.
+    task<> let_the_other_close() {
+        static_cast<void>(co_await async_sleep(50ms));
+        other_->close();
     }
 
     // At the end of the loop every operation is refused: two thirds of the tasks notice.
@@ -290,47 +293,92 @@ private:
     }
 
     task<std::error_code> write_once() {
+        const std::size_t way = round_.random.up_to(5);
+        if (way == 5) co_return co_await send_file();
         const auto bytes = outgoing_.piece(written_, round_.random.size(most_bytes));
+        const auto parts = cut(bytes);
+        const std::span<const const_buffer> several{parts};
+        const write_options options{.more = round_.random.percent(30)};
         std::error_code why;
-        switch (round_.random.up_to(3)) {
+        switch (way) {
         case 0: {
             begin("write_some");
-            const auto count = co_await round_.perhaps_stopped(stream().write_some(bytes));
-            why = write_ended(count);
-            written_ += count.value_or(0);
+            const auto count = co_await round_.perhaps_stopped(stream().write_some(bytes, options));
+            why = wrote_some(count);
             break;
         }
         case 1: {
             begin("write_some of several buffers");
-            const auto parts = cut(bytes);
-            const auto count = co_await round_.perhaps_stopped(
-                stream().write_some(std::span<const const_buffer>{parts}));
-            why = write_ended(count);
-            written_ += count.value_or(0);
+            const auto count =
+                co_await round_.perhaps_stopped(stream().write_some(several, options));
+            why = wrote_some(count);
             break;
         }
         case 2: {
             begin("async_write_all");
+            const auto count = co_await round_.perhaps_stopped(
+                async_write_all(stream(), const_buffer{bytes}, options));
+            why = wrote_all(count, bytes.size());
+            break;
+        }
+        case 3: {
+            begin("async_write_all of several buffers");
             const auto count =
-                co_await round_.perhaps_stopped(async_write_all(stream(), const_buffer{bytes}));
-            why = write_ended(count);
-            written_ += count ? *count : count.error().transferred;
+                co_await round_.perhaps_stopped(async_write_all(stream(), several, options));
+            why = wrote_all(count, bytes.size());
             break;
         }
         default: {
-            begin("async_write_all of several buffers");
-            const auto parts = cut(bytes);
-            const auto count = co_await round_.perhaps_stopped(
-                async_write_all(stream(), std::span<const const_buffer>{parts}));
-            why = write_ended(count);
-            written_ += count ? *count : count.error().transferred;
+            begin("try_write_some");
+            const auto count = round_.random.percent(50) ? stream().try_write_some(several)
+                                                         : stream().try_write_some(bytes);
+            const bool full = !count && count.error() == std::errc::operation_would_block;
+            if (!full) why = wrote_some(count);
             break;
         }
         }
-        // The memory belongs to this task again, stopped or not: the kernel must not read it any
-        // more.
-        std::memset(const_cast<std::byte*>(bytes.data()), 0xee, bytes.size());
+        give_back(bytes);
         co_return why;
+    }
+
+    /// Sends from the file what belongs there, between a head and a tail.
+    task<std::error_code> send_file() {
+        begin("async_send_file");
+        decisions& random = round_.random;
+        if (!file_) file_.emplace(outgoing_);
+        const auto head = outgoing_.piece(written_, random.percent(70) ? random.size(8192) : 0);
+        const std::uint64_t from = written_ + head.size();
+        std::uint64_t count = random.percent(90) ? random.size(most_bytes) : 0;
+        file_->grow_to(from + count);
+        std::uint64_t wanted = count;
+        if (random.percent(20)) { // more than there is: the tail follows at once
+            count = file_->size() - from;
+            wanted = count + 1 + random.up_to(4096);
+        }
+        const auto tail = outgoing_.piece(from + count, random.percent(70) ? random.size(8192) : 0);
+        const send_file_options around{.head = head, .tail = tail};
+        const transfer_result sent = co_await round_.perhaps_stopped(
+            async_send_file(stream(), file_->fd(), from, wanted, around));
+        give_back(head);
+        give_back(tail);
+        co_return wrote_all(sent, head.size() + static_cast<std::size_t>(count) + tail.size());
+    }
+
+    std::error_code wrote_some(const result<std::size_t>& count) {
+        written_ += count.value_or(0);
+        return write_ended(count);
+    }
+    std::error_code wrote_all(const transfer_result& count, std::size_t all) {
+        if (count) {
+            EXPECT_EQ(*count, all) << where();
+        }
+        written_ += count ? *count : count.error().transferred;
+        return write_ended(count);
+    }
+
+    // The memory belongs to this task again, stopped or not: the kernel must not read it any more.
+    static void give_back(const std::vector<std::byte>& bytes) {
+        std::memset(const_cast<std::byte*>(bytes.data()), 0xee, bytes.size());
     }
 
     std::vector<const_buffer> cut(std::span<const std::byte> bytes) {
@@ -400,6 +448,37 @@ private:
         }
     }
 
+    /// Closes after the last write, whatever the other end still sends.
+    task<> linger() {
+        while (queued_ && !write_over_) {
+            const auto flushed = co_await round_.perhaps_stopped(queued_->flush());
+            if (flushed || gives_up()) break;
+            write_ended(flushed);
+        }
+        before_lingering_.request_stop();
+        co_await until([this] { return !reading_; });
+        drain_reader();
+        if (closed_) co_return;
+        begin("async_close_lingering");
+        ++round_.closes;
+        closed_ = read_over_ = write_over_ = true; // before the peer can notice
+        const linger_options most{
+            .bytes = round_.random.one_of<std::size_t>({4096, 1U << 20U, 1U << 30U}),
+            .time = round_.random.one_of<std::chrono::nanoseconds>({1ms, 200ms, 24h})};
+        const auto ended =
+            co_await round_.perhaps_stopped(async_close_lingering(stream(), most), 40);
+        EXPECT_EQ(native_handle(), -1) << "it is closed, however it ended";
+        lingered_ = ended.has_value();
+        if (lingered_) {
+            ++round_.lingered;
+            co_return;
+        }
+        if (!was_stopped(ended) && ended.error() != errc::limit_exceeded) {
+            expect_end_of(ended.error());
+        }
+        co_await let_the_other_close();
+    }
+
     template <class Outcome>
     std::error_code write_ended(const Outcome& outcome) {
         if (outcome) return {};
@@ -457,6 +536,10 @@ private:
     std::uint64_t read_ = 0;
     std::uint64_t written_ = 0;
     std::size_t writes_left_;
+    const bool lingers_;
+    bool lingered_ = false; // until the peer had ended its side, too
+    std::stop_source before_lingering_;
+    bool reading_ = true;
     bool read_over_ = false;
     bool write_over_ = false;
     bool has_ended_ = false; // has ended its side, or is about to
@@ -464,6 +547,7 @@ private:
     const char* last_ = "nothing";
     std::vector<std::byte> memory_;
     std::deque<kept_lease> leases_;
+    std::optional<placed_file> file_; // of what it writes
 };
 
 } // namespace simplenet::v0::testing

@@ -286,4 +286,23 @@ task<outcome_of<Awaitable>> stopped(Awaitable work, manner how, decisions& rando
     co_return co_await std::move(work);
 }
 
+/// The decisions of one loop, and its stops.
+struct random_stops {
+    random_stops(std::uint64_t seed, stopping_thread& stopping)
+        : random{seed}
+        , elsewhere{stopping} {}
+
+    /// Awaits `work`, and tries to stop it that often: three tries in ten are in time.
+    template <class Awaitable>
+    auto perhaps_stopped(Awaitable work, std::size_t percent = 95) {
+        manner how = random.percent(percent) ? random.any_manner() : manner::not_at_all;
+        if (how == manner::shielded && !shields) how = manner::timeout;
+        return stopped(std::move(work), how, random, elsewhere);
+    }
+
+    decisions random;
+    stopping_thread& elsewhere;
+    bool shields = true; // false: everything that waits can be stopped from outside
+};
+
 } // namespace simplenet::v0::testing
