@@ -2,9 +2,9 @@
 // across at random, while bytes move from loop to loop. Nothing is lost, runs twice, or waits
 // forever.
 
+#include "stress/placed_exchange.hpp"
 #include "support/backend_test.hpp"
 #include "support/full_form.hpp"
-#include "support/placed_bytes.hpp"
 #include "support/random_stop.hpp"
 #include "support/raw_peer.hpp"
 
@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,7 +26,6 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::decisions;
-using testing::placed_bytes;
 using testing::short_or_full;
 
 /// A loop whose run() ends at every stop(), and starts again.
@@ -202,34 +200,23 @@ protected:
     static task<std::uint64_t> write_placed(tcp_stream stream, std::uint64_t seed,
                                             std::uint64_t bytes,
                                             testing::stopping_thread& elsewhere) {
-        const placed_bytes content{seed};
-        decisions random{seed};
-        std::uint64_t offset = 0;
-        while (offset < bytes) {
-            const auto piece = content.piece(offset, random.size(32 * 1024));
-            const auto how = random.percent(30) ? random.any_manner() : testing::manner::not_at_all;
-            const auto sent = co_await testing::stopped(
-                async_write_all(stream, const_buffer{piece}), how, random, elsewhere);
-            if (!sent && !testing::was_stopped(sent)) break;
-            offset += sent ? *sent : sent.error().transferred;
+        testing::placed_writer writer{seed, bytes};
+        testing::random_stops stops{seed, elsewhere};
+        while (!writer.finished()) {
+            const result<> written = co_await writer.write(stream, stops);
+            if (!written) break;
         }
-        co_return offset;
+        co_return writer.written();
     }
     static task<std::uint64_t> read_placed(tcp_stream stream, std::uint64_t seed,
                                            testing::stopping_thread& elsewhere) {
-        const placed_bytes content{seed};
-        decisions random{seed + 1};
-        std::uint64_t offset = 0;
+        testing::placed_reader reader{seed};
+        testing::random_stops stops{seed + 1, elsewhere};
         for (;;) {
-            const auto how = random.percent(30) ? random.any_manner() : testing::manner::not_at_all;
-            const auto lease = co_await testing::stopped(stream.receive(), how, random, elsewhere);
-            if (!lease && !testing::was_stopped(lease)) break;
-            if (!lease) continue;
-            const auto mistake = content.mistake(offset, lease->bytes());
-            EXPECT_FALSE(mistake) << *mistake;
-            offset += lease->size();
+            const result<> read = co_await reader.read(stream, stops);
+            if (!read) break;
         }
-        co_return offset;
+        co_return reader.read();
     }
 
 private:
