@@ -205,14 +205,17 @@ void io_queue::finish_close(socket_record& record) noexcept {
 void io_queue::drop(socket_record& record) noexcept {
     debug_check_thread();
     record.held = false;
-    if (record.is_open()) {
-        begin_close(record, record_state::closing);
-    } else {
-        free_if_unused(record);
-    }
+    if (record.is_open()) return begin_close(record, record_state::closing);
+    // Nobody takes what a release() has kept: memory was short, or its coroutine was destroyed. The
+    // peer learns that bytes are lost, and their buffers go back to the pool.
+    if (record.is_kept() && record.fd >= 0) close_released(record);
+    free_if_unused(record);
 }
 
 void io_queue::close_released(socket_record& record) noexcept {
+    if (is_inherited()) [[unlikely]] { // as in begin_close()
+        return close_descriptor(std::exchange(record.fd, -1));
+    }
     drop_brought(record);
     record.state = record.is_over() ? record_state::closed : record_state::closing;
     driver_->retire(record);
@@ -220,7 +223,6 @@ void io_queue::close_released(socket_record& record) noexcept {
 
 void io_queue::free_if_unused(socket_record& record) noexcept {
     if (record.held || !record.is_over() || !record.closed_waiters.empty()) return;
-    // A release() whose coroutine was destroyed before it took the descriptor.
     if (record.fd >= 0) close_descriptor(std::exchange(record.fd, -1));
     if (record.idle) static_cast<list_hook<touched_tag>&>(*record.idle).unlink();
     record.unlink_all();

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <memory>
-#include <new>
 
 namespace simplenet::v0::detail {
 
@@ -50,12 +49,7 @@ task<result<>> travelling_stream::leave(tcp_stream stream) {
         record.home->close_released(record);
         co_return fail(closed);
     }
-    try {
-        take(record);
-    } catch (const std::bad_alloc&) {
-        record.home->close_released(record);
-        throw;
-    }
+    take(record);
     co_return result<>{};
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <sstream>
 #include <string>
@@ -129,6 +130,43 @@ public:
 };
 TEST_P(thread_faults_test, hand_over_to_a_loop_without_memory) {
     fail_everywhere<being_handed_over>();
+}
+
+// Nobody may take the end of a connection whose bytes were lost for an orderly one.
+TEST_P(thread_faults_test, a_hand_over_that_lacks_memory_resets_the_connection) {
+    event_loop_group group = make_group(1);
+    const auto echo = [](tcp_stream stream) -> task<> {
+        static_cast<void>(co_await testing::echo_by_read_some(std::move(stream)));
+    };
+    // Returns whether there was memory for everything.
+    const auto attempt = [&](std::size_t first_failing) -> task<bool> {
+        auto ends = or_throw(co_await make_connection());
+        or_throw(co_await async_write_all(ends.client, "-one "));
+        std::array<std::byte, 1> first{};
+        or_throw(co_await async_read_exact(ends.server, std::span{first}));
+        std::size_t seen = 0;
+        {
+            const testing::failing_allocations armed{first_failing, true};
+            try {
+                static_cast<void>(hand_over(group[0], std::move(ends.server), echo));
+                for (int turns = 0; turns < 4; ++turns) // until it has left
+                    co_await yield();
+            } catch (const std::bad_alloc&) {
+            }
+            seen = testing::failing_allocations::seen();
+        }
+        std::string got(4, '\0');
+        const auto count =
+            co_await async_read_exact(ends.client, std::as_writable_bytes(std::span{got}));
+        const std::error_code end = count ? std::error_code{} : count.error().code;
+        EXPECT_TRUE(count || end == std::errc::connection_reset) << first_failing << end.message();
+        co_return seen <= first_failing;
+    };
+
+    std::size_t first_failing = 0;
+    while (!simplenet::run(attempt(first_failing), {.backend = GetParam()}))
+        ++first_failing;
+    EXPECT_GE(first_failing, 1U);
 }
 
 class printing_metrics : public threads_play {
