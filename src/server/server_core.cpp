@@ -2,12 +2,14 @@
 
 #include "runtime/loop_access.hpp"
 #include "runtime/loop_group_access.hpp"
+#include "server/handler_exceptions.hpp"
 #include "server/server_site.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -86,6 +88,7 @@ public:
             co_await std::move(life);
         } catch (const std::bad_alloc&) {
             // As if the loop had ended; once the site runs, it copes with a lack of memory.
+            report_handler_exception(start.core_->settings, std::current_exception());
         }
     }
 
@@ -96,10 +99,12 @@ private:
 };
 
 void site_start::operator()() noexcept {
+    const std::shared_ptr<server_core> core = core_;
     try {
         spawn(run(std::move(*this)));
     } catch (const std::bad_alloc&) {
         // As if the loop had ended: the destructor, or that of the frame, tells the core.
+        report_handler_exception(core->settings, std::current_exception());
     }
 }
 

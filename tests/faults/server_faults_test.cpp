@@ -10,6 +10,9 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <future>
+#include <new>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -322,6 +325,40 @@ private:
 };
 TEST_P(server_faults_test, callbacks_server) {
     fail_everywhere<serving_with_callbacks>();
+}
+
+/// Every allocation on the loop of a server fails while that begins to serve.
+TEST_P(server_faults_test, a_loop_without_memory_to_begin_says_so) {
+    auto group = or_throw(event_loop_group::create({.loops = 1, .loop = {.backend = used}}));
+    for (std::size_t first_failing = 0; first_failing < 2; ++first_failing) {
+        std::promise<bool> lacked_memory; // outlives the server
+        auto told = lacked_memory.get_future();
+        server_options options{.context = &lacked_memory};
+        options.on_handler_exception = [](std::exception_ptr exception, void* context) {
+            bool is_bad_alloc = false;
+            try {
+                std::rethrow_exception(std::move(exception));
+            } catch (const std::bad_alloc&) {
+                is_bad_alloc = true;
+            } catch (...) {
+            }
+            static_cast<std::promise<bool>*>(context)->set_value(is_bad_alloc);
+        };
+        auto server = or_throw(tcp_server::listen(group, endpoint::loopback(0), options));
+        std::optional<testing::failing_allocations> armed; // on the thread of the loop
+        group[0].post([&] { armed.emplace(first_failing, true); });
+
+        EXPECT_TRUE(server.serve(testing::echo_by_read_some<tcp_stream>));
+
+        ASSERT_EQ(told.wait_for(testing::test_limit), std::future_status::ready) << first_failing;
+        EXPECT_TRUE(told.get()) << first_failing;
+        std::promise<void> disarmed;
+        group[0].post([&] {
+            armed.reset();
+            disarmed.set_value();
+        });
+        disarmed.get_future().wait();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, server_faults_test, testing::real_backends, backend_name);

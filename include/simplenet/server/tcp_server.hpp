@@ -64,7 +64,8 @@ public:
     /// handlers that it has started.
     ///
     /// Throws std::bad_alloc, and whatever copying the handler throws. Then nothing is served, and
-    /// the server can only be destroyed.
+    /// the server can only be destroyed. A loop that has no memory to begin serves nothing, and
+    /// reports that as an exception of a handler.
     ///
     /// @pre Not called before, and the group was not destroyed.
     /// @par Errors
