@@ -63,6 +63,27 @@ TEST_F(strand_test, callables_run_in_order_and_never_two_at_once) {
     EXPECT_THAT(expected, ElementsAre(each_posts, each_posts, each_posts));
 }
 
+// What stands in the queue of the pool has run when drain(pool) returns: on the other thread.
+TEST_F(strand_test, a_callable_waits_for_the_one_before_though_a_thread_is_free) {
+    thread_pool pool{{.threads = 2}};
+    strand ordered{pool};
+    std::promise<void> both_are_posted;
+    std::atomic<bool> second_has_run = false;
+    bool overlap = false;
+
+    ordered.post([&] {
+        both_are_posted.get_future().wait();
+        drain(pool);
+        overlap = second_has_run;
+    });
+    ordered.post([&] { second_has_run = true; });
+    both_are_posted.set_value();
+    drain(ordered);
+
+    EXPECT_FALSE(overlap);
+    EXPECT_TRUE(second_has_run);
+}
+
 TEST_F(strand_test, a_callable_may_post_to_its_own_strand) {
     thread_pool pool{{.threads = 1}};
     strand ordered{pool};
