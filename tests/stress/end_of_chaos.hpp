@@ -8,9 +8,9 @@
 
 #include <simplenet/simplenet.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -295,7 +295,7 @@ private:
     task<std::error_code> write_once() {
         const std::size_t way = round_.random.up_to(5);
         if (way == 5) co_return co_await send_file();
-        const auto bytes = outgoing_.piece(written_, round_.random.size(most_bytes));
+        auto bytes = outgoing_.piece(written_, round_.random.size(most_bytes));
         const auto parts = cut(bytes);
         const std::span<const const_buffer> several{parts};
         const write_options options{.more = round_.random.percent(30)};
@@ -346,7 +346,7 @@ private:
         begin("async_send_file");
         decisions& random = round_.random;
         if (!file_) file_.emplace(outgoing_);
-        const auto head = outgoing_.piece(written_, random.percent(70) ? random.size(8192) : 0);
+        auto head = outgoing_.piece(written_, random.percent(70) ? random.size(8192) : 0);
         const std::uint64_t from = written_ + head.size();
         std::uint64_t count = random.percent(90) ? random.size(most_bytes) : 0;
         file_->grow_to(from + count);
@@ -355,7 +355,7 @@ private:
             count = file_->size() - from;
             wanted = count + 1 + random.up_to(4096);
         }
-        const auto tail = outgoing_.piece(from + count, random.percent(70) ? random.size(8192) : 0);
+        auto tail = outgoing_.piece(from + count, random.percent(70) ? random.size(8192) : 0);
         const send_file_options around{.head = head, .tail = tail};
         const transfer_result sent = co_await round_.perhaps_stopped(
             async_send_file(stream(), file_->fd(), from, wanted, around));
@@ -377,8 +377,8 @@ private:
     }
 
     // The memory belongs to this task again, stopped or not: the kernel must not read it any more.
-    static void give_back(const std::vector<std::byte>& bytes) {
-        std::memset(const_cast<std::byte*>(bytes.data()), 0xee, bytes.size());
+    static void give_back(std::vector<std::byte>& bytes) {
+        std::ranges::fill(bytes, std::byte{0xee});
     }
 
     std::vector<const_buffer> cut(std::span<const std::byte> bytes) {
