@@ -80,6 +80,16 @@ void run_queue::refuse(suspension& refused, scope& within) noexcept {
     if (tolerate_refusal(within)) push(refused);
 }
 
+bool is_work_prevented(const std::exception_ptr& exception) noexcept {
+    try {
+        std::rethrow_exception(exception);
+    } catch (const work_prevented&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
 void run_queue::report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept {
     if (hook == nullptr) {
         // Rethrown where nothing catches it, so that the terminate handler can name it.

@@ -129,7 +129,7 @@ void group_core::show(inspector& to) {
 void group_core::report() noexcept {
     if (!exception_ || joined_) return;
     joined_ = true;
-    within_->queue->report_unhandled(exception_);
+    within_->queue->report_unhandled(*within_, exception_);
 }
 
 void group_core::ended(group_child_base& child) noexcept {
@@ -147,8 +147,11 @@ void group_core::note_outcome(const group_child_base& child) noexcept {
 
     const bool error = outcome != nullptr && !*outcome;
     if (!exception && !error) return;
-    // An error that only repeats the stop of the group is not a failure.
-    if (error && reason_ != stop_reason::none && outcome->error() == error_of(reason_)) return;
+    // What only repeats the stop of the group is not a failure.
+    if (reason_ != stop_reason::none) {
+        if (error && outcome->error() == error_of(reason_)) return;
+        if (exception && is_work_prevented(exception)) return;
+    }
     if (failed()) return;
     exception_ = std::move(exception);
     if (error) error_ = outcome->error();

@@ -41,6 +41,20 @@ TEST_P(remote_handle_end_test, a_loop_that_ends_before_the_task_starts_makes_get
     EXPECT_EQ(error_thrown_by_get(handle), std::errc::operation_canceled);
 }
 
+TEST_P(remote_handle_end_test, a_result_reports_a_loop_that_ends_before_the_task_starts) {
+    auto body = []() -> task<result<int>> { co_return 1; };
+    auto first = loop().spawn_remote(body());
+    auto second = loop().spawn_remote(body());
+
+    remake_loop();
+
+    EXPECT_EQ(first.get(), fail(std::errc::operation_canceled));
+    run([&]() -> task<> {
+        const result<int> joined = co_await second;
+        EXPECT_EQ(joined, fail(std::errc::operation_canceled));
+    });
+}
+
 TEST_P(remote_handle_end_test, a_loop_that_ends_stops_the_task_whose_value_still_arrives) {
     background_loop other{options()};
     auto handle = other->spawn_remote(sleep_for_ever());

@@ -196,7 +196,7 @@ private:
         const result_slot<T>& outcome = frame_.first() ? frame_.promise() : outcome_;
         if (auto exception = outcome.exception()) {
             reported_ = true;
-            inner.queue->report_unhandled(std::move(exception));
+            inner.queue->report_unhandled(inner, std::move(exception));
         }
     }
 

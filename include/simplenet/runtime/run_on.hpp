@@ -51,15 +51,6 @@ kept_call<std::decay_t<Function>, std::decay_t<Args>...> keep_call(Function&& fu
     return {std::forward<Function>(function), {std::forward<Args>(arguments)...}};
 }
 
-/// Waits for a call elsewhere; if it never came to its end, that is an error if `T` can hold one.
-template <class T>
-class [[nodiscard]] run_on_wait final : public remote_wait<T> {
-public:
-    using remote_wait<T>::remote_wait;
-
-    T await_resume() { return this->answered() ? this->state_->take() : this->unanswered(); }
-};
-
 /// A call for another thread. `Link` puts it into the executor's queue.
 template <class T, class Call, class Link>
 class remote_call final : public remote_state<T>, public Link {
@@ -156,7 +147,7 @@ task<T> run_call_on(event_loop& where, Call call) {
         state->hold();
         run_on_access::post(where, *state);
     }
-    run_on_wait<T> wait{*state};
+    remote_wait<T> wait{*state};
     co_return co_await wait;
 }
 
@@ -170,7 +161,7 @@ task<T> run_call_in(std::shared_ptr<work_queue> where, Call call) {
         state->hold();
         state->apply();
     }
-    run_on_wait<T> wait{*state};
+    remote_wait<T> wait{*state};
     co_return co_await wait;
 }
 template <class T, class Call>
@@ -191,14 +182,14 @@ task<T> run_call_on(Executor& where, Call call) {
         state->hold();
         where.post(remote_post{remote_ref<state_type>{state.get()}});
     }
-    run_on_wait<T> wait{*state};
+    remote_wait<T> wait{*state};
     co_return co_await wait;
 }
 
 template <class T>
 task<T> run_task_on(event_loop& where, task<T> work) {
     const auto state = remote_access::share(where.spawn_remote(std::move(work)));
-    run_on_wait<T> wait{*state};
+    remote_wait<T> wait{*state};
     co_return co_await wait;
 }
 
@@ -228,7 +219,8 @@ inline namespace runtime {
 /// more; in that case only a stop or a time limit ends the wait. Its place in a pool or a strand is
 /// free at once. A task that has begun gets the stop with its reason and is joined, and its result
 /// is returned. A call that has begun is not interrupted, and the await lasts as long as the call.
-/// The destruction of this loop does not wait: a later exception goes to `on_unhandled`.
+/// The destruction of this loop does not wait: a later exception goes to `on_unhandled`. A task
+/// that was stopped, and ends with the exception that says so, is not reported there.
 /// @par Cost
 /// One allocation and one recycled frame; a system call for each thread that sleeps. A task costs
 /// one more frame.

@@ -141,8 +141,18 @@ public:
     T take() {
         SIMPLENET_EXPECTS(!taken_, "a remote_handle can be awaited once");
         taken_ = true;
-        if (!has_slot) throw_system_error(std::make_error_code(std::errc::operation_canceled));
-        return slot.take();
+        return has_slot ? slot.take() : prevented();
+    }
+    /// The result of work that did not come to its end: the reason of the stop, as an error or
+    /// thrown.
+    [[nodiscard]] T prevented() const {
+        const stop_reason why = this->why();
+        const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
+        if constexpr (reports_errors<T>) {
+            return T{std::unexpect, code};
+        } else {
+            throw work_prevented{code};
+        }
     }
 
 protected:
@@ -151,9 +161,12 @@ protected:
     // If nobody took the task's exception, the last owner, loop or handle, reports it.
     ~remote_state() {
         if (taken_) return;
-        if (auto exception = slot.exception())
-            run_queue::report_unhandled(hook_, std::move(exception));
+        auto exception = slot.exception();
+        if (!exception || (was_stopped && is_work_prevented(exception))) return;
+        run_queue::report_unhandled(hook_, std::move(exception));
     }
+
+    bool was_stopped = false; // like has_slot
 
 private:
     unhandled_hook hook_; // of the task's loop
@@ -312,6 +325,7 @@ private:
         if (frame_.first() != nullptr) {
             this->slot.take_from(frame_.promise());
             this->has_slot = true;
+            this->was_stopped = this->inner.stopped();
         }
         let_go(); // the arguments are gone before completion is reported
         this->unlink();
@@ -388,7 +402,9 @@ private:
 
 /// Waits for work elsewhere, and withdraws it if a stop comes before it has begun.
 template <class T>
-class remote_wait : public suspension, public posted, public awaited_from_outside<remote_wait<T>> {
+class [[nodiscard]] remote_wait final : public suspension,
+                                        public posted,
+                                        public awaited_from_outside<remote_wait<T>> {
 public:
     explicit remote_wait(remote_state<T>& state) noexcept
         : state_{&state} {}
@@ -396,6 +412,7 @@ public:
         : suspension{}
         , posted{}
         , state_{other.state_} {}
+    ~remote_wait() { let_go(); }
     static bool await_ready() noexcept { return false; }
     using awaited_from_outside<remote_wait>::await_suspend;
     template <own_promise Promise>
@@ -426,28 +443,10 @@ public:
         within_->queue->push(*this);
     }
     void describe(std::string& text) override { text += "work on another thread"; }
-
-protected:
-    ~remote_wait() { let_go(); }
-
-    /// The wait is over. False: the work never came to its end.
-    [[nodiscard]] bool answered() noexcept {
+    T await_resume() {
         let_go();
-        return !given_up_ && state_->has_slot;
+        return given_up_ ? state_->prevented() : state_->take();
     }
-    /// Work that never came to its end has the reason of the stop as its error, or throws it.
-    [[nodiscard]] T unanswered() const {
-        const stop_reason why = state_->why();
-        const auto code = error_of(why == stop_reason::none ? stop_reason::canceled : why);
-        if constexpr (reports_errors<T>) {
-            return T{std::unexpect, code};
-        } else {
-            throw never_began{code};
-        }
-    }
-
-    remote_state<T>* state_; // the creator of this holds it
-    bool withdrawn_ = false; // claimed here, before it began
 
 private:
     void run() noexcept override { // posted, or on the ready list, never both
@@ -463,21 +462,10 @@ private:
         if (withdrawn_) state_->discard();
     }
 
+    remote_state<T>* state_; // the creator of this holds it
+    bool withdrawn_ = false; // claimed here, before it began
     bool waiting_ = false;
     bool given_up_ = false;
-};
-
-/// Awaitable of remote_handle; the contract is documented there.
-template <class T>
-class [[nodiscard]] remote_handle_wait final : public remote_wait<T> {
-public:
-    using remote_wait<T>::remote_wait;
-
-    T await_resume() {
-        if (this->answered()) return this->state_->take();
-        if (this->withdrawn_) return this->unanswered();
-        throw_system_error(std::make_error_code(std::errc::operation_canceled));
-    }
 };
 
 } // namespace detail
@@ -499,14 +487,15 @@ inline namespace runtime {
 template <class T = void>
 class remote_handle {
 public:
-    using awaiter = detail::remote_handle_wait<T>;
+    using awaiter = detail::remote_wait<T>;
 
     remote_handle(remote_handle&&) noexcept = default;
     remote_handle& operator=(remote_handle&&) noexcept = default;
     ~remote_handle() = default;
 
     /// Waits for the task's end and returns its value or rethrows its exception. If its loop was
-    /// destroyed first, throws `std::system_error` with operation_canceled.
+    /// destroyed or its group was stopped first, the result is operation_canceled: as an error if
+    /// an expected can hold it, otherwise as a thrown `std::system_error`.
     [[nodiscard]] awaiter operator co_await() & noexcept { return awaiter{state()}; }
     [[nodiscard]] awaiter operator co_await() && noexcept { return awaiter{state()}; }
 

@@ -22,33 +22,25 @@ template <class T>
 concept reports_errors =
     is_expected<T> && std::constructible_from<typename T::error_type, std::error_code>;
 
-/// Thrown for work on another thread that never began, if its type cannot hold an error.
-class never_began final : public std::system_error {
-public:
-    using std::system_error::system_error;
-};
-
 /// The result of an awaitable that can be stopped from outside: its own if that can hold an error,
 /// otherwise `result<T>`, in which `code` replaces a value that came too late or never.
 template <class Resume>
 auto finish_stopped(Resume& resume, bool stopped, std::error_code code) {
-    using value = std::invoke_result_t<Resume&>;
-    if constexpr (reports_errors<std::remove_cvref_t<value>>) {
-        return resume();
-    } else {
-        using plain = std::remove_cvref_t<value>;
-        try {
-            if constexpr (std::is_void_v<value>) {
-                resume();
-                return stopped ? result<>{fail(code)} : result<>{};
-            } else {
-                plain held = resume();
-                return stopped ? result<plain>{fail(code)} : result<plain>{std::move(held)};
-            }
-        } catch (const never_began&) {
-            if (!stopped) throw;
-            return result<plain>{fail(code)};
+    using value = std::remove_cvref_t<std::invoke_result_t<Resume&>>;
+    using returned = std::conditional_t<reports_errors<value>, value, result<value>>;
+    try {
+        if constexpr (reports_errors<value>) {
+            return static_cast<returned>(resume());
+        } else if constexpr (std::is_void_v<value>) {
+            resume();
+            return stopped ? returned{fail(code)} : returned{};
+        } else {
+            value held = resume();
+            return stopped ? returned{fail(code)} : returned{std::move(held)};
         }
+    } catch (const work_prevented&) { // also from within a task
+        if (!stopped) throw;
+        return returned{std::unexpect, code};
     }
 }
 

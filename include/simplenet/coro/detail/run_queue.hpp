@@ -250,6 +250,14 @@ private:
 /// violations.
 void tell_task() noexcept;
 
+/// Thrown instead of the result of work on another thread that a stop or the end of that thread
+/// prevented, if the type of the result cannot hold an error.
+class work_prevented final : public std::system_error {
+public:
+    using std::system_error::system_error;
+};
+[[nodiscard]] bool is_work_prevented(const std::exception_ptr& exception) noexcept;
+
 /// Called with an exception that nobody can receive any more.
 using unhandled_hook = void (*)(std::exception_ptr);
 
@@ -365,6 +373,12 @@ public:
     void chain_continues() noexcept { ++live_chains_; }
 
     void report_unhandled(std::exception_ptr exception) noexcept {
+        report_unhandled(on_unhandled, std::move(exception));
+    }
+    /// The same for one that left `within`. A task that was stopped has not failed if all that
+    /// it throws is the stop.
+    void report_unhandled(const scope& within, std::exception_ptr exception) noexcept {
+        if (within.stopped() && is_work_prevented(exception)) return;
         report_unhandled(on_unhandled, std::move(exception));
     }
     static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
