@@ -22,12 +22,12 @@ public:
         return *this;
     }
     void operator+=(T more) noexcept {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
         // GCC compiles an addition to an atomic number, whether relaxed or volatile, to three
-        // instructions. This one writes all eight bytes at once.
+        // instructions. This one, which Clang chooses by itself, writes all eight bytes at once.
         asm("add{q %1, %0| %0, %1}" : "+m"(value_) : "er"(more) : "cc");
 #else
-        *this = value_ + more;
+        *this = *this + more;
 #endif
     }
     void operator-=(T less) noexcept { *this += T{0} - less; }
