@@ -10,6 +10,7 @@
 #include <simplenet/nonblocking/tcp_stream.hpp>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 namespace simplenet::v0::testing {
 
@@ -155,13 +157,24 @@ inline unique_fd accept_from(int listening, const unique_fd& peer) {
     }
 }
 
+/// An address of loopback that is used for the first time in a while. On a single one, ports of
+/// closed connections (TIME_WAIT) would fill the range, and bind(2) would search it for
+/// milliseconds.
+inline in_addr fresh_loopback() {
+    static std::atomic<std::uint32_t> calls = 0;
+    constexpr std::uint32_t all = 0xff'fffe; // but 127.0.0.0 and 127.255.255.255
+    const auto process = static_cast<std::uint32_t>(::getpid());
+    const std::uint32_t host = 1 + (process * 4099 + calls++) % all;
+    return {htonl(0x7f00'0000 + host)};
+}
+
 /// The two ends of a TCP connection over loopback.
 inline std::pair<unique_fd, unique_fd> tcp_ends(buffer_sizes sizes = {}) {
     const unique_fd listening{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
     set_buffers(listening.get(), sizes.theirs); // accepted sockets inherit them
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr = fresh_loopback();
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     socklen_t size = sizeof address;
     checked(::bind(listening.get(), any, size));
