@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -145,12 +146,13 @@ public:
 private:
     struct context_on_thread {
         void wait_for_socket() {
-            socket.open(asio::ip::udp::v4());
-            socket.async_wait(asio::ip::udp::socket::wait_error, [](auto) {});
+            socket.emplace(context, asio::ip::udp::v4());
+            socket->async_wait(asio::ip::udp::socket::wait_error, [](auto) {});
         }
 
         asio::io_context context{1};
-        asio::ip::udp::socket socket{context};
+        // None without --io: even a closed one makes the context wait in epoll_wait(2).
+        std::optional<asio::ip::udp::socket> socket;
         asio::executor_work_guard<asio::io_context::executor_type> guard{context.get_executor()};
         std::jthread thread{[this] { context.run(); }};
     };
