@@ -307,6 +307,7 @@ protected:
         for (const auto& each : all) {
             while (!early && !each.done()) {
                 if (std::chrono::steady_clock::now() < limit) {
+                    // get() would wait without a limit.
                     std::this_thread::sleep_for(100us);
                     continue;
                 }
