@@ -40,8 +40,8 @@ task<> answer_scrape(tcp_stream client) {
 }
 //! [answer]
 
-// Whoever asks gets an answer or is disconnected. There is no limit of connections, which clients
-// that do not ask could reach.
+// A client gets an answer or is disconnected. The server has no connection limit, because idle
+// clients could use it up.
 task<> serve_scrape(tcp_stream client) {
     auto answered = answer_scrape(std::move(client));
     (void)co_await with_timeout(std::move(answered), 5s);

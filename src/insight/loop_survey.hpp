@@ -2,8 +2,8 @@
 // loop_survey: the figures of all loops of the process, from any thread. Layer insight, private.
 //
 // A loop keeps its figures where other threads can read them (loop::published_metrics()), so nobody
-// waits for a loop. It is observed, a loop of a group from the beginning and any other from the
-// first question on.
+// waits for a loop. A loop of a group is observed from the beginning, any other from the first
+// question on.
 
 #include <simplenet/io/loop_options.hpp>
 

@@ -66,7 +66,8 @@ public:
     /// The same for any thread, until tear_down(). Timers and frames are those of the last
     /// publish(): at most a turn old after observe(), and the present ones if the loop sleeps.
     [[nodiscard]] loop_metrics published_metrics() const noexcept;
-    /// From here on every turn has a publish() before it polls; the call wakes a loop that sleeps.
+    /// From here on every turn that has work publishes before it polls; the call wakes a loop that
+    /// sleeps.
     /// Otherwise only the end of run(), run_for() and poll() has one. Any thread.
     void observe() noexcept {
         if (!is_observed()) demand(observed);

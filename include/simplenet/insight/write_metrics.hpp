@@ -33,7 +33,8 @@ inline namespace runtime {
 /// @par Thread safety
 /// Any thread.
 /// @par Cost
-/// That of the text. The loops do nothing for it.
+/// That of the text. The first call wakes a sleeping loop of no group; from then on each of its
+/// turns stores two more figures.
 /// @par Example
 /// @snippet seeing_inside.cpp prometheus
 void write_metrics(std::ostream& to);

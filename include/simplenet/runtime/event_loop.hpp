@@ -87,9 +87,10 @@ public:
     /// Starts a task from any thread; its frame is created here, and runs and is destroyed on the
     /// loop's thread.
     ///
-    /// If the loop ends before the task has started, waiting for the handle throws
-    /// `std::system_error` with operation_canceled. A loop of an event_loop_group that has been
-    /// stopped takes no task: the task is destroyed inside this call.
+    /// If the loop ends before the task has started, the result is operation_canceled: as an error
+    /// if an expected can hold it, otherwise as a thrown `std::system_error`. A loop of an
+    /// event_loop_group that has been stopped takes no task: the task is destroyed inside this
+    /// call.
     ///
     /// @pre The loop lives until the call returns.
     ///

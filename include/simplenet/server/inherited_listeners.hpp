@@ -31,8 +31,8 @@ struct inherited_listener {
 ///
 /// @par Errors
 /// After an error, or a std::bad_alloc, nothing was taken: the descriptors stay open, and a later
-/// call looks again. Nor was anything changed, unless fcntl(2) failed behind the first descriptor:
-/// then those before it are closed on exec.
+/// call looks again. Nothing was changed either, with one exception: if fcntl(2) fails for a later
+/// descriptor, the earlier ones already have FD_CLOEXEC.
 /// - `std::errc::invalid_argument`: LISTEN_PID or LISTEN_FDS is no plain decimal number, or
 ///   LISTEN_FDNAMES does not have a name for each descriptor; or a socket is connected, as with
 ///   `Accept=yes`, or does not listen.

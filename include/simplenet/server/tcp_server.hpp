@@ -47,8 +47,8 @@ public:
     /// Takes listeners that a service manager or another process created; `options.listen` applies
     /// except for what is set when a socket is bound. They are distributed over the loops, all on
     /// the first one with accept_mode::single_acceptor. If there are fewer than loops, a
-    /// loop that has one also gives connections to those without: in turn, or when it has more than
-    /// they, with or without steer_by_cpu.
+    /// loop that has one also gives connections to those without: in turn, or when it has more
+    /// connections, with or without steer_by_cpu.
     ///
     /// @pre `group` as for listen().
     ///
