@@ -180,7 +180,9 @@ class Types:
         name = name_of(words)
         if name in self.enums:
             return True
-        if name in self.known and name not in inside:
+        if name in inside:
+            return True  # A class with a member of its own name: another one, whose members are being checked.
+        if name in self.known:
             known = self.known[name]
             arguments = dict(zip(known.parameters, arguments_of(words)))
             types = [type_ for _, type_ in known.members] + known.bases

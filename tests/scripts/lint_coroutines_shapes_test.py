@@ -392,6 +392,10 @@ class TemporaryTest(Case):
         self.assert_right("co_await x.place({3, 4});", "co_await x.place({std::move(n), 4});", "co_await x.with(3, r);",
                           before=FUNCTIONS)
 
+    def test_a_member_with_the_name_of_its_class_is_another_class(self):
+        self.assert_right("co_await send(settings{{3}});", before=MORE_TYPES)
+        self.assert_found("members of this aggregate", "co_await send(texts{{text}});", before=MORE_TYPES)
+
     def test_other_braces(self):
         self.assert_right("co_await send(point{1, 2});",
                           "co_await send({.x = 1, .y = 2});",

@@ -52,6 +52,8 @@ struct unboxed { explicit unboxed(int, reply x = {"x"}); task<> go(); };
 struct caller { task<> operator()(reply x) const; };
 namespace one { struct two_of_a_name { std::string text; }; }
 namespace two { struct two_of_a_name { two_of_a_name(std::string); std::string text; }; }
+namespace three { struct settings { int x; }; struct texts { std::string text; }; }
+namespace four { struct settings { three::settings y; }; struct texts { three::texts other; }; }
 task<> send_one(reply);
 task<> send_one(point, int);
 template <class T = reply> task<> send_any(T x);
