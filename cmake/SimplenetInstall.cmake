@@ -8,11 +8,19 @@ if(SIMPLENET_SEAMS)
     \"This build has the seams of the tests; configure with -DSIMPLENET_SEAMS=OFF to install it.\")")
 endif()
 
-install(TARGETS simplenet EXPORT libsimplenet-targets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# simplenet_install_library(<target> <export set>)
+function(simplenet_install_library target exports)
+  install(TARGETS ${target} EXPORT ${exports}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+simplenet_install_library(simplenet libsimplenet-targets)
+foreach(component IN LISTS simplenet_components)
+  simplenet_install_library(simplenet_${component} libsimplenet-${component})
+endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/share/gdb/libsimplenet-gdb.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/libsimplenet/gdb)
@@ -27,15 +35,20 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/libsimplenet)
 set(alias_dir ${CMAKE_INSTALL_LIBDIR}/cmake/simplenet)
 set(generated ${PROJECT_BINARY_DIR}/package)
 
-# A shared library pulls in liburing itself; programs that link the static one have to find it.
+# Shared libraries pull in liburing and OpenSSL themselves; programs that link static ones have to find
+# them.
 get_target_property(library_type simplenet TYPE)
-if(SIMPLENET_IO_URING AND library_type STREQUAL "STATIC_LIBRARY")
-  set(SIMPLENET_NEEDS_LIBURING ON)
-else()
-  set(SIMPLENET_NEEDS_LIBURING OFF)
+set(SIMPLENET_NEEDS_LIBURING OFF)
+set(SIMPLENET_NEEDS_OPENSSL OFF)
+if(library_type STREQUAL "STATIC_LIBRARY")
+  set(SIMPLENET_NEEDS_LIBURING ${SIMPLENET_IO_URING})
+  set(SIMPLENET_NEEDS_OPENSSL ${SIMPLENET_TLS})
 endif()
 
 install(EXPORT libsimplenet-targets NAMESPACE simplenet:: DESTINATION ${package_dir})
+foreach(component IN LISTS simplenet_components)
+  install(EXPORT libsimplenet-${component} NAMESPACE simplenet:: DESTINATION ${package_dir})
+endforeach()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/libsimplenet-config.cmake.in
   ${generated}/libsimplenet-config.cmake INSTALL_DESTINATION ${package_dir}
   PATH_VARS CMAKE_INSTALL_DATADIR)
@@ -73,15 +86,36 @@ else()
   set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
+# simplenet_install_pc(<name> <description> <requires> <library>)
+function(simplenet_install_pc name description requires library)
+  set(PC_NAME ${name})
+  set(PC_DESCRIPTION "${description}")
+  set(PC_REQUIRES "")
+  if(requires)
+    list(JOIN requires ", " requires)
+    set(PC_REQUIRES "Requires: ${requires}\n")
+  endif()
+  set(PC_LIBRARY ${library})
+  configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simplenet.pc.in ${generated}/${name}.pc @ONLY)
+  install(FILES ${generated}/${name}.pc DESTINATION ${pc_dir})
+endfunction()
+
 # Requires.private would be enough for a static library if everybody passed --static. Where no
 # shared library is installed, a plain `pkg-config --libs` has to link too, so there it is Requires.
 # For a shared library it is left out, because pkg-config would demand liburing's own .pc for
 # --cflags.
+set(requires "")
 if(SIMPLENET_NEEDS_LIBURING)
-  set(PC_REQUIRES "Requires: liburing >= 2.3\n")
+  set(requires "liburing >= 2.3")
 endif()
 if(SIMPLENET_EXPERIMENTAL_LIBRARY)
   set(PC_EXPERIMENTAL_LIBRARY " -fexperimental-library")
 endif()
-configure_file(${CMAKE_CURRENT_LIST_DIR}/simplenet.pc.in ${generated}/simplenet.pc @ONLY)
-install(FILES ${generated}/simplenet.pc DESTINATION ${pc_dir})
+simplenet_install_pc(simplenet "${PROJECT_DESCRIPTION}" "${requires}" simplenet)
+if(SIMPLENET_TLS)
+  set(requires "simplenet = ${PROJECT_VERSION}")
+  if(SIMPLENET_NEEDS_OPENSSL)
+    list(APPEND requires "libssl >= 3.0" "libcrypto >= 3.0")
+  endif()
+  simplenet_install_pc(simplenet-tls "TLS for libsimplenet" "${requires}" simplenet-tls)
+endif()

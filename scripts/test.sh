@@ -73,6 +73,7 @@ want_build_tools
 want libgmock-dev have_header gmock/gmock.h
 want netbase knows_names
 want python3 have python3
+want openssl have openssl # makes the certificates of the tests
 # Peers of the examples.
 want curl have curl
 want netcat-openbsd have nc.openbsd

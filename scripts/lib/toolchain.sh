@@ -38,6 +38,7 @@ want_build_tools() {
     want cmake cmake_is_usable
     want ninja-build have ninja
     want liburing-dev have_header liburing.h
+    want libssl-dev have_header openssl/ssl.h
 }
 
 # Exports CXX (the caller's, if set), and ccache as the launcher if it is installed.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the library into a temporary prefix, static and shared, and builds a small program against
-# it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
+# Installs the library into a temporary prefix, static and shared, and builds small programs, one with TLS,
+# against it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
 # FetchContent, and from a prefix that was moved after the installation. Each program is run.
 #
 # Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
@@ -40,18 +40,27 @@ build_consumer() {
     quiet "$what: configure" cmake -S "$here" -B "$directory" "${common[@]}" "$@"
     quiet "$what: build" cmake --build "$directory"
     quiet "$what: run" "$directory/consumer"
+    quiet "$what: run with TLS" "$directory/tls_consumer"
 }
 
 # pkg_config_consumer <what> <prefix> <pkg-config options...>
 pkg_config_consumer() {
-    local what=$1 prefix=$2 pc printed
-    local -a flags
+    local what=$1 prefix=$2 pc
     shift 2
     pc=$(find "$prefix" -name simplenet.pc)
-    printed=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs simplenet)
+    pkg_config_program "$what" "$pc" main.cpp simplenet "$@"
+    pkg_config_program "$what, with TLS" "$pc" tls.cpp simplenet-tls "$@"
+}
+
+# pkg_config_program <what> <directory with .pc files>/<any> <source> <module> <pkg-config options...>
+pkg_config_program() {
+    local what=$1 pc=$2 source=$3 module=$4 printed
+    local -a flags
+    shift 4
+    printed=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs "$module")
     # pkg-config quotes for a shell: a plain word splitting would break paths with blanks.
     eval "flags=($printed)"
-    quiet "$what: build" "$cxx" -std=c++23 "$here/main.cpp" -o "$work/pc-consumer" "${flags[@]}"
+    quiet "$what: build" "$cxx" -std=c++23 "$here/$source" -o "$work/pc-consumer" "${flags[@]}"
     quiet "$what: run" env LD_LIBRARY_PATH="$(dirname "$(dirname "$pc")")" "$work/pc-consumer"
 }
 

@@ -1,0 +1,38 @@
+#pragma once
+// tls::async_connect: a name, a connection, a handshake. Layer tls.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/tls/context.hpp>
+#include <simplenet/tls/stream.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::tls {
+
+/// Connects to `host`, a name or an address, as simplenet::async_connect() does, and completes the
+/// handshake. The name is verified, and sent as SNI unless it is an address.
+///
+/// @param host  Copied.
+/// @param options  `timeout` limits everything, the handshake included.
+/// @return A stream that has been verified.
+///
+/// @par Errors
+/// Those of simplenet::async_connect() and of stream::handshake().
+/// @par Cancellation
+/// The connection is closed.
+/// @par Example
+/// @snippet tls.cpp connect
+[[nodiscard]] task<result<stream<tcp_stream>>> async_connect(std::string_view host,
+                                                             std::uint16_t port,
+                                                             const context& with,
+                                                             connect_options options = {});
+
+} // namespace simplenet::v0::tls
+
+#pragma GCC visibility pop

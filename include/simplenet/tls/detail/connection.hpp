@@ -1,0 +1,448 @@
+#pragma once
+// connection: a transport with TLS over it, and the coroutines that move ciphertext between the
+// two. Layer tls.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/received.hpp>
+#include <simplenet/io/scratch.hpp>
+#include <simplenet/stream/transfer.hpp>
+#include <simplenet/sync/async_mutex.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/tls/context.hpp>
+#include <simplenet/tls/detail/engine.hpp>
+#include <simplenet/tls/detail/handshake_limit.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::tls::detail {
+
+/// A stream that lends buffers of the loop's pool, so that an idle connection needs none.
+template <class S>
+concept lends = requires(S& stream) {
+    { stream.receive() } -> simplenet::detail::awaitable;
+    requires std::same_as<simplenet::detail::await_result<decltype(stream.receive())>,
+                          result<received>>;
+};
+
+/// Memory for ciphertext of a transport that does not lend: a few bytes while the connection is
+/// idle, and a buffer from the middle of a record on.
+class input_memory {
+public:
+    /// Where to read into. Throws std::bad_alloc.
+    [[nodiscard]] mutable_buffer next() {
+        if (!in_record_) return head_;
+        if (rest_.size() == 0) rest_ = scratch::borrow(most);
+        return rest_;
+    }
+    /// Bytes were read into next().
+    void filled() noexcept { in_record_ = true; }
+    /// The bytes are used up; `record_ended` also ends the record that they were in.
+    void drop(bool record_ended) noexcept {
+        if (!record_ended) return;
+        in_record_ = false;
+        rest_.release();
+    }
+
+private:
+    static constexpr std::size_t most = std::size_t{16} * 1024;
+
+    std::array<std::byte, 5> head_; // as large as the header of a record
+    bool in_record_ = false;
+    scratch rest_;
+};
+
+/// Bytes in the send buffer of a socket, see tcp(7) and SIOCOUTQ; 0 if it has none.
+[[nodiscard]] std::size_t unacknowledged(int socket) noexcept;
+
+template <class S>
+[[nodiscard]] std::size_t unacknowledged_by_peer(const S& transport) noexcept {
+    if constexpr (requires { transport.native_handle(); }) {
+        return unacknowledged(transport.native_handle());
+    } else {
+        return 0;
+    }
+}
+
+template <class S>
+using input_of = std::conditional_t<lends<S>, received, input_memory>;
+
+/// A transport with TLS over it. Owned by the stream and by each operation on it.
+template <class S>
+struct connection : engine {
+    connection(S&& over, const context& with, const stream_options& options)
+        : engine{with, options}
+        , transport{std::move(over)} {}
+
+    S transport;
+    input_of<S> input; // the memory behind set_input()
+    async_mutex shaking;
+    async_mutex writing;              // whoever unlocks it has sent all output, or has failed to
+    handshake_limit* limit = nullptr; // of a server; borrowed
+    std::chrono::nanoseconds idle_limit{0};
+    std::chrono::steady_clock::time_point moved{}; // the last application data; with idle_limit
+    bool closed = false;
+    bool stalled = false; // the output is the rest of a write that was stopped
+    unsigned owners = 1;
+};
+
+/// One of the owners of a connection.
+template <class S>
+class connection_ref {
+public:
+    explicit connection_ref(connection<S>& of) noexcept
+        : of_{&of} {
+        ++of_->owners;
+    }
+    connection_ref(const connection_ref& other) noexcept
+        : connection_ref{*other.of_} {}
+    connection_ref(connection_ref&& other) noexcept
+        : of_{std::exchange(other.of_, nullptr)} {}
+    connection_ref& operator=(const connection_ref&) = delete;
+    ~connection_ref() { drop(of_); }
+
+    connection<S>& operator*() const noexcept { return *of_; }
+
+    static void drop(connection<S>* of) noexcept {
+        if (of != nullptr && --of->owners == 0) delete of;
+    }
+
+private:
+    connection<S>* of_; // null after a move
+};
+
+/// Gives the memory of the input back once it is used up.
+template <class S>
+void drop_used_input(connection<S>& on, bool record_ended) noexcept {
+    if (on.has_input()) return;
+    if constexpr (lends<S>) {
+        on.input.release();
+    } else {
+        on.input.drop(record_ended);
+    }
+}
+
+/// Application data has moved.
+template <class S>
+void note_movement(connection<S>& on) noexcept {
+    if (on.idle_limit.count() > 0) on.moved = std::chrono::steady_clock::now();
+}
+
+/// When an operation that began at `start` fails because nothing has moved.
+template <class S>
+[[nodiscard]] std::chrono::steady_clock::time_point
+idle_deadline(const connection<S>& on, std::chrono::steady_clock::time_point start) noexcept {
+    return std::max(start, on.moved) + on.idle_limit;
+}
+
+/// Whether an operation that the idle limit has ended is to go on, because something has moved
+/// meanwhile.
+template <class S>
+task<bool> goes_on(const connection<S>& on, std::error_code ended_by,
+                   std::chrono::steady_clock::time_point start) {
+    if (ended_by != simplenet::errc::deadline_exceeded) co_return false;
+    if (std::chrono::steady_clock::now() >= idle_deadline(on, start)) co_return false;
+    const bool by_caller = co_await this_task::stop_requested();
+    co_return !by_caller;
+}
+
+/// Reads ciphertext: into a lease, or into `into`.
+template <class S>
+[[nodiscard]] auto read_input(connection<S>& on, [[maybe_unused]] mutable_buffer into) {
+    if constexpr (lends<S>) {
+        return on.transport.receive();
+    } else {
+        return on.transport.read_some(into);
+    }
+}
+
+/// Waits for ciphertext. @pre has_input() is false.
+template <class S>
+task<result<>> fill(connection<S>& on) {
+    mutable_buffer into;
+    if constexpr (!lends<S>) into = on.input.next();
+    std::optional<simplenet::detail::await_result<decltype(read_input(on, into))>> more;
+    if (on.idle_limit.count() <= 0) {
+        more.emplace(co_await read_input(on, into));
+    } else {
+        const auto start = std::chrono::steady_clock::now();
+        for (bool again = true; again;) {
+            more.emplace(co_await with_deadline(read_input(on, into), idle_deadline(on, start)));
+            if (*more) break;
+            again = co_await goes_on(on, more->error(), start);
+        }
+    }
+    if (!*more) {
+        if (more->error() != simplenet::errc::end_of_stream) co_return fail(*more);
+        on.input_ended();
+        co_return fail(on.failure());
+    }
+    if constexpr (lends<S>) {
+        on.input = **std::move(more);
+        on.set_input(on.input.data(), on.input.size());
+    } else {
+        on.input.filled();
+        on.set_input(into.data(), **more);
+    }
+    co_return result<>{};
+}
+
+/// Sends all output. @pre the caller holds `writing`, or nobody else can write yet.
+template <class S>
+task<result<>> drain(connection<S>& on, write_options options = {}) {
+    auto start = std::chrono::steady_clock::time_point{};
+    if (on.idle_limit.count() > 0) start = std::chrono::steady_clock::now();
+    std::size_t unread = 0; // by the peer
+    while (on.has_output()) {
+        result<std::size_t> count = 0;
+        on.output_lent(true);
+        if (on.idle_limit.count() <= 0) {
+            count = co_await simplenet::detail::write_some_with(on.transport, on.output(), options);
+        } else {
+            count = co_await with_deadline(
+                simplenet::detail::write_some_with(on.transport, on.output(), options),
+                idle_deadline(on, start));
+        }
+        on.output_lent(false);
+        if (count) {
+            on.sent(*count);
+            note_movement(on);
+            continue;
+        }
+        if (on.idle_limit.count() <= 0) co_return fail(count);
+        // A peer that reads slowly is not idle, although it makes no room yet.
+        const std::size_t before = std::exchange(unread, unacknowledged_by_peer(on.transport));
+        if (unread != before) note_movement(on);
+        const bool again = co_await goes_on(on, count.error(), start);
+        if (!again) co_return fail(count);
+    }
+    co_return result<>{};
+}
+
+/// Sends what the transport takes now. The holder of `writing` sends the rest.
+template <class S>
+void offer(connection<S>& on) noexcept {
+    if constexpr (ready_writer<S>) {
+        while (on.has_output() && !on.writing.locked()) {
+            const result<std::size_t> count = on.transport.try_write_some(on.output());
+            if (!count) return;
+            on.sent(*count);
+        }
+    }
+}
+
+/// Completes the handshake. `flushes`: the peer has what it needs for its side of it. Otherwise the
+/// end may leave with the first write, in one segment.
+template <class S>
+task<result<>> shake_hands(connection<S>& on, bool flushes) {
+    const auto turn = co_await on.shaking.lock();
+    if (!turn) co_return fail(turn);
+    while (!on.is_ready()) {
+        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        if (on.limit != nullptr && on.limit->is_set() && on.has_input()) {
+            const result<> taken = co_await on.limit->take();
+            if (!taken) co_return fail(taken);
+        }
+        const engine::progress made = on.advance();
+        drop_used_input(on, made == engine::progress::finished);
+        switch (made) {
+        case engine::progress::finished:
+            break;
+        case engine::progress::lacks_memory:
+            co_return fail(std::errc::not_enough_memory);
+        case engine::progress::failed:
+            offer(on); // the alert
+            co_return fail(on.failure());
+        case engine::progress::needs_input:
+            const result<> sent = co_await drain(on);
+            if (!sent) co_return fail(sent);
+            const result<> filled = co_await fill(on);
+            if (!filled) co_return fail(filled);
+            break;
+        }
+    }
+    if (!flushes) co_return result<>{};
+    offer(on);
+    if (!on.owes_handshake() || on.writing.locked()) co_return result<>{};
+    const auto alone = on.writing.try_lock();
+    co_return co_await drain(on);
+}
+
+template <class S>
+task<result<>> handshake(connection_ref<S> keep) {
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    co_return co_await shake_hands(*keep, true);
+}
+
+/// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
+/// and does not read has to wait beyond that.
+inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
+
+template <class S>
+task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, true);
+        if (!made) co_return fail(made);
+    }
+    for (;;) {
+        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        const result<std::size_t> count = on.decrypt(into);
+        if (count) note_movement(on);
+        drop_used_input(on, count.has_value());
+        offer(on); // answers, such as those to a KeyUpdate
+        if (count || count.error() != std::errc::operation_would_block) co_return count;
+        if (on.output_size() > most_answers) {
+            const auto alone = co_await on.writing.lock();
+            if (!alone) co_return fail(alone);
+            const result<> sent = co_await drain(on);
+            if (!sent) co_return fail(sent);
+        }
+        const result<> filled = co_await fill(on);
+        if (!filled) co_return fail(filled);
+    }
+}
+
+template <class S>
+task<result<>> readable(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, true);
+        if (!made) co_return result<>{}; // the read reports it
+    }
+    while (!on.closed && !on.has_decrypted()) {
+        drop_used_input(on, false);
+        offer(on);
+        const result<> filled = co_await fill(on);
+        if (!filled) co_return on.failure() ? result<>{} : fail(filled);
+    }
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    co_return result<>{};
+}
+
+/// Whether an operation was stopped, and the transport is as it was.
+[[nodiscard]] inline bool was_stopped(std::error_code error) noexcept {
+    return error == std::errc::operation_canceled || error == simplenet::errc::deadline_exceeded;
+}
+
+[[nodiscard]] inline std::span<const const_buffer> as_span(const const_buffer& one) noexcept {
+    return {&one, 1};
+}
+[[nodiscard]] inline std::span<const const_buffer>
+as_span(std::span<const const_buffer> several) noexcept {
+    return several;
+}
+
+template <class S, class Buffers>
+task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write_options options) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, false);
+        if (!made) co_return fail(made);
+    }
+    const auto alone = co_await on.writing.lock();
+    if (!alone) co_return fail(alone);
+    if (on.stalled) { // the rest of an earlier write
+        const result<> sent = co_await drain(on);
+        if (!sent) co_return fail(sent);
+        on.stalled = false;
+    }
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const result<std::size_t> count = on.encrypt(as_span(from));
+    if (!count) co_return fail(count);
+    const result<> sent = co_await drain(on, options);
+    if (sent) co_return count;
+    if (on.closed || !was_stopped(sent.error())) co_return fail(sent);
+    on.stalled = true; // sealed bytes cannot be taken back
+    co_return count;
+}
+
+template <class S>
+result<std::size_t> try_write_some(connection<S>& on, std::span<const const_buffer> from) {
+    if (on.closed) return fail(std::errc::bad_file_descriptor);
+    offer(on);
+    const bool waits = !on.is_ready() || on.writing.locked() || on.has_output();
+    if (waits && !on.failure()) return fail(std::errc::operation_would_block);
+    const result<std::size_t> count = on.encrypt(from);
+    if (count) offer(on);
+    on.stalled = on.has_output();
+    return count;
+}
+
+template <class S>
+task<result<>> shutdown_write(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, false);
+        if (!made) co_return fail(made);
+    }
+    const auto alone = co_await on.writing.lock();
+    if (!alone) co_return fail(alone);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const result<> ended = on.finish();
+    if (!ended) co_return fail(ended);
+    co_return co_await drain(on);
+}
+
+/// Exchanges close_notify. What the peer still sends is dropped.
+template <class S>
+task<result<>> say_goodbye(connection_ref<S> keep) {
+    const result<> ended = co_await shutdown_write(keep);
+    if (!ended) co_return fail(ended);
+    std::array<std::byte, 1024> dropped; // NOLINT(*-member-init): written before it is read
+    for (;;) {
+        const result<std::size_t> count = co_await read_some(keep, dropped);
+        if (count) continue;
+        if (count.error() == simplenet::errc::end_of_stream) co_return result<>{};
+        co_return fail(count);
+    }
+}
+
+/// Closes at once.
+template <class S>
+void close(connection<S>& on) noexcept {
+    if (std::exchange(on.closed, true)) return;
+    if (on.is_ready() && !on.writing.locked()) {
+        static_cast<void>(on.finish());
+        offer(on);
+    }
+    if constexpr (requires(S& over) { over.close(); }) on.transport.close();
+}
+
+template <class S>
+task<result<>> close_within(connection_ref<S> keep, std::chrono::nanoseconds grace) {
+    struct closes {
+        connection<S>& on;
+        ~closes() { close(on); }
+    } const at_end{*keep};
+    co_return co_await with_timeout(say_goodbye(keep), grace);
+}
+
+} // namespace simplenet::v0::tls::detail
+
+#pragma GCC visibility pop

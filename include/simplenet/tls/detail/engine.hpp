@@ -1,0 +1,149 @@
+#pragma once
+// engine: TLS of one connection without I/O. Layer tls.
+// Ciphertext goes in and comes out through memory; the stream around it moves that memory.
+// OpenSSL's calls never wait and are made only here and in engine.cpp.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/io/scratch.hpp>
+#include <simplenet/tls/connection_info.hpp>
+#include <simplenet/tls/context.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+struct ssl_st; // of OpenSSL
+
+namespace simplenet::v0::tls::detail {
+// Internal: not exported, because they are first declared here.
+class material;
+struct engine_access;
+} // namespace simplenet::v0::tls::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::tls {
+
+/// Settings of one stream. Views, which the stream copies.
+struct stream_options {
+    /// On a client: the name that is verified, and sent as SNI unless it is an address.
+    std::string_view server_name = {};
+    /// Off: the chain is verified, but not the name, and `server_name` may be empty.
+    bool verify_name = true;
+};
+
+namespace detail {
+
+/// TLS of one connection. Loop thread only.
+///
+/// Invariant: what it produces is in `output()` until sent() takes it, in order. What it is given
+/// by set_input() is borrowed until has_input() is false.
+class engine {
+public:
+    enum class progress : std::uint8_t { finished, needs_input, lacks_memory, failed };
+
+    /// Throws std::bad_alloc. A bad configuration fails the handshake.
+    engine(const context& with, const stream_options& options);
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    ~engine();
+
+    // --- the handshake ---
+
+    [[nodiscard]] bool is_ready() const noexcept { return ready_; }
+    /// As far as the input allows. @pre not is_ready().
+    [[nodiscard]] progress advance() noexcept;
+
+    // --- application data; is_ready() ---
+
+    /// All that the input has and `into` takes. `operation_would_block`: more input is needed.
+    [[nodiscard]] result<std::size_t> decrypt(mutable_buffer into) noexcept;
+    /// Whether decrypt() would give something, or fail, without more input.
+    [[nodiscard]] bool has_decrypted() noexcept;
+    /// Seals as much as one send should carry; the bytes that were taken. Throws std::bad_alloc,
+    /// then nothing was taken.
+    [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from);
+    /// Decrypted bytes that the last decrypt() left.
+    [[nodiscard]] std::size_t pending() const noexcept;
+
+    // --- the end ---
+
+    /// Puts a close_notify into the output, once. @pre the output has room or memory is there.
+    [[nodiscard]] result<> finish() noexcept;
+    [[nodiscard]] bool has_finished() const noexcept { return finished_; }
+    /// The transport has ended: the input will not come.
+    void input_ended() noexcept;
+    /// The sticky failure of both directions; zero: none.
+    [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
+    [[nodiscard]] std::string error_detail() const;
+    [[nodiscard]] const connection_info& info() const;
+
+    // --- ciphertext ---
+
+    [[nodiscard]] bool has_input() const noexcept { return input_size_ != 0; }
+    void set_input(const std::byte* data, std::size_t size) noexcept {
+        input_ = data;
+        input_size_ = size;
+    }
+    [[nodiscard]] bool has_output() const noexcept { return output_begin_ != output_end_; }
+    [[nodiscard]] std::size_t output_size() const noexcept {
+        return output_end_ - output_begin_ + late_size_;
+    }
+    /// Whether the output has something that the peer needs for its side of the handshake.
+    [[nodiscard]] bool owes_handshake() const noexcept;
+    [[nodiscard]] const_buffer output() const noexcept {
+        return {output_memory_.data() + output_begin_, output_end_ - output_begin_};
+    }
+    /// While it is lent, output() stays where it is: a write uses it.
+    void output_lent(bool is) noexcept { lent_ = is; }
+    void sent(std::size_t count) noexcept {
+        output_begin_ += count;
+        if (output_begin_ == output_end_) output_ended();
+    }
+
+private:
+    friend engine_access;
+
+    void set_name(const stream_options& options);
+    void completed() noexcept;
+    void failed() noexcept;
+    void fail_with(errc code, const char* why) noexcept;
+    [[nodiscard]] bool is_abused() noexcept;
+    [[nodiscard]] bool may_have_data() const noexcept;
+    void reserve(std::size_t more);
+    [[nodiscard]] bool append(const void* data, std::size_t size) noexcept;
+    void output_ended() noexcept;
+
+    std::shared_ptr<const material> material_; // what `ssl_` uses
+    ssl_st* ssl_ = nullptr;
+    const std::byte* input_ = nullptr; // borrowed
+    std::size_t input_size_ = 0;
+    scratch output_memory_;
+    std::size_t output_begin_ = 0;
+    std::size_t output_end_ = 0;
+    scratch late_memory_; // what comes behind it, while it is lent
+    std::size_t late_size_ = 0;
+    std::string session_key_; // of a client; empty: no resumption
+    std::error_code failure_;
+    std::unique_ptr<std::string> detail_;
+    mutable std::unique_ptr<connection_info> info_;
+    unsigned messages_ = 0; // of the peer since the last application data
+    bool lent_ = false;     // see output_lent()
+    bool ready_ = false;
+    bool heard_ = false;        // the peer speaks TLS
+    bool ended_ = false;        // the peer has sent close_notify
+    bool finished_ = false;     // we have
+    bool lacks_memory_ = false; // the output could not grow
+    bool refused_ = false;      // a renegotiation
+};
+
+} // namespace detail
+} // namespace simplenet::v0::tls
+
+#pragma GCC visibility pop

@@ -1,0 +1,172 @@
+#pragma once
+// tls::server: serves TLS connections on every loop of a group. Layer tls.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/runtime/event_loop_group.hpp>
+#include <simplenet/server/run_server.hpp>
+#include <simplenet/server/tcp_server.hpp>
+#include <simplenet/stream/close_lingering.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/tls/context.hpp>
+#include <simplenet/tls/detail/handshake_limit.hpp>
+#include <simplenet/tls/stream.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::tls {
+
+/// How a tls::server accepts and treats connections.
+struct server_options {
+    /// `idle_timeout` counts application data only.
+    simplenet::server_options server = {};
+    /// A connection whose handshake is not complete within this time is closed.
+    std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
+    /// So many steps of handshakes, each a few tenths of a millisecond, happen in a turn of a loop,
+    /// so that a crowd of new clients does not delay the others. 0: no limit.
+    unsigned handshake_steps_per_turn = 16;
+};
+
+/// What a server has done since it began.
+struct server_statistics : simplenet::server_statistics {
+    /// Of the ended ones, connections whose handshake failed or was not complete in time.
+    std::uint64_t handshakes_failed = 0;
+};
+
+namespace detail {
+
+/// What the loops of a server share.
+struct handshake_settings {
+    context with;
+    std::chrono::nanoseconds timeout;
+    unsigned steps_per_turn;
+    std::chrono::nanoseconds idle_timeout;
+    std::atomic<std::uint64_t> failed = 0;
+};
+
+/// The handler of the tcp_server: the handshake, then `Handler`. A copy for each loop.
+template <class Handler>
+class handshaking {
+    using served = stream<tcp_stream>;
+    static constexpr bool takes_info = simplenet::detail::takes_info<Handler, served>;
+    static constexpr bool reports =
+        std::same_as<typename simplenet::detail::result_of_handler<Handler, served>::type,
+                     task<result<>>>;
+
+public:
+    handshaking(std::shared_ptr<handshake_settings> settings, Handler handler)
+        : settings_{std::move(settings)}
+        , limit_{settings_->steps_per_turn}
+        , handler_{std::move(handler)} {}
+    handshaking(const handshaking& other)
+        : handshaking{other.settings_, other.handler_} {}
+    handshaking(handshaking&&) = default;
+    handshaking& operator=(const handshaking&) = delete;
+    ~handshaking() = default;
+
+    // The copy outlives its handlers.
+    task<result<>> operator()(tcp_stream transport, simplenet::connection_info info) {
+        served client{std::move(transport), settings_->with};
+        const result<> made = co_await with_timeout(client.handshake(limit_), settings_->timeout);
+        if (!made) {
+            co_await give_up(client, made.error());
+            co_return result<>{};
+        }
+        client.set_idle_timeout(settings_->idle_timeout);
+        if constexpr (reports) {
+            co_return co_await call(std::move(client), info);
+        } else {
+            co_await call(std::move(client), info);
+            co_return result<>{};
+        }
+    }
+
+private:
+    auto call(served client, const simplenet::connection_info& info) {
+        if constexpr (takes_info) {
+            return std::invoke(handler_, std::move(client), info);
+        } else {
+            return std::invoke(handler_, std::move(client));
+        }
+    }
+    task<> give_up(served& client, std::error_code why) {
+        if (why == std::errc::operation_canceled) co_return;
+        settings_->failed.fetch_add(1, std::memory_order_relaxed);
+        if (why.category() != error_category()) co_return;
+        // The client shall read the alert: a close with unread bytes would be a reset.
+        const linger_options limits{.bytes = std::size_t{64} * 1024,
+                                    .time = std::chrono::seconds{1}};
+        static_cast<void>(co_await async_close_lingering(client.transport(), limits));
+    }
+
+    std::shared_ptr<handshake_settings> settings_;
+    handshake_limit limit_;
+    Handler handler_;
+};
+
+} // namespace detail
+
+/// A TLS server on the loops of an event_loop_group: a tcp_server with a handshake between accept
+/// and handler. The handler's argument is a `stream<tcp_stream>` whose handshake is complete.
+///
+/// @par Example
+/// @snippet tls.cpp server
+class server {
+public:
+    /// As tcp_server::listen(). `with` must be a server's context.
+    [[nodiscard]] static result<server> listen(event_loop_group& group, const endpoint& at,
+                                               const context& with,
+                                               const server_options& options = {});
+    /// As tcp_server::adopt().
+    [[nodiscard]] static result<server> adopt(event_loop_group& group,
+                                              std::vector<nonblocking::tcp_listener> listeners,
+                                              const context& with,
+                                              const server_options& options = {});
+
+    /// As tcp_server::serve(), with `handler(stream<tcp_stream>)` or
+    /// `handler(stream<tcp_stream>, simplenet::connection_info)`.
+    template <class Handler>
+        requires simplenet::detail::handles<Handler, stream<tcp_stream>>
+    [[nodiscard]] result<> serve(Handler&& handler) {
+        return tcp_.serve(
+            detail::handshaking<std::decay_t<Handler>>{settings_, std::forward<Handler>(handler)});
+    }
+
+    /// @name As of tcp_server
+    /// @{
+    [[nodiscard]] endpoint local_endpoint() const noexcept { return tcp_.local_endpoint(); }
+    [[nodiscard]] task<shutdown_report> shutdown(std::chrono::nanoseconds grace) {
+        return tcp_.shutdown(grace);
+    }
+    void request_shutdown(std::chrono::nanoseconds grace) noexcept { tcp_.request_shutdown(grace); }
+    [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const {
+        return tcp_.duplicate_listeners();
+    }
+    /// @}
+    [[nodiscard]] server_statistics statistics() const;
+
+private:
+    server(tcp_server tcp, std::shared_ptr<detail::handshake_settings> settings) noexcept
+        : settings_{std::move(settings)}
+        , tcp_{std::move(tcp)} {}
+
+    std::shared_ptr<detail::handshake_settings> settings_;
+    tcp_server tcp_;
+};
+
+} // namespace simplenet::v0::tls
+
+#pragma GCC visibility pop

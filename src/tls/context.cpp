@@ -1,0 +1,196 @@
+#include <simplenet/tls/context.hpp>
+
+#include "tls/context_core.hpp"
+
+#include <simplenet/tls/errc.hpp>
+#include <simplenet/tls/session_cache.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace simplenet::v0::tls {
+namespace detail {
+
+namespace {
+
+bad_material contradiction(std::string what) {
+    return {make_error_code(errc::bad_configuration), std::move(what)};
+}
+
+void copy(source& into, std::string_view file, std::string_view text) {
+    into.file = file;
+    into.text.assign(text);
+}
+
+/// As on the wire. Empty with protocols given: one of them is empty or longer than 255 bytes.
+std::string alpn_text(std::span<const std::string_view> protocols) {
+    std::string text;
+    for (const std::string_view each : protocols) {
+        if (each.empty() || each.size() > 255) return {};
+        text += static_cast<char>(static_cast<unsigned char>(each.size()));
+        text += each;
+    }
+    return text.size() > 65535 ? std::string{} : text;
+}
+
+loaded<void> check_identity(const identity_source& identity, const char* what) {
+    const auto is_right = [](const source& each) {
+        return each.is_given() && !each.is_contradictory();
+    };
+    if (is_right(identity.chain) && is_right(identity.key)) return {};
+    return std::unexpected{
+        contradiction(std::string{what} +
+                      ": a certificate chain and a key are needed, each from a file or as text")};
+}
+
+loaded<unique_fd> open_key_log(const std::string& path) {
+    unique_fd log{::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
+                         S_IRUSR | S_IWUSR)};
+    if (log) return log;
+    const std::error_code code{errno, std::system_category()};
+    return std::unexpected{bad_material{code, path + ": " + code.message()}};
+}
+
+loaded<std::unique_ptr<settings>> copy_of(const client_config& from) {
+    auto made = std::make_unique<settings>();
+    made->plays = side::client;
+    copy(made->ca, from.ca_file, from.ca_pem);
+    made->ca_directory = from.ca_directory;
+    made->crl_file = from.crl_file;
+    made->verifies = from.verify;
+    made->minimum = from.minimum;
+    made->ciphers = from.ciphers;
+    made->cipher_suites = from.cipher_suites;
+    made->groups = from.groups;
+    made->alpn = alpn_text(from.alpn);
+    if (made->alpn.empty() && !from.alpn.empty()) return std::unexpected{contradiction("alpn")};
+    made->key_log_file = from.key_log_file;
+    if (from.key_log_from_environment && made->key_log_file.empty()) {
+        if (const char* const named = ::secure_getenv("SSLKEYLOGFILE")) made->key_log_file = named;
+    }
+    made->max_chain_depth = from.max_chain_depth;
+    made->sessions = from.sessions;
+    made->verify_peer = from.verify_peer;
+    made->verify_data = from.verify_data;
+
+    identity_source own;
+    copy(own.chain, from.certificate_chain_file, from.certificate_chain_pem);
+    copy(own.key, from.private_key_file, from.private_key_pem);
+    if (own.chain.is_given() || own.key.is_given()) {
+        if (auto right = check_identity(own, "the client's certificate"); !right) {
+            return std::unexpected{std::move(right).error()};
+        }
+        made->identities.push_back(std::move(own));
+    }
+    return made;
+}
+
+loaded<std::unique_ptr<settings>> copy_of(const server_config& from) {
+    auto made = std::make_unique<settings>();
+    made->plays = side::server;
+    copy(made->ca, from.client_ca_file, from.client_ca_pem);
+    made->crl_file = from.client_crl_file;
+    made->ask = from.ask;
+    if (from.ask != client_certificate::none && !made->ca.is_given()) {
+        return std::unexpected{contradiction(
+            "clients are asked for certificates, but there is no client_ca_file or client_ca_pem")};
+    }
+    made->minimum = from.minimum;
+    made->ciphers = from.ciphers;
+    made->cipher_suites = from.cipher_suites;
+    made->groups = from.groups;
+    made->alpn = alpn_text(from.alpn);
+    if (made->alpn.empty() && !from.alpn.empty()) return std::unexpected{contradiction("alpn")};
+    made->key_log_file = from.key_log_file;
+    made->max_chain_depth = from.max_chain_depth;
+    made->session_tickets = from.session_tickets;
+    made->ticket_lifetime = from.ticket_lifetime;
+    if (from.ticket_lifetime.count() <= 0 || from.ticket_lifetime > std::chrono::hours{7 * 24}) {
+        // RFC 8446, section 4.6.1: seven days at most.
+        return std::unexpected{contradiction("ticket_lifetime: 1 s to 7 days")};
+    }
+
+    identity_source standard;
+    copy(standard.chain, from.certificate_chain_file, from.certificate_chain_pem);
+    copy(standard.key, from.private_key_file, from.private_key_pem);
+    standard.password.assign(from.private_key_password);
+    standard.ocsp_response_file = from.ocsp_response_file;
+    if (auto right = check_identity(standard, "the server's certificate"); !right) {
+        return std::unexpected{std::move(right).error()};
+    }
+    made->identities.push_back(std::move(standard));
+    for (const certificate_files& each : from.more_certificates) {
+        identity_source more;
+        copy(more.chain, each.chain_file, each.chain_pem);
+        copy(more.key, each.key_file, each.key_pem);
+        more.password.assign(each.password);
+        more.ocsp_response_file = each.ocsp_response_file;
+        if (auto right = check_identity(more, "more_certificates"); !right) {
+            return std::unexpected{std::move(right).error()};
+        }
+        made->identities.push_back(std::move(more));
+    }
+    return made;
+}
+
+loaded<std::shared_ptr<context_core>> make_core(loaded<std::unique_ptr<settings>> config) {
+    if (!config) return std::unexpected{std::move(config).error()};
+    if ((*config)->ca.is_contradictory() && (*config)->plays == side::server) {
+        return std::unexpected{contradiction("client_ca_file and client_ca_pem")};
+    }
+    auto state = std::make_shared<context_state>(*std::move(config));
+    if (state->config->sessions != nullptr) state->sessions = &state->config->sessions->store();
+    if (!state->config->key_log_file.empty()) {
+        auto log = open_key_log(state->config->key_log_file);
+        if (!log) return std::unexpected{std::move(log).error()};
+        state->key_log = *std::move(log);
+    }
+    auto core = std::make_shared<context_core>(std::move(state));
+    if (auto read = core->load(); !read) return std::unexpected{std::move(read).error()};
+    return core;
+}
+
+std::unexpected<std::error_code> reported(bad_material&& failure, std::string* detail) {
+    if (detail != nullptr) *detail = std::move(failure.detail);
+    return std::unexpected{failure.code};
+}
+
+} // namespace
+
+loaded<void> context_core::load() {
+    auto read = material::load(state_);
+    if (!read) return std::unexpected{std::move(read).error()};
+    const std::lock_guard locked{mutex_};
+    const bool trusts_others = current_ != nullptr && current_->trust() != (*read)->trust();
+    current_ = *std::move(read);
+    if (trusts_others) state_->tickets.forget();
+    return {};
+}
+
+} // namespace detail
+
+result<context> context::client(const client_config& config, std::string* detail) {
+    auto core = detail::make_core(detail::copy_of(config));
+    if (!core) return detail::reported(std::move(core).error(), detail);
+    return context{*std::move(core)};
+}
+
+result<context> context::server(const server_config& config, std::string* detail) {
+    auto core = detail::make_core(detail::copy_of(config));
+    if (!core) return detail::reported(std::move(core).error(), detail);
+    return context{*std::move(core)};
+}
+
+result<> context::reload(std::string* detail) {
+    auto read = core_->load();
+    if (!read) return detail::reported(std::move(read).error(), detail);
+    return {};
+}
+
+} // namespace simplenet::v0::tls

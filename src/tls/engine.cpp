@@ -1,0 +1,449 @@
+#include <simplenet/tls/detail/engine.hpp>
+
+#include "tls/context_core.hpp"
+#include "tls/engine_access.hpp"
+#include "tls/failures.hpp"
+#include "tls/openssl.hpp"
+
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/ip/ip_address.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace simplenet::v0::tls::detail {
+
+namespace {
+
+constexpr std::size_t most_of_a_record = SSL3_RT_MAX_PLAIN_LENGTH;
+constexpr std::size_t most_of_a_send = 4 * most_of_a_record;
+// Header, explicit nonce, content type and tag, rounded up.
+constexpr std::size_t overhead_of_a_record = 64;
+// A pending KeyUpdate leaves with the next record.
+constexpr std::size_t room_for_messages = 256;
+// Messages of the peer in a row that carry no data for the application. Each costs a derivation of
+// keys or more; a server sends a few tickets, and everything else is rare.
+constexpr unsigned most_messages = 32;
+
+/// Labels of letters, digits, hyphens and underscores. OpenSSL would take a leading dot for "every
+/// host below" (X509_check_host(3)).
+bool is_host_name(std::string_view name) noexcept {
+    if (name.size() > TLSEXT_MAXLEN_host_name) return false;
+    char before = '.';
+    for (const char each : name) {
+        const bool is_letter = (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+                               (each >= '0' && each <= '9') || each == '-' || each == '_';
+        if (!is_letter && (each != '.' || before == '.')) return false;
+        before = each;
+    }
+    return before != '.';
+}
+
+// Owned by nobody: it lives as long as the process.
+BIO_METHOD* memory_method() noexcept {
+    static BIO_METHOD* const method = [] {
+        BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "engine");
+        if (made == nullptr) return made;
+        BIO_meth_set_read(made, &engine_access::read);
+        BIO_meth_set_write(made, &engine_access::write);
+        BIO_meth_set_ctrl(made, [](BIO*, int command, long, void*) -> long {
+            return command == BIO_CTRL_FLUSH ? 1 : 0;
+        });
+        return made;
+    }();
+    return method;
+}
+
+} // namespace
+
+// --- what OpenSSL calls --------------------------------------------------------------------------
+
+int engine_access::read(BIO* bio, char* into, int size) noexcept {
+    engine& self = *static_cast<engine*>(BIO_get_data(bio));
+    BIO_clear_retry_flags(bio);
+    if (self.input_size_ == 0 || self.messages_ > most_messages || self.refused_) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    const std::size_t count = std::min(self.input_size_, static_cast<std::size_t>(size));
+    std::memcpy(into, self.input_, count);
+    self.input_ += count;
+    self.input_size_ -= count;
+    return static_cast<int>(count);
+}
+
+int engine_access::write(BIO* bio, const char* from, int size) noexcept {
+    engine& self = *static_cast<engine*>(BIO_get_data(bio));
+    BIO_clear_retry_flags(bio);
+    if (self.append(from, static_cast<std::size_t>(size))) return size;
+    self.lacks_memory_ = true;
+    BIO_set_retry_write(bio);
+    return -1;
+}
+
+void engine_access::saw_message(int sent, int, int type, const void* data, std::size_t size,
+                                SSL* connection, void*) noexcept {
+    engine& self = *static_cast<engine*>(SSL_get_app_data(connection));
+    const auto* const bytes = static_cast<const unsigned char*>(data);
+    if (type == SSL3_RT_ALERT && size == 2) {
+        if (sent == 1 && bytes[1] == SSL_AD_NO_RENEGOTIATION) self.refused_ = true;
+        if (sent == 0) ++self.messages_;
+    } else if (type == SSL3_RT_HANDSHAKE && sent == 0 && self.ready_) {
+        ++self.messages_;
+    }
+}
+
+void engine_access::keep_session(session_ptr session) const noexcept {
+    if (self.session_key_.empty()) return;
+    self.material_->state().sessions->put(self.session_key_, std::move(session));
+}
+
+bool engine_access::accepts(X509* certificate, int verification, const settings& config) noexcept {
+    X509_up_ref(certificate);
+    return config.verify_peer(peer_certificate{certificate}, verification_error(verification),
+                              config.verify_data);
+}
+
+// --- life ----------------------------------------------------------------------------------------
+
+engine::engine(const context& with, const stream_options& options)
+    : material_{with.core().current()} {
+    const settings& config = material_->config();
+    ERR_clear_error();
+    BIO_METHOD* const method = memory_method();
+    if (method == nullptr) throw std::bad_alloc{};
+    bio_ptr bio{BIO_new(method)};
+    std::unique_ptr<SSL, freed_by<SSL_free>> made{SSL_new(material_->standard())};
+    if (!bio || !made) throw std::bad_alloc{};
+    BIO_set_data(bio.get(), this);
+    BIO_set_init(bio.get(), 1);
+    SSL_set_bio(made.get(), bio.get(), bio.get()); // owns it twice
+    static_cast<void>(bio.release());
+    SSL_set_app_data(made.get(), this);
+    SSL_set_msg_callback(made.get(), &engine_access::saw_message);
+    ssl_ = made.get();
+    if (config.plays == side::server) {
+        SSL_set_accept_state(ssl_);
+    } else {
+        SSL_set_connect_state(ssl_);
+        set_name(options);
+    }
+    static_cast<void>(made.release());
+}
+
+engine::~engine() {
+    // Otherwise OpenSSL would take a connection without an exchange of close_notify for a failed
+    // one, and its session could not be resumed.
+    if (!failure_) SSL_set_shutdown(ssl_, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    SSL_free(ssl_);
+}
+
+void engine::set_name(const stream_options& options) {
+    const settings& config = material_->config();
+    std::string name{options.server_name};
+    if (!name.empty() && name.back() == '.') name.pop_back(); // RFC 6066, section 3
+    const bool verifies_name = config.verifies && options.verify_name;
+    if (name.empty()) {
+        if (verifies_name)
+            fail_with(errc::bad_configuration, "stream_options::server_name is empty");
+        return;
+    }
+    X509_VERIFY_PARAM* const checks = SSL_get0_param(ssl_);
+    const bool is_address = ip_address::parse(name).has_value();
+    if (!is_address && !is_host_name(name)) {
+        return fail_with(errc::bad_configuration, "stream_options::server_name is no host name");
+    }
+    if (!is_address && SSL_set_tlsext_host_name(ssl_, name.c_str()) != 1) throw std::bad_alloc{};
+    if (options.verify_name) {
+        // The subject's common name is no name of a host (RFC 9525, section 2).
+        X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+        const int set = is_address ? X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str())
+                                   : X509_VERIFY_PARAM_set1_host(checks, name.data(), name.size());
+        if (set != 1) return fail_with(errc::bad_configuration, "stream_options::server_name");
+    }
+    session_key_ = name + (options.verify_name ? '\0' : '\1');
+    session_key_ += material_->digest();
+    if (const session_ptr known = material_->state().sessions->take(session_key_)) {
+        SSL_set_session(ssl_, known.get());
+    }
+}
+
+// --- failures ------------------------------------------------------------------------------------
+
+void engine::fail_with(errc code, const char* why) noexcept {
+    failure_ = make_error_code(code);
+    try {
+        detail_ = std::make_unique<std::string>(why);
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): the code remains
+    }
+}
+
+void engine::failed() noexcept {
+    const unsigned long entry = ERR_peek_error();
+    failure_ = connection_error(entry, ready_, heard_, SSL_get_verify_result(ssl_));
+    const char* reason = ERR_reason_error_string(entry);
+    if (ERR_GET_REASON(entry) == SSL_R_CERTIFICATE_VERIFY_FAILED &&
+        ERR_GET_LIB(entry) == ERR_LIB_SSL) {
+        reason = X509_verify_cert_error_string(SSL_get_verify_result(ssl_));
+    }
+    try {
+        if (reason != nullptr) detail_ = std::make_unique<std::string>(reason);
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): the code remains
+    }
+    ERR_clear_error();
+}
+
+bool engine::is_abused() noexcept {
+    if (refused_) {
+        fail_with(errc::renegotiation_refused, "the peer asked for a renegotiation");
+    } else if (messages_ > most_messages) {
+        fail_with(errc::record_invalid, "the peer sends many messages without data");
+    }
+    return static_cast<bool>(failure_);
+}
+
+void engine::input_ended() noexcept {
+    if (failure_ || ended_) return;
+    fail_with(errc::truncated, "the transport ended without close_notify");
+}
+
+std::string engine::error_detail() const {
+    return detail_ ? *detail_ : std::string{};
+}
+
+// --- the handshake -------------------------------------------------------------------------------
+
+engine::progress engine::advance() noexcept {
+    if (failure_) return progress::failed;
+    lacks_memory_ = false;
+    // A record of a handshake or an alert, of a version 3.x.
+    if (input_size_ >= 2 && !heard_) {
+        heard_ =
+            (input_[0] == std::byte{SSL3_RT_HANDSHAKE} || input_[0] == std::byte{SSL3_RT_ALERT}) &&
+            input_[1] == std::byte{SSL3_VERSION_MAJOR};
+    }
+    ERR_clear_error();
+    const int made = SSL_do_handshake(ssl_);
+    if (made == 1) {
+        completed();
+        return failure_ ? progress::failed : progress::finished;
+    }
+    switch (SSL_get_error(ssl_, made)) {
+    case SSL_ERROR_WANT_READ:
+        return progress::needs_input;
+    case SSL_ERROR_WANT_WRITE:
+        return progress::lacks_memory;
+    default:
+        failed();
+        return progress::failed;
+    }
+}
+
+void engine::completed() noexcept {
+    ready_ = true;
+    messages_ = 0;
+    const settings& config = material_->config();
+    if (config.plays == side::client && config.verify_peer != nullptr &&
+        SSL_session_reused(ssl_) == 1) {
+        X509* const peer = SSL_get0_peer_certificate(ssl_);
+        if (peer == nullptr ||
+            !engine_access::accepts(peer, static_cast<int>(SSL_get_verify_result(ssl_)), config)) {
+            fail_with(errc::certificate_invalid, "client_config::verify_peer refused");
+        }
+    }
+}
+
+bool engine::owes_handshake() const noexcept {
+    // What a server of TLS 1.3 sends last are tickets, which nobody waits for.
+    return has_output() && !(SSL_is_server(ssl_) == 1 && SSL_version(ssl_) == TLS1_3_VERSION);
+}
+
+// --- application data ----------------------------------------------------------------------------
+
+result<std::size_t> engine::decrypt(mutable_buffer into) noexcept {
+    std::size_t total = 0;
+    ERR_clear_error();
+    while (!failure_ && !ended_ && total < into.size() && may_have_data()) {
+        std::size_t count = 0;
+        const int made = SSL_read_ex(ssl_, into.data() + total, into.size() - total, &count);
+        if (made == 1) {
+            total += count;
+            messages_ = 0;
+            continue;
+        }
+        const int why = SSL_get_error(ssl_, made);
+        if (is_abused()) break;
+        if (why == SSL_ERROR_WANT_READ) break;
+        if (why == SSL_ERROR_ZERO_RETURN) {
+            ended_ = true;
+        } else if (why == SSL_ERROR_WANT_WRITE) {
+            if (total == 0) return fail(std::errc::not_enough_memory);
+            break;
+        } else {
+            failed();
+        }
+    }
+    if (total != 0) return total;
+    if (failure_) return fail(failure_);
+    if (ended_) return fail(simplenet::errc::end_of_stream);
+    return fail(std::errc::operation_would_block);
+}
+
+bool engine::may_have_data() const noexcept {
+    return input_size_ != 0 || SSL_pending(ssl_) != 0;
+}
+
+bool engine::has_decrypted() noexcept {
+    if (failure_ || ended_ || SSL_pending(ssl_) != 0) return true;
+    if (input_size_ == 0) return false;
+    std::byte peeked{};
+    std::size_t count = 0;
+    ERR_clear_error();
+    const int made = SSL_peek_ex(ssl_, &peeked, 1, &count);
+    if (made == 1) {
+        messages_ = 0;
+        return true;
+    }
+    const int why = SSL_get_error(ssl_, made);
+    if (is_abused()) return true;
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return false;
+    if (why == SSL_ERROR_ZERO_RETURN) {
+        ended_ = true;
+    } else {
+        failed();
+    }
+    return true;
+}
+
+std::size_t engine::pending() const noexcept {
+    return static_cast<std::size_t>(SSL_pending(ssl_));
+}
+
+result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
+    if (failure_) return fail(failure_);
+    if (finished_) return fail(std::errc::broken_pipe);
+    std::size_t wanted = 0;
+    for (const const_buffer& each : from)
+        wanted += std::min(each.size(), most_of_a_send - wanted);
+    const std::size_t records = wanted / most_of_a_record + from.size() + 1;
+    reserve(wanted + std::min<std::size_t>(records, 8) * overhead_of_a_record + room_for_messages);
+
+    ERR_clear_error();
+    std::size_t total = 0;
+    scratch gathered;
+    std::size_t filled = 0;
+    const auto seal = [&](const void* data, std::size_t size) {
+        std::size_t count = 0;
+        const int made = SSL_write_ex(ssl_, data, size, &count);
+        if (made == 1) return true;
+        failed();
+        return false;
+    };
+    for (const const_buffer& each : from) {
+        const_buffer rest = each.first(std::min(each.size(), wanted - total));
+        total += rest.size();
+        if (filled == 0) { // full records directly from the caller's memory
+            const bool is_last = total == wanted;
+            const std::size_t direct =
+                is_last ? rest.size() : rest.size() - rest.size() % most_of_a_record;
+            if (direct != 0 && !seal(rest.data(), direct)) return fail(failure_);
+            rest = rest.subspan(direct);
+        }
+        while (!rest.empty()) {
+            if (gathered.size() == 0)
+                gathered = scratch::borrow(std::min(wanted, most_of_a_record));
+            const std::size_t part = std::min(rest.size(), gathered.size() - filled);
+            std::memcpy(gathered.data() + filled, rest.data(), part);
+            filled += part;
+            rest = rest.subspan(part);
+            if (filled == gathered.size()) {
+                if (!seal(gathered.data(), std::exchange(filled, 0))) return fail(failure_);
+            }
+        }
+        if (total == wanted) break;
+    }
+    if (filled != 0 && !seal(gathered.data(), filled)) return fail(failure_);
+    return total;
+}
+
+result<> engine::finish() noexcept {
+    if (failure_) return fail(failure_);
+    if (std::exchange(finished_, true)) return {};
+    ERR_clear_error();
+    if (SSL_shutdown(ssl_) >= 0) return {};
+    finished_ = false;
+    ERR_clear_error();
+    return fail(std::errc::not_enough_memory);
+}
+
+// --- output --------------------------------------------------------------------------------------
+
+void engine::reserve(std::size_t more) {
+    const std::size_t wanted = output_end_ - output_begin_ + more;
+    if (!lent_ && output_memory_.size() - output_begin_ >= wanted) return;
+    scratch& to = lent_ ? late_memory_ : output_memory_;
+    const std::size_t used = lent_ ? late_size_ : output_end_ - output_begin_;
+    if (to.size() >= used + more && lent_) return;
+    scratch larger = scratch::borrow(std::max<std::size_t>(used + more, 1024));
+    const std::byte* const data =
+        lent_ ? late_memory_.data() : output_memory_.data() + output_begin_;
+    if (used != 0) std::memcpy(larger.data(), data, used);
+    to = std::move(larger);
+    if (!lent_) {
+        output_begin_ = 0;
+        output_end_ = used;
+    }
+}
+
+bool engine::append(const void* data, std::size_t size) noexcept {
+    try {
+        reserve(size);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    scratch& to = lent_ ? late_memory_ : output_memory_;
+    std::size_t& end = lent_ ? late_size_ : output_end_;
+    std::memcpy(to.data() + end, data, size);
+    end += size;
+    return true;
+}
+
+void engine::output_ended() noexcept {
+    output_memory_ = std::move(late_memory_);
+    output_begin_ = 0;
+    output_end_ = std::exchange(late_size_, 0);
+}
+
+// --- what was agreed on --------------------------------------------------------------------------
+
+const connection_info& engine::info() const {
+    SIMPLENET_EXPECTS(ready_, "info() before the handshake is complete");
+    if (info_) return *info_;
+    auto made = std::make_unique<connection_info>();
+    made->version = SSL_version(ssl_) == TLS1_3_VERSION ? version::tls_1_3 : version::tls_1_2;
+    made->cipher = SSL_get_cipher_name(ssl_);
+    const unsigned char* protocol = nullptr;
+    unsigned int size = 0;
+    SSL_get0_alpn_selected(ssl_, &protocol, &size);
+    made->alpn.assign(reinterpret_cast<const char*>(protocol), size);
+    if (const char* name = SSL_get_servername(ssl_, TLSEXT_NAMETYPE_host_name)) {
+        made->server_name = name;
+    }
+    made->resumed = SSL_session_reused(ssl_) == 1;
+    if (X509* const peer = SSL_get1_peer_certificate(ssl_)) {
+        made->peer_certificate.emplace(peer);
+        made->verification = verification_error(SSL_get_verify_result(ssl_));
+    }
+    info_ = std::move(made);
+    return *info_;
+}
+
+} // namespace simplenet::v0::tls::detail

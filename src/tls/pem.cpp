@@ -1,0 +1,123 @@
+#include "tls/pem.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <openssl/pem.h>
+
+#include <cerrno>
+#include <climits>
+#include <new>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace simplenet::v0::tls::detail {
+
+namespace {
+
+constexpr std::size_t most_of_a_file = std::size_t{64} * 1024 * 1024;
+
+std::unexpected<bad_material> system_failure(int number, const std::string& path) {
+    const std::error_code code{number, std::system_category()};
+    return std::unexpected{bad_material{code, path + ": " + code.message()}};
+}
+
+bio_ptr memory_of(std::string_view text) {
+    if (text.size() > INT_MAX) throw std::bad_alloc{};
+    bio_ptr made{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
+    if (!made) throw std::bad_alloc{};
+    return made;
+}
+
+/// Whether the last error only says that nothing more follows.
+bool was_last() noexcept {
+    const unsigned long code = ERR_peek_last_error();
+    return ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+}
+
+// The default of OpenSSL would ask on the terminal.
+int refuse_password(char*, int, int, void*) noexcept {
+    return -1;
+}
+
+int give_password(char* into, int size, int, void* data) noexcept {
+    const std::string_view password = static_cast<const secret*>(data)->view();
+    if (password.size() > static_cast<std::size_t>(size)) return -1;
+    password.copy(into, password.size());
+    return static_cast<int>(password.size());
+}
+
+} // namespace
+
+loaded<std::string> read_file(const std::string& path) {
+    int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (number < 0) return system_failure(errno, path);
+    const unique_fd file{number};
+    std::string content;
+    for (;;) {
+        const std::size_t before = content.size();
+        if (before > most_of_a_file) return system_failure(EFBIG, path);
+        content.resize(before + std::size_t{16} * 1024);
+        const ::ssize_t count = ::read(number, content.data() + before, content.size() - before);
+        if (count < 0 && errno == EINTR) {
+            content.resize(before);
+            continue;
+        }
+        if (count < 0) return system_failure(errno, path);
+        content.resize(before + static_cast<std::size_t>(count));
+        if (count == 0) return content;
+    }
+}
+
+std::unexpected<bad_material> bad(const std::string& what) {
+    const std::string reason = first_error();
+    ERR_clear_error();
+    return std::unexpected{bad_material{make_error_code(errc::bad_configuration),
+                                        reason.empty() ? what : what + ": " + reason}};
+}
+
+loaded<std::vector<certificate_ptr>> read_certificates(OSSL_LIB_CTX* library, std::string_view text,
+                                                       const std::string& where) {
+    ERR_clear_error();
+    const bio_ptr from = memory_of(text);
+    std::vector<certificate_ptr> all;
+    for (;;) {
+        X509* made = X509_new_ex(library, nullptr);
+        if (made == nullptr) throw std::bad_alloc{};
+        if (PEM_read_bio_X509(from.get(), &made, &refuse_password, nullptr) == nullptr) {
+            X509_free(made);
+            break;
+        }
+        all.emplace_back(made);
+    }
+    if (!was_last()) return bad(where);
+    ERR_clear_error();
+    if (all.empty()) return bad(where + ": no certificate in PEM");
+    return all;
+}
+
+loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const secret& password,
+                         const std::string& where) {
+    ERR_clear_error();
+    const bio_ptr from = memory_of(text);
+    key_ptr key{PEM_read_bio_PrivateKey_ex(from.get(), nullptr, &give_password,
+                                           const_cast<secret*>(&password), library, nullptr)};
+    if (!key) return bad(where + ": no private key that can be read");
+    return key;
+}
+
+loaded<std::vector<crl_ptr>> read_revocations(std::string_view text, const std::string& where) {
+    ERR_clear_error();
+    const bio_ptr from = memory_of(text);
+    std::vector<crl_ptr> all;
+    while (X509_CRL* const made =
+               PEM_read_bio_X509_CRL(from.get(), nullptr, &refuse_password, nullptr))
+        all.emplace_back(made);
+    if (!was_last()) return bad(where);
+    ERR_clear_error();
+    if (all.empty()) return bad(where + ": no revocation list in PEM");
+    return all;
+}
+
+} // namespace simplenet::v0::tls::detail

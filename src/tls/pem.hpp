@@ -1,0 +1,41 @@
+#pragma once
+// Reading certificates, keys and revocation lists. Layer tls, private.
+
+#include "tls/material.hpp"
+#include "tls/openssl.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simplenet::v0::tls::detail {
+
+/// The content of a file of at most 64 MiB. Error: that of open(2) or read(2).
+[[nodiscard]] loaded<std::string> read_file(const std::string& path);
+
+/// Calls `use(text, where)` with the text of `from`, or of its file. `where` is for messages.
+template <class Use>
+auto with_text(const source& from, const char* what, Use use)
+    -> decltype(use(std::string_view{}, std::string{})) {
+    if (from.file.empty()) return use(from.text.view(), std::string{what});
+    loaded<std::string> content = read_file(from.file);
+    if (!content) return std::unexpected{std::move(content).error()};
+    auto used = use(std::string_view{*content}, from.file);
+    OPENSSL_cleanse(content->data(), content->size()); // it may be a key
+    return used;
+}
+
+/// All certificates in PEM; at least one.
+[[nodiscard]] loaded<std::vector<certificate_ptr>>
+read_certificates(OSSL_LIB_CTX* library, std::string_view text, const std::string& where);
+/// The private key in PEM.
+[[nodiscard]] loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text,
+                                       const secret& password, const std::string& where);
+/// All revocation lists in PEM; at least one.
+[[nodiscard]] loaded<std::vector<crl_ptr>> read_revocations(std::string_view text,
+                                                            const std::string& where);
+
+/// A bad configuration: `what` and the first error of OpenSSL.
+[[nodiscard]] std::unexpected<bad_material> bad(const std::string& what);
+
+} // namespace simplenet::v0::tls::detail

@@ -1,0 +1,48 @@
+#include <simplenet/tls/server.hpp>
+
+#include <utility>
+
+namespace simplenet::v0::tls {
+
+namespace {
+
+std::shared_ptr<detail::handshake_settings> settings_of(const context& with,
+                                                        const server_options& options) {
+    return std::make_shared<detail::handshake_settings>(with, options.handshake_timeout,
+                                                        options.handshake_steps_per_turn,
+                                                        options.server.idle_timeout);
+}
+
+/// The transport counts every byte, so the limit is the stream's.
+simplenet::server_options transport_options(const server_options& options) noexcept {
+    simplenet::server_options transport = options.server;
+    transport.idle_timeout = {};
+    return transport;
+}
+
+} // namespace
+
+result<server> server::listen(event_loop_group& group, const endpoint& at, const context& with,
+                              const server_options& options) {
+    auto settings = settings_of(with, options);
+    auto tcp = tcp_server::listen(group, at, transport_options(options));
+    if (!tcp) return fail(tcp);
+    return server{*std::move(tcp), std::move(settings)};
+}
+
+result<server> server::adopt(event_loop_group& group,
+                             std::vector<nonblocking::tcp_listener> listeners, const context& with,
+                             const server_options& options) {
+    auto settings = settings_of(with, options);
+    auto tcp = tcp_server::adopt(group, std::move(listeners), transport_options(options));
+    if (!tcp) return fail(tcp);
+    return server{*std::move(tcp), std::move(settings)};
+}
+
+server_statistics server::statistics() const {
+    server_statistics all{tcp_.statistics()};
+    all.handshakes_failed = settings_->failed.load(std::memory_order_relaxed);
+    return all;
+}
+
+} // namespace simplenet::v0::tls

@@ -1,0 +1,229 @@
+#include <simplenet/tls/context.hpp>
+
+#include "tls/tls_pair.hpp"
+
+#include "support/backend_test.hpp"
+
+#include <simplenet/tls/errc.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace simplenet::v0 {
+namespace {
+
+using testing::certificate;
+using testing::client;
+using testing::client_with;
+using testing::connected;
+using testing::content;
+using testing::server_with;
+using testing::shake_hands;
+
+std::error_code server_error(const tls::server_config& config, std::string* detail = nullptr) {
+    const auto made = tls::context::server(config, detail);
+    return made ? std::error_code{} : made.error();
+}
+std::error_code client_error(const tls::client_config& config, std::string* detail = nullptr) {
+    const auto made = tls::context::client(config, detail);
+    return made ? std::error_code{} : made.error();
+}
+
+// --- configurations that cannot be used ----------------------------------------------------------
+
+TEST(tls_context_test, a_server_needs_exactly_one_chain_and_one_key) {
+    const std::string chain = certificate("server.pem");
+    const std::string key = certificate("server.key");
+    const std::string chain_pem = content(chain);
+    const std::string key_pem = content(key);
+
+    EXPECT_EQ(server_error({}), tls::errc::bad_configuration);
+    EXPECT_EQ(server_error({.certificate_chain_file = chain}), tls::errc::bad_configuration);
+    EXPECT_EQ(server_error({.private_key_file = key}), tls::errc::bad_configuration);
+    EXPECT_EQ(server_error({.certificate_chain_file = chain,
+                            .private_key_file = key,
+                            .certificate_chain_pem = chain_pem}),
+              tls::errc::bad_configuration);
+
+    EXPECT_EQ(server_error({.certificate_chain_file = chain, .private_key_file = key}),
+              std::error_code{});
+    EXPECT_EQ(server_error({.certificate_chain_pem = chain_pem, .private_key_pem = key_pem}),
+              std::error_code{});
+    EXPECT_EQ(server_error({.private_key_file = key, .certificate_chain_pem = chain_pem}),
+              std::error_code{});
+    EXPECT_EQ(tls::errc::bad_configuration, server_error({}));
+    EXPECT_EQ(server_error({}), std::errc::invalid_argument);
+}
+
+TEST(tls_context_test, the_detail_names_the_file_and_the_reason) {
+    const std::string missing = certificate("missing.pem");
+    const std::string garbage = certificate("garbage.pem");
+    const std::string chain = certificate("server.pem");
+    const std::string key = certificate("server.key");
+    const std::string other_key = certificate("client.key");
+    std::string detail;
+
+    EXPECT_EQ(server_error({.certificate_chain_file = missing, .private_key_file = key}, &detail),
+              std::errc::no_such_file_or_directory);
+    EXPECT_NE(detail.find(missing), std::string::npos) << detail;
+
+    EXPECT_EQ(server_error({.certificate_chain_file = garbage, .private_key_file = key}, &detail),
+              tls::errc::bad_configuration);
+    EXPECT_NE(detail.find(garbage), std::string::npos) << detail;
+
+    EXPECT_EQ(server_error({.certificate_chain_file = chain, .private_key_file = chain}, &detail),
+              tls::errc::bad_configuration);
+    EXPECT_NE(detail.find("no private key"), std::string::npos) << detail;
+
+    EXPECT_EQ(
+        server_error({.certificate_chain_file = chain, .private_key_file = other_key}, &detail),
+        tls::errc::key_mismatch);
+    EXPECT_NE(detail.find(chain), std::string::npos) << detail;
+
+    EXPECT_EQ(server_error({.certificate_chain_file = chain,
+                            .private_key_file = key,
+                            .ask = tls::client_certificate::required},
+                           &detail),
+              tls::errc::bad_configuration);
+    EXPECT_NE(detail.find("client_ca"), std::string::npos) << detail;
+}
+
+TEST(tls_context_test, lists_that_openssl_cannot_read_are_refused) {
+    EXPECT_EQ(client_error({.ciphers = "NO-SUCH-CIPHER"}), tls::errc::bad_configuration);
+    EXPECT_EQ(client_error({.cipher_suites = "NO_SUCH_SUITE"}), tls::errc::bad_configuration);
+    EXPECT_EQ(client_error({.groups = "no-such-group"}), tls::errc::bad_configuration);
+    const std::array<std::string_view, 2> protocols{"h2", ""};
+    EXPECT_EQ(client_error({.alpn = protocols}), tls::errc::bad_configuration);
+    const std::string missing = certificate("missing.pem");
+    EXPECT_EQ(client_error({.ca_file = missing}), std::errc::no_such_file_or_directory);
+    EXPECT_EQ(client_error({.ca_directory = missing}), std::errc::no_such_file_or_directory);
+    EXPECT_EQ(client_error({.crl_file = missing}), std::errc::no_such_file_or_directory);
+}
+
+TEST(tls_context_test, an_encrypted_key_needs_its_password) {
+    const std::string chain = certificate("server.pem");
+    const std::string key = certificate("server_encrypted.key");
+    tls::server_config config{.certificate_chain_file = chain, .private_key_file = key};
+    EXPECT_EQ(server_error(config), tls::errc::bad_configuration); // and nobody was asked
+    config.private_key_password = "wrong";
+    EXPECT_EQ(server_error(config), tls::errc::bad_configuration);
+    config.private_key_password = "secret";
+    EXPECT_EQ(server_error(config), std::error_code{});
+}
+
+// --- what they do --------------------------------------------------------------------------------
+
+class tls_context_loop_test : public testing::backend_test {
+protected:
+    /// The subject of the certificate that a client gets for `name`.
+    std::string subject_for(const tls::context& server, const tls::context& by,
+                            std::string_view name) {
+        std::string subject;
+        run([&]() -> task<> {
+            auto ends = connected(server, by, {.server_name = name, .verify_name = false});
+            const auto errors = co_await shake_hands(ends);
+            EXPECT_FALSE(errors.client) << errors.client.message();
+            if (!errors.client) subject = ends.client.info().peer_certificate->subject();
+        });
+        return subject;
+    }
+};
+
+TEST_P(tls_context_loop_test, the_name_chooses_the_certificate) {
+    const std::string chain = certificate("one.pem");
+    const std::string key = certificate("one.key");
+    const std::string two_chain = content(certificate("two.pem"));
+    const std::string two_key = content(certificate("two.key"));
+    const std::array<tls::certificate_files, 2> more{
+        tls::certificate_files{.chain_file = chain, .key_file = key},
+        tls::certificate_files{.chain_pem = two_chain, .key_pem = two_key}};
+    const auto server =
+        server_with("server", [&](tls::server_config& config) { config.more_certificates = more; });
+
+    EXPECT_EQ(subject_for(server, client(), "one.example"), "CN=one");
+    EXPECT_EQ(subject_for(server, client(), "WWW.One.Example"), "CN=one");
+    EXPECT_EQ(subject_for(server, client(), "a.b.one.example"), "CN=server");
+    EXPECT_EQ(subject_for(server, client(), "two.example"), "CN=two");
+    EXPECT_EQ(subject_for(server, client(), "three.example"), "CN=server");
+    EXPECT_EQ(subject_for(server, client(), "127.0.0.1"), "CN=server"); // no SNI
+}
+
+TEST_P(tls_context_loop_test, certificates_with_keys_of_two_kinds_complete_each_other) {
+    const std::string chain = certificate("server_rsa.pem");
+    const std::string key = certificate("server_rsa.key");
+    const std::array<tls::certificate_files, 1> more{
+        tls::certificate_files{.chain_file = chain, .key_file = key}};
+    const auto server =
+        server_with("server", [&](tls::server_config& config) { config.more_certificates = more; });
+    EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=server");
+}
+
+TEST_P(tls_context_loop_test, reload_reads_the_files_again_and_keeps_the_old_on_failure) {
+    namespace fs = std::filesystem;
+    const std::string chain = certificate("reloaded.pem");
+    const std::string key = certificate("reloaded.key");
+    const auto install = [&](const std::string& name) {
+        const auto replace = fs::copy_options::overwrite_existing;
+        fs::copy_file(certificate(name + ".pem"), chain, replace);
+        fs::copy_file(certificate(name + ".key"), key, replace);
+    };
+    install("one");
+    auto server = server_with("reloaded");
+    EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=one");
+
+    install("two");
+    EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=one");
+    EXPECT_TRUE(server.reload());
+    EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=two");
+
+    fs::copy_file(certificate("garbage.pem"), chain, fs::copy_options::overwrite_existing);
+    std::string detail;
+    EXPECT_EQ(server.reload(&detail).error(), tls::errc::bad_configuration);
+    EXPECT_NE(detail.find(chain), std::string::npos) << detail;
+    EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=two");
+}
+
+TEST_P(tls_context_loop_test, a_directory_of_authorities_is_searched_by_hash) {
+    namespace fs = std::filesystem;
+    const std::string directory = certificate("authorities");
+    fs::create_directories(directory);
+    fs::copy_file(certificate("root.pem"), directory + "/root.pem",
+                  fs::copy_options::overwrite_existing);
+    ASSERT_EQ(std::system(("openssl rehash " + directory).c_str()), 0);
+    const auto by = client_with([&](tls::client_config& config) {
+        config.ca_file = {};
+        config.ca_directory = directory;
+    });
+    EXPECT_EQ(subject_for(server_with(), by, "localhost"), "CN=server");
+}
+
+TEST_P(tls_context_loop_test, secrets_are_logged_only_on_request_and_only_for_the_owner) {
+    const std::string log = certificate("key.log");
+    std::filesystem::remove(log);
+    const auto by = client_with([&](tls::client_config& config) { config.key_log_file = log; });
+    EXPECT_EQ(subject_for(server_with(), by, "localhost"), "CN=server");
+    EXPECT_NE(content(log).find("CLIENT_TRAFFIC_SECRET_0 "), std::string::npos);
+    EXPECT_EQ(std::filesystem::status(log).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_P(tls_context_loop_test, the_environment_names_a_key_log_only_on_request) {
+    const std::string log = certificate("environment.log");
+    std::filesystem::remove(log);
+    ::setenv("SSLKEYLOGFILE", log.c_str(), 1);
+    EXPECT_EQ(subject_for(server_with(), client(), "localhost"), "CN=server");
+    EXPECT_FALSE(std::filesystem::exists(log));
+    const auto by =
+        client_with([](tls::client_config& config) { config.key_log_from_environment = true; });
+    ::unsetenv("SSLKEYLOGFILE");
+    EXPECT_EQ(subject_for(server_with(), by, "localhost"), "CN=server");
+    EXPECT_NE(content(log).find("CLIENT_TRAFFIC_SECRET_0 "), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tls_context_loop_test, testing::all_backends,
+                         testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0

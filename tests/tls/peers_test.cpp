@@ -1,0 +1,239 @@
+// Peers that follow the protocol to the letter and not in spirit, by OpenSSL itself.
+
+#include "tls/tls_pair.hpp"
+
+#include "support/backend_test.hpp"
+
+#include <simplenet/stream/transfer.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+namespace simplenet::v0 {
+namespace {
+
+using testing::certificate;
+using testing::memory_stream;
+using testing::read_all;
+using testing::server_with;
+
+/// A client of OpenSSL's own, over one end of a duplex.
+class raw_client {
+public:
+    raw_client(duplex_stream over, int version)
+        : over_{std::move(over)}
+        , context_{SSL_CTX_new(TLS_client_method()), &SSL_CTX_free}
+        , in_{BIO_new(BIO_s_mem())}
+        , out_{BIO_new(BIO_s_mem())} {
+        SSL_CTX_set_max_proto_version(context_.get(), version);
+        SSL_CTX_set_min_proto_version(context_.get(), version);
+        ssl_.reset(SSL_new(context_.get()));
+        SSL_set_bio(ssl_.get(), in_, out_);
+        SSL_set_connect_state(ssl_.get());
+    }
+
+    /// Repeats `step`, a call of OpenSSL, until it needs nothing more. False: it failed.
+    template <class Step>
+    task<bool> until_done(Step step) {
+        for (;;) {
+            const int made = step(ssl_.get());
+            if (!co_await flush()) co_return false;
+            if (made > 0) co_return true;
+            if (SSL_get_error(ssl_.get(), made) != SSL_ERROR_WANT_READ) co_return false;
+            std::array<std::byte, 4096> some{};
+            const auto count = co_await over_.read_some(some);
+            if (!count) co_return false;
+            BIO_write(in_, some.data(), static_cast<int>(*count));
+        }
+    }
+    task<bool> handshake() { return until_done(SSL_do_handshake); }
+
+    /// Sends what OpenSSL has to say.
+    task<bool> flush() {
+        std::vector<std::byte> waiting(BIO_pending(out_));
+        if (waiting.empty()) co_return true;
+        BIO_read(out_, waiting.data(), static_cast<int>(waiting.size()));
+        const auto sent = co_await async_write_all(over_, const_buffer{waiting});
+        co_return sent.has_value();
+    }
+    SSL* ssl() const noexcept { return ssl_.get(); }
+    duplex_stream& transport() noexcept { return over_; }
+
+private:
+    duplex_stream over_;
+    std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
+    struct frees {
+        void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
+    };
+    std::unique_ptr<SSL, frees> ssl_;
+    BIO* in_; // of ssl_
+    BIO* out_;
+};
+
+struct raw_ends {
+    raw_client client;
+    memory_stream server;
+};
+raw_ends raw_connected(int version, std::size_t capacity = std::size_t{1} << 20U) {
+    auto [left, right] = duplex(capacity);
+    return {raw_client{std::move(left), version}, memory_stream{std::move(right), server_with()}};
+}
+
+class tls_peers_test : public testing::backend_test {
+protected:
+    /// Completes a handshake, lets the client do `what`, and returns what the server then reads,
+    /// and with which end.
+    template <class What>
+    std::pair<std::string, std::error_code> after(int version, What what) {
+        std::pair<std::string, std::error_code> got;
+        run([&]() -> task<> {
+            auto ends = raw_connected(version);
+            auto [shaken, accepted] =
+                co_await when_all(ends.client.handshake(), ends.server.handshake());
+            EXPECT_TRUE(shaken);
+            EXPECT_TRUE(accepted);
+            what(ends.client.ssl());
+            EXPECT_TRUE(co_await ends.client.flush());
+            ends.client.transport().close();
+            got.first = co_await read_all(ends.server, got.second);
+        });
+        return got;
+    }
+};
+
+void send(SSL* ssl, std::string_view text) {
+    EXPECT_EQ(SSL_write(ssl, text.data(), static_cast<int>(text.size())),
+              static_cast<int>(text.size()));
+}
+
+TEST_P(tls_peers_test, version_1_2_works) {
+    const auto [text, end] = after(TLS1_2_VERSION, [](SSL* ssl) {
+        send(ssl, "hello");
+        SSL_shutdown(ssl);
+    });
+    EXPECT_EQ(text, "hello");
+    EXPECT_EQ(end, errc::end_of_stream);
+}
+
+TEST_P(tls_peers_test, older_versions_are_refused) {
+    run([&]() -> task<> {
+        auto ends = raw_connected(TLS1_1_VERSION);
+        SSL_set_cipher_list(ends.client.ssl(), "ALL:@SECLEVEL=0");
+        const auto [shaken, accepted] =
+            co_await when_all(ends.client.handshake(), ends.server.handshake());
+        EXPECT_FALSE(shaken);
+        EXPECT_EQ(accepted.error(), tls::errc::no_common_version);
+    });
+}
+
+TEST_P(tls_peers_test, a_few_key_updates_are_followed) {
+    const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
+        for (int each = 0; each < 100; ++each) {
+            EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+            send(ssl, "x");
+        }
+        SSL_shutdown(ssl);
+    });
+    EXPECT_EQ(text, std::string(100, 'x'));
+    EXPECT_EQ(end, errc::end_of_stream);
+}
+
+TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
+    const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
+        for (int each = 0; each < 1000; ++each) {
+            EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+            EXPECT_EQ(SSL_do_handshake(ssl), 1);
+        }
+        send(ssl, "x");
+    });
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(end, tls::errc::record_invalid);
+}
+
+TEST_P(tls_peers_test, records_of_one_byte_are_only_slow) {
+    const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
+        for (int each = 0; each < 3000; ++each)
+            send(ssl, "x");
+        SSL_shutdown(ssl);
+    });
+    EXPECT_EQ(text, std::string(3000, 'x'));
+    EXPECT_EQ(end, errc::end_of_stream);
+}
+
+TEST_P(tls_peers_test, a_renegotiation_is_refused) {
+    const auto [text, end] = after(TLS1_2_VERSION, [](SSL* ssl) {
+        EXPECT_EQ(SSL_renegotiate(ssl), 1);
+        static_cast<void>(SSL_do_handshake(ssl)); // writes the ClientHello
+    });
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(end, tls::errc::renegotiation_refused);
+}
+
+TEST_P(tls_peers_test, a_record_that_was_changed_on_the_way_is_refused_whole) {
+    run([&]() -> task<> {
+        auto ends = raw_connected(TLS1_3_VERSION);
+        auto [shaken, accepted] =
+            co_await when_all(ends.client.handshake(), ends.server.handshake());
+        EXPECT_TRUE(shaken && accepted);
+        send(ends.client.ssl(), "good");
+        EXPECT_TRUE(co_await ends.client.flush());
+        send(ends.client.ssl(), "evil");
+        BIO* const out = SSL_get_wbio(ends.client.ssl());
+        char* data = nullptr;
+        const long size = BIO_get_mem_data(out, &data);
+        data[size - 1] = static_cast<char>(data[size - 1] ^ 1);
+        EXPECT_TRUE(co_await ends.client.flush());
+        std::error_code end;
+        EXPECT_EQ(co_await read_all(ends.server, end), "good");
+        EXPECT_EQ(end, tls::errc::record_invalid);
+        EXPECT_EQ((co_await ends.server.write_some("x")).error(), tls::errc::record_invalid);
+    });
+}
+
+TEST_P(tls_peers_test, a_connection_that_is_cut_at_any_byte_is_truncated) {
+    for (std::size_t cut = 0; cut < 26; ++cut) {
+        run([&]() -> task<> {
+            auto ends = raw_connected(TLS1_3_VERSION);
+            auto [shaken, accepted] =
+                co_await when_all(ends.client.handshake(), ends.server.handshake());
+            EXPECT_TRUE(shaken && accepted);
+            send(ends.client.ssl(), "text");
+            std::vector<std::byte> record(100);
+            BIO* const out = SSL_get_wbio(ends.client.ssl());
+            BIO_read(out, record.data(), static_cast<int>(record.size()));
+            const auto part = std::span{record}.first(cut);
+            EXPECT_TRUE(co_await async_write_all(ends.client.transport(), const_buffer{part}));
+            ends.client.transport().close();
+            std::error_code end;
+            EXPECT_EQ(co_await read_all(ends.server, end), "");
+            EXPECT_EQ(end, tls::errc::truncated) << cut;
+        });
+    }
+}
+
+TEST_P(tls_peers_test, an_error_that_others_left_in_the_queue_of_openssl_does_not_matter) {
+    run([&]() -> task<> {
+        auto ends = raw_connected(TLS1_3_VERSION);
+        auto [shaken, accepted] =
+            co_await when_all(ends.client.handshake(), ends.server.handshake());
+        EXPECT_TRUE(shaken && accepted);
+        send(ends.client.ssl(), "text");
+        EXPECT_TRUE(co_await ends.client.flush());
+        ERR_raise(ERR_LIB_SSL, SSL_R_BAD_LENGTH);
+        std::array<char, 8> buffer{};
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 4U);
+        ERR_raise(ERR_LIB_SSL, SSL_R_BAD_LENGTH);
+        EXPECT_EQ((co_await ends.server.write_some("answer")).value_or(0), 6U);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tls_peers_test, testing::all_backends, testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0

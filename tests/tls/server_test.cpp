@@ -1,0 +1,106 @@
+#include <simplenet/tls/server.hpp>
+
+#include "tls/tls_pair.hpp"
+
+#include "support/served_group.hpp"
+
+#include <simplenet/tls/connect.hpp>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::client;
+using testing::server_with;
+
+task<> echo(tls::stream<tcp_stream> client) {
+    std::array<std::byte, 4096> buffer;
+    while (const auto count = co_await client.read_some(buffer)) {
+        const auto sent = co_await async_write_all(client, const_buffer{buffer.data(), *count});
+        if (!sent) co_return;
+    }
+}
+
+/// One message there and back; the error of the connection otherwise.
+task<std::error_code> ask(endpoint at, tls::context with, std::string text) {
+    auto connected = co_await tls::async_connect("localhost", at.port(), with, {.timeout = 10s});
+    if (!connected) co_return connected.error();
+    const auto sent = co_await async_write_all(*connected, text);
+    if (!sent) co_return sent.error().code;
+    std::string answer(text.size(), '\0');
+    const auto got = co_await async_read_exact(*connected, mutable_buffer{answer});
+    if (!got) co_return got.error().code;
+    EXPECT_EQ(answer, text);
+    const auto closed = co_await connected->async_close(10s);
+    co_return closed ? std::error_code{} : closed.error();
+}
+
+class tls_server_test : public testing::served_test {
+protected:
+    static shutdown_report shut_down(tls::server& server, std::chrono::nanoseconds grace) {
+        return simplenet::run(server.shutdown(grace), {.backend = GetParam()});
+    }
+};
+
+TEST_P(tls_server_test, serves_many_clients_on_all_loops) {
+    auto group = make_group(2);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with()));
+    ASSERT_TRUE(server.serve(echo));
+    const endpoint at = server.local_endpoint();
+    const auto by = client();
+    simplenet::run(
+        [&]() -> task<> {
+            std::vector<task<std::error_code>> all;
+            for (int each = 0; each < 50; ++each)
+                all.push_back(ask(at, by, "message " + std::to_string(each)));
+            for (const std::error_code error : co_await when_all(std::move(all)))
+                EXPECT_FALSE(error) << error.message();
+        }(),
+        {.backend = GetParam()});
+    EXPECT_EQ(shut_down(server, 10s).cut, 0U);
+    const tls::server_statistics all = server.statistics();
+    EXPECT_EQ(all.accepted, 50U);
+    EXPECT_EQ(all.failed, 0U);
+    EXPECT_EQ(all.handshakes_failed, 0U);
+}
+
+TEST_P(tls_server_test, a_silent_client_is_gone_after_the_limit) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with(),
+                                               {.handshake_timeout = 50ms}));
+    ASSERT_TRUE(server.serve(echo));
+    auto silent = connect(server.local_endpoint(), 100);
+    EXPECT_TRUE(eventually([&] { return server.statistics().handshakes_failed == 100; }));
+    EXPECT_TRUE(eventually([&] { return server.statistics().open == 0; }));
+}
+
+TEST_P(tls_server_test, a_client_that_does_not_speak_tls_is_refused_and_counted) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with()));
+    ASSERT_TRUE(server.serve(echo));
+    auto plain = connect(server.local_endpoint());
+    plain.send("GET / HTTP/1.1\r\n\r\n");
+    EXPECT_TRUE(eventually([&] { return server.statistics().handshakes_failed == 1; }));
+}
+
+TEST_P(tls_server_test, silent_clients_do_not_keep_others_from_being_served) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with(),
+                                               {.handshake_steps_per_turn = 1}));
+    ASSERT_TRUE(server.serve(echo));
+    auto silent = connect(server.local_endpoint(), 100);
+    const auto error =
+        simplenet::run(ask(server.local_endpoint(), client(), "hello"), {.backend = GetParam()});
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(shut_down(server, 0s).cut, 100U);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tls_server_test, testing::all_backends, testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0

@@ -1,0 +1,431 @@
+#include <simplenet/tls/stream.hpp>
+
+#include "tls/tls_pair.hpp"
+
+#include "support/backend_test.hpp"
+#include "support/coroutines.hpp"
+
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/tcp_listener.hpp>
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/stream/buffered_reader.hpp>
+#include <simplenet/stream/queued_writer.hpp>
+#include <simplenet/stream/split.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::client;
+using testing::client_with;
+using testing::connected;
+using testing::memory_stream;
+using testing::read_all;
+using testing::server_with;
+using testing::shake_hands;
+using testing::tls_ends;
+
+static_assert(async_reader<memory_stream> && async_writer<memory_stream>);
+static_assert(ready_writer<memory_stream>);
+static_assert(detail::vectored_writer<memory_stream>);
+static_assert(detail::half_closable<memory_stream>);
+static_assert(!std::is_copy_constructible_v<memory_stream>);
+static_assert(std::is_nothrow_move_constructible_v<memory_stream>);
+
+class tls_stream_test : public testing::backend_test {};
+
+std::string pattern(std::size_t size) {
+    std::string text(size, '\0');
+    for (std::size_t each = 0; each < size; ++each)
+        text[each] = static_cast<char>('a' + each * 31 % 26);
+    return text;
+}
+
+template <class S>
+task<result<>> send_and_end(S& into, std::string_view text) {
+    const auto sent = co_await async_write_all(into, text);
+    if (!sent) co_return fail(sent);
+    co_return co_await async_shutdown_write(into);
+}
+
+/// Both sides send `text` at the same time, and read what the other one sends.
+template <class S>
+task<> exchange(S& one, S& other, const std::string& text) {
+    std::error_code end_of_one;
+    std::error_code end_of_other;
+    const auto [sent, answered, at_one, at_other] =
+        co_await when_all(send_and_end(one, text), send_and_end(other, text),
+                          read_all(one, end_of_one), read_all(other, end_of_other));
+    EXPECT_TRUE(sent);
+    EXPECT_TRUE(answered);
+    EXPECT_EQ(end_of_one, errc::end_of_stream);
+    EXPECT_EQ(end_of_other, errc::end_of_stream);
+    EXPECT_TRUE(at_one == text);
+    EXPECT_TRUE(at_other == text);
+}
+
+// --- transfers -----------------------------------------------------------------------------------
+
+TEST_P(tls_stream_test, both_directions_at_once_through_buffers_of_every_size) {
+    for (const std::size_t capacity : {1U, 5U, 100U, 20'000U, 1'000'000U}) {
+        run([&]() -> task<> {
+            auto ends = connected(server_with(), client(), {.server_name = "localhost"}, capacity);
+            co_await exchange(ends.server, ends.client, pattern(capacity < 100 ? 3000 : 300'000));
+        });
+    }
+}
+
+TEST_P(tls_stream_test, both_directions_at_once_over_tcp) {
+    run([&]() -> task<> {
+        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+        auto [accepted, made] = co_await when_all(
+            listener.accept(), async_connect(or_throw(listener.local_endpoint())));
+        tls::stream<tcp_stream> one{or_throw(std::move(accepted)), server_with()};
+        tls::stream<tcp_stream> other{
+            or_throw(std::move(made)), client(), {.server_name = "localhost"}};
+        co_await exchange(one, other, pattern(2'000'000));
+    });
+}
+
+TEST_P(tls_stream_test, a_transport_of_unknown_type) {
+    run([&]() -> task<> {
+        auto [left, right] = duplex();
+        tls::stream<any_stream> one{any_stream{std::move(left)}, server_with()};
+        tls::stream<any_stream> other{
+            any_stream{std::move(right)}, client(), {.server_name = "localhost"}};
+        co_await exchange(one, other, pattern(100'000));
+    });
+}
+
+TEST_P(tls_stream_test, a_stream_of_unknown_type_over_tls) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        any_stream one{std::move(ends.server)};
+        any_stream other{std::move(ends.client)};
+        co_await exchange(one, other, pattern(100'000));
+    });
+}
+
+TEST_P(tls_stream_test, tls_inside_tls) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        tls::stream<memory_stream> one{std::move(ends.server), server_with()};
+        tls::stream<memory_stream> other{
+            std::move(ends.client), client(), {.server_name = "localhost"}};
+        co_await exchange(one, other, pattern(100'000));
+    });
+}
+
+TEST_P(tls_stream_test, read_some_returns_all_records_that_have_arrived_and_fit) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        for (const std::string_view each : {"one ", "two ", "three "})
+            EXPECT_TRUE(co_await async_write_all(ends.client, each));
+        std::array<char, 8> small{};
+        EXPECT_EQ((co_await ends.server.read_some(small)).value_or(0), 8U);
+        EXPECT_EQ(std::string_view(small.data(), 8), "one two ");
+        EXPECT_EQ((co_await ends.server.read_some(small)).value_or(0), 6U);
+        EXPECT_EQ(std::string_view(small.data(), 6), "three ");
+    });
+}
+
+TEST_P(tls_stream_test, small_buffers_share_a_record_and_large_ones_fill_records) {
+    run([&]() -> task<> {
+        const std::string large = pattern(40'000);
+        const std::array<const_buffer, 5> parts{const_buffer{"head"}, const_buffer{""},
+                                                const_buffer{large}, const_buffer{"tail"},
+                                                const_buffer{"!"}};
+        auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 1'000'000);
+        const auto both = co_await when_all(ends.server.handshake(), ends.client.handshake());
+        EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
+
+        const std::span<const const_buffer> all{parts};
+        EXPECT_EQ((co_await ends.client.write_some(all)).value_or(0), 40'009U);
+
+        std::vector<char> ciphertext(100'000);
+        const auto size = co_await ends.server.transport().read_some(mutable_buffer{ciphertext});
+        // Three records of at most 16 KiB, each with 22 bytes around the data (RFC 8446, 5.2).
+        EXPECT_EQ(size.value_or(0), 40'009U + std::size_t{3} * 22);
+    });
+}
+
+TEST_P(tls_stream_test, an_empty_write_succeeds_and_sends_nothing) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto both = co_await when_all(ends.server.handshake(), ends.client.handshake());
+        EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
+        EXPECT_EQ((co_await ends.client.write_some("")).value_or(1), 0U);
+        EXPECT_TRUE(co_await async_write_all(ends.client, "x"));
+        std::array<char, 8> buffer{};
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 1U);
+    });
+}
+
+TEST_P(tls_stream_test, works_with_queued_writer_and_buffered_reader) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        queued_writer writer{std::move(ends.client)};
+        buffered_reader reader{std::move(ends.server)};
+        EXPECT_TRUE(writer.enqueue("first\r\nsec"));
+        EXPECT_TRUE(writer.enqueue("ond\n"));
+        auto ending =
+            spawn([&]() -> task<result<>> { co_return co_await writer.graceful_shutdown(); });
+        EXPECT_EQ((co_await reader.read_line(100)).value_or(""), "first");
+        EXPECT_EQ((co_await reader.read_line(100)).value_or(""), "second");
+        EXPECT_EQ((co_await reader.read_line(100)).error(), errc::end_of_stream);
+        EXPECT_TRUE(co_await ending);
+    });
+}
+
+// --- what was agreed on --------------------------------------------------------------------------
+
+TEST_P(tls_stream_test, info_tells_what_was_agreed_on) {
+    const std::array<std::string_view, 2> offered{"h2", "http/1.1"};
+    const std::array<std::string_view, 1> spoken{"http/1.1"};
+    run([&]() -> task<> {
+        auto ends = connected(
+            server_with("server", [&](tls::server_config& config) { config.alpn = spoken; }),
+            client_with([&](tls::client_config& config) { config.alpn = offered; }));
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+
+        const tls::connection_info& at_client = ends.client.info();
+        EXPECT_EQ(at_client.version, tls::version::tls_1_3);
+        EXPECT_EQ(at_client.cipher, "TLS_AES_256_GCM_SHA384");
+        EXPECT_EQ(at_client.alpn, "http/1.1");
+        EXPECT_EQ(at_client.server_name, "localhost");
+        EXPECT_FALSE(at_client.resumed);
+        EXPECT_EQ(at_client.peer_certificate->subject(), "CN=server");
+        EXPECT_FALSE(at_client.verification);
+
+        EXPECT_EQ(ends.server.info().alpn, "http/1.1");
+        EXPECT_EQ(ends.server.info().server_name, "localhost");
+        EXPECT_FALSE(ends.server.info().peer_certificate);
+    });
+}
+
+TEST_P(tls_stream_test, nothing_in_common_has_its_errors) {
+    const std::array<std::string_view, 1> ours{"h2"};
+    const std::array<std::string_view, 1> theirs{"http/1.1"};
+    run([&]() -> task<> {
+        auto protocols = connected(
+            server_with("server", [&](tls::server_config& config) { config.alpn = ours; }),
+            client_with([&](tls::client_config& config) { config.alpn = theirs; }));
+        auto errors = co_await shake_hands(protocols);
+        EXPECT_EQ(errors.server, tls::errc::no_application_protocol);
+        EXPECT_EQ(errors.client, tls::errc::no_application_protocol);
+        EXPECT_EQ(errors.client, std::errc::protocol_error);
+
+        auto groups = connected(
+            server_with("server", [](tls::server_config& config) { config.groups = "P-384"; }),
+            client());
+        errors = co_await shake_hands(groups);
+        EXPECT_EQ(errors.server, tls::errc::no_common_cipher);
+        EXPECT_EQ(errors.client, tls::errc::peer_alert);
+    });
+}
+
+// --- ends ----------------------------------------------------------------------------------------
+
+TEST_P(tls_stream_test, an_end_without_close_notify_is_truncation) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        EXPECT_TRUE(co_await async_write_all(ends.client, "cut"));
+        EXPECT_TRUE(co_await async_shutdown_write(ends.client.transport()));
+
+        std::error_code end;
+        EXPECT_EQ(co_await read_all(ends.server, end), "cut");
+        EXPECT_EQ(end, tls::errc::truncated);
+        EXPECT_NE(end, std::error_code{errc::end_of_stream});
+        std::array<char, 8> buffer{};
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).error(), tls::errc::truncated);
+    });
+}
+
+TEST_P(tls_stream_test, close_sends_a_close_notify) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        ends.client.close();
+        std::error_code end;
+        EXPECT_EQ(co_await read_all(ends.server, end), "");
+        EXPECT_EQ(end, errc::end_of_stream);
+        EXPECT_EQ((co_await ends.client.write_some("x")).error(), std::errc::bad_file_descriptor);
+    });
+}
+
+TEST_P(tls_stream_test, reading_goes_on_after_shutdown_write) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        EXPECT_TRUE(co_await [](tls_ends& of) -> task<bool> {
+            const auto both = co_await when_all(of.server.handshake(), of.client.shutdown_write());
+            co_return std::get<0>(both) && std::get<1>(both);
+        }(ends));
+        EXPECT_EQ((co_await ends.client.write_some("x")).error(), std::errc::broken_pipe);
+        EXPECT_TRUE(co_await ends.client.shutdown_write()); // again
+
+        std::error_code end;
+        EXPECT_EQ(co_await read_all(ends.server, end), "");
+        EXPECT_EQ(end, errc::end_of_stream);
+        EXPECT_TRUE(co_await send_and_end(ends.server, "answer"));
+        EXPECT_EQ(co_await read_all(ends.client, end), "answer");
+        EXPECT_EQ(end, errc::end_of_stream);
+    });
+}
+
+TEST_P(tls_stream_test, async_close_exchanges_close_notify) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        EXPECT_TRUE(co_await async_write_all(ends.server, "dropped"));
+        const auto [closed, answered] =
+            co_await when_all(ends.client.async_close(10s), ends.server.async_close(10s));
+        EXPECT_TRUE(closed);
+        EXPECT_TRUE(answered);
+    });
+}
+
+TEST_P(tls_stream_test, async_close_does_not_wait_longer_than_its_grace) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        EXPECT_EQ((co_await ends.client.async_close(5ms)).error(), errc::deadline_exceeded);
+        EXPECT_EQ((co_await ends.client.write_some("x")).error(), std::errc::bad_file_descriptor);
+    });
+}
+
+// --- stops and deadlines -------------------------------------------------------------------------
+
+TEST_P(tls_stream_test, a_stopped_handshake_continues_where_it_was) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        for (int each = 0; each < 3; ++each) {
+            EXPECT_EQ((co_await with_timeout(ends.client.handshake(), 1ms)).error(),
+                      errc::deadline_exceeded);
+        }
+        co_await exchange(ends.server, ends.client, pattern(1000));
+    });
+}
+
+TEST_P(tls_stream_test, a_stopped_read_loses_nothing) {
+    run([&]() -> task<> {
+        // Room for a part of a record, so that most reads end in the middle of one.
+        auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 7);
+        const std::string text = pattern(2000);
+        auto sending = spawn(send_and_end(ends.client, text));
+        std::string got;
+        std::array<char, 64> buffer{};
+        for (;;) {
+            const auto count = co_await with_timeout(ends.server.read_some(buffer), 0ms);
+            if (count) got.append(buffer.data(), *count);
+            if (!count && count.error() != errc::deadline_exceeded) {
+                EXPECT_EQ(count.error(), errc::end_of_stream);
+                break;
+            }
+        }
+        EXPECT_TRUE(co_await sending);
+        EXPECT_TRUE(got == text);
+    });
+}
+
+TEST_P(tls_stream_test, the_rest_of_a_stopped_write_leaves_first) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 1000);
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+
+        const std::string text = pattern(5000);
+        EXPECT_EQ((co_await with_timeout(ends.client.write_some(text), 1ms)).value_or(0), 5000U);
+        EXPECT_EQ((co_await with_timeout(ends.client.write_some("more"), 1ms)).error(),
+                  errc::deadline_exceeded); // nothing was sealed
+
+        std::error_code end;
+        const auto [sent, got] =
+            co_await when_all(send_and_end(ends.client, "end"), read_all(ends.server, end));
+        EXPECT_TRUE(sent);
+        EXPECT_TRUE(got == text + "end");
+        EXPECT_EQ(end, errc::end_of_stream);
+    });
+}
+
+TEST_P(tls_stream_test, an_operation_of_a_stopped_task_is_refused_although_data_is_there) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        EXPECT_TRUE(co_await async_write_all(ends.client, "there"));
+        auto stopped = spawn([&]() -> task<> {
+            co_await testing::turns(3);
+            std::array<char, 8> buffer{};
+            EXPECT_EQ((co_await ends.server.read_some(buffer)).error(),
+                      std::errc::operation_canceled);
+            EXPECT_EQ((co_await ends.server.write_some("x")).error(),
+                      std::errc::operation_canceled);
+        });
+        stopped.request_stop();
+        co_await stopped;
+        std::array<char, 8> buffer{};
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 5U);
+    });
+}
+
+TEST_P(tls_stream_test, destroying_it_ends_operations_in_flight) {
+    run([&]() -> task<> {
+        auto ends = std::make_unique<tls_ends>(connected(server_with(), client()));
+        auto reading = spawn([](memory_stream& from) -> task<std::error_code> {
+            std::array<char, 8> buffer{};
+            const auto count = co_await from.read_some(buffer);
+            co_return count ? std::error_code{} : count.error();
+        }(ends->server));
+        co_await testing::turns(3);
+        ends.reset();
+        EXPECT_EQ(co_await reading, std::errc::operation_canceled);
+    });
+}
+
+TEST_P(tls_stream_test, the_idle_limit_counts_application_data_only) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        ends.server.set_idle_timeout(20ms);
+        std::array<char, 8> buffer{};
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).error(), errc::deadline_exceeded);
+        EXPECT_TRUE(co_await async_write_all(ends.client, "x"));
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 1U);
+    });
+}
+
+// --- peers that do not speak TLS -----------------------------------------------------------------
+
+TEST_P(tls_stream_test, something_else_than_tls_is_named) {
+    for (const char* text : {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n"}) {
+        run([&]() -> task<> {
+            auto [left, right] = duplex();
+            memory_stream server{std::move(left), server_with()};
+            EXPECT_TRUE(co_await send_and_end(right, text));
+            EXPECT_EQ((co_await server.handshake()).error(), tls::errc::not_tls) << text;
+            EXPECT_FALSE(server.error_detail().empty());
+        });
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, tls_stream_test, testing::all_backends, testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0
