@@ -23,11 +23,17 @@ public:
         ++downs_;
         error_ = connection->error();
     }
-    /// As on_connection.
-    auto counter() {
-        return [this](const callbacks::connection_ptr& connection) {
-            connection->is_connected() ? up(connection) : down(connection);
+    /// As on_connection. Calls `when_up(connection)`, too, for each connection that begins.
+    template <class Function>
+    auto counter(Function when_up) {
+        return [this, when_up](const callbacks::connection_ptr& connection) {
+            if (!connection->is_connected()) return down(connection);
+            up(connection);
+            when_up(connection);
         };
+    }
+    auto counter() {
+        return counter([](const callbacks::connection_ptr&) {});
     }
     void event(std::string_view name) {
         const std::lock_guard locked{mutex_};

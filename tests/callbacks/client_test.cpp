@@ -3,6 +3,7 @@
 #include "called.hpp"
 #include "support/closed_port.hpp"
 #include "support/served_group.hpp"
+#include "support/unhandled_count.hpp"
 
 #include <simplenet/callbacks/server.hpp>
 
@@ -37,8 +38,9 @@ protected:
         };
         return made;
     }
-    [[nodiscard]] callbacks::client make(event_loop& loop) {
-        return {loop, "127.0.0.1", port_.number(), watching(), at_once};
+    [[nodiscard]] callbacks::client make(event_loop& loop) { return make(loop, watching()); }
+    [[nodiscard]] callbacks::client make(event_loop& loop, callbacks::handlers handlers) {
+        return {loop, "127.0.0.1", port_.number(), std::move(handlers), at_once};
     }
     /// A client that is connected, and its peer.
     struct connected {
@@ -127,13 +129,11 @@ TEST_P(callbacks_client_test, disconnect_ends_in_order_and_stays_away) {
     auto loop = make_loop();
     auto handlers = watching();
     std::optional<callbacks::client> client;
-    handlers.on_connection = [&](const connection_ptr& connection) {
-        seen_.counter()(connection);
-        if (!connection->is_connected()) return;
+    handlers.on_connection = seen_.counter([&](const connection_ptr& connection) {
         connection->send(std::string(1'000'000, 'x'));
         client->disconnect();
-    };
-    client.emplace(loop, "127.0.0.1", port_.number(), handlers, at_once);
+    });
+    client.emplace(make(loop, handlers));
     client->connect();
     std::thread peer{[&] {
         auto accepted = port_.accept();
@@ -229,7 +229,7 @@ TEST_P(callbacks_client_test, may_be_destroyed_by_its_own_handler) {
         client.reset();
         EXPECT_EQ(seen_.downs(), 1U);
     };
-    client.emplace(loop, "127.0.0.1", port_.number(), handlers, at_once);
+    client.emplace(make(loop, handlers));
     client->connect();
     std::thread peer{[&] {
         auto accepted = port_.accept();
@@ -289,21 +289,20 @@ TEST_P(callbacks_client_test, a_loop_that_was_stopped_does_not_connect) {
 
 TEST_P(callbacks_client_test, an_exception_of_a_handler_is_told_and_ends_only_its_connection) {
     port_.open();
-    static std::atomic<int> unhandled;
-    unhandled = 0;
-    auto group = make_group(1, {.on_unhandled = [](std::exception_ptr) { ++unhandled; }});
+    const testing::unhandled_count unhandled;
+    auto group = make_group(1, {.on_unhandled = testing::unhandled_count::hook});
     auto handlers = watching();
     handlers.on_message = [](const connection_ptr&, callbacks::buffer&) {
         throw std::runtime_error{"test"};
     };
-    callbacks::client client{group[0], "127.0.0.1", port_.number(), handlers, at_once};
+    auto client = make(group[0], handlers);
     client.connect();
     auto peer = port_.accept();
 
     peer.send("x");
 
     EXPECT_TRUE(are_down(1));
-    EXPECT_TRUE(eventually([&] { return unhandled == 1; }));
+    EXPECT_TRUE(eventually([&] { return unhandled() == 1; }));
     auto next = port_.accept();
     EXPECT_TRUE(are_up(2));
 }
@@ -313,13 +312,11 @@ TEST_P(callbacks_client_test, an_exception_of_a_handler_that_no_hook_takes_ends_
     auto loop = make_loop();
     auto handlers = watching();
     std::optional<callbacks::client> client;
-    handlers.on_connection = [&](const connection_ptr& connection) {
-        seen_.counter()(connection);
-        if (!connection->is_connected()) return;
+    handlers.on_connection = seen_.counter([&](const connection_ptr&) {
         if (seen_.ups() == 1) throw std::runtime_error{"as the test wants it"};
         client->stop();
-    };
-    client.emplace(loop, "127.0.0.1", port_.number(), handlers, at_once);
+    });
+    client.emplace(make(loop, handlers));
     client->connect();
 
     EXPECT_TRUE(loop.run_for(testing::test_limit));

@@ -5,14 +5,14 @@
 #include "support/backend_test.hpp"
 #include "support/background_loop.hpp"
 #include "support/error_of.hpp"
+#include "support/held_up.hpp"
+#include "support/unhandled_count.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/time/deadline.hpp>
 
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <latch>
 #include <optional>
 #include <system_error>
@@ -36,19 +36,14 @@ protected:
 // A call that returns nothing can report a stop only by an exception. Nobody catches it in a
 // detached task, and the end of a loop must not end the program.
 TEST_P(run_on_stop_test, a_stop_is_no_unhandled_exception) {
-    static std::atomic<int> reported;
-    reported = 0;
+    const unhandled_count reported;
     loop_options hooked = options();
-    hooked.on_unhandled = [](std::exception_ptr) { ++reported; };
+    hooked.on_unhandled = unhandled_count::hook;
     remake_loop(hooked);
-    std::latch release{1};
-    std::latch begun{1};
+    held_call held;
     background_loop blocked{options()};
     std::optional<background_loop> ends{std::in_place, hooked};
-    auto blocks = [&] {
-        begun.count_down();
-        release.wait();
-    };
+    auto blocks = [&] { held.hold(); };
     auto nothing = [] {};
     auto waits = [&](auto call) -> task<> { co_await run_on(*blocked, call); };
     auto gathers = [&]() -> task<> {
@@ -62,7 +57,7 @@ TEST_P(run_on_stop_test, a_stop_is_no_unhandled_exception) {
     loop().spawn(waits(nothing)).detach();
     loop().spawn(gathers()).detach();
     loop().poll();
-    begun.wait();
+    held.wait_for_begin();
     (*ends)->spawn_remote(waits(nothing)).detach();
     (*ends)->spawn_remote(yield_once()).get();
     auto stopped = loop().spawn(waits(nothing));
@@ -73,9 +68,9 @@ TEST_P(run_on_stop_test, a_stop_is_no_unhandled_exception) {
 
     destroy_loop();
     ends.reset();
-    release.count_down();
+    held.release();
 
-    EXPECT_EQ(reported, 0);
+    EXPECT_EQ(reported(), 0);
 }
 
 TEST_P(run_on_stop_test, a_limit_reports_calls_that_never_began_within_what_it_limits) {

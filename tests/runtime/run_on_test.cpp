@@ -4,6 +4,8 @@
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
 #include "support/error_of.hpp"
+#include "support/held_up.hpp"
+#include "support/unhandled_count.hpp"
 
 #include <simplenet/coro/or_return.hpp>
 #include <simplenet/coro/this_task.hpp>
@@ -476,18 +478,13 @@ TEST_P(run_on_test, this_loop_may_end_while_the_call_runs) {
 }
 
 TEST_P(run_on_test, an_exception_that_comes_too_late_reaches_the_hook) {
-    static std::atomic<int> reported;
-    reported = 0;
-    loop_options hooked = options();
-    hooked.on_unhandled = [](std::exception_ptr) { ++reported; };
-    remake_loop(hooked);
-    std::latch release{1};
-    std::latch begun{1};
+    const unhandled_count reported;
+    remake_loop({.on_unhandled = unhandled_count::hook});
+    held_call held;
     {
         background_loop other{options()};
         auto call = [&] {
-            begun.count_down();
-            release.wait();
+            held.hold();
             throw std::runtime_error{"late"};
         };
         loop().spawn([&]() -> task<> {
@@ -497,11 +494,11 @@ TEST_P(run_on_test, an_exception_that_comes_too_late_reaches_the_hook) {
             }
         });
         loop().run_for(1ms);
-        begun.wait();
+        held.wait_for_begin();
         destroy_loop();
-        release.count_down();
+        held.release();
     }
-    EXPECT_EQ(reported, 1);
+    EXPECT_EQ(reported(), 1);
 }
 
 /// An executor that is not a loop, like a pool or a strand.

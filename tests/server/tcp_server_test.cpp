@@ -3,6 +3,7 @@
 #include "support/descriptor_limit.hpp"
 #include "support/on_processor.hpp"
 #include "support/served_group.hpp"
+#include "support/unhandled_count.hpp"
 #include "sys/processors.hpp"
 
 #include <simplenet/time/sleep.hpp>
@@ -197,9 +198,8 @@ TEST_P(tcp_server_test, an_exception_of_a_handler_goes_to_the_hook_and_ends_only
 }
 
 TEST_P(tcp_server_test, without_a_hook_an_exception_goes_to_that_of_the_loop) {
-    static std::atomic<int> thrown;
-    thrown = 0;
-    auto group = make_group(1, {.on_unhandled = [](std::exception_ptr) { ++thrown; }});
+    const testing::unhandled_count thrown;
+    auto group = make_group(1, {.on_unhandled = testing::unhandled_count::hook});
     auto server = or_throw(tcp_server::listen(group, anywhere()));
     // Not a coroutine: it throws before there is a task.
     EXPECT_TRUE(server.serve(
@@ -208,7 +208,7 @@ TEST_P(tcp_server_test, without_a_hook_an_exception_goes_to_that_of_the_loop) {
     auto peer = connect(server.local_endpoint());
     EXPECT_EQ(peer.receive_to_the_end(), errc::end_of_stream);
 
-    EXPECT_TRUE(eventually([&] { return thrown == 1; }));
+    EXPECT_TRUE(eventually([&] { return thrown() == 1; }));
 }
 
 TEST_P(tcp_server_test, without_any_hook_an_exception_is_a_line_at_most_once_a_second) {

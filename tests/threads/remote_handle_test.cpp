@@ -5,6 +5,7 @@
 #include "support/error_of.hpp"
 #include "support/remote_tasks.hpp"
 #include "support/small_tasks.hpp"
+#include "support/unhandled_count.hpp"
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/sync/async_event.hpp>
@@ -282,8 +283,6 @@ TEST_P(remote_handle_test, a_task_that_has_not_begun_is_withdrawn_at_once) {
 
 // --- handles that are dropped
 
-std::atomic<int> unhandled_count = 0;
-
 TEST_P(remote_handle_test, dropping_it_detaches_the_task) {
     std::atomic<bool> ended = false;
     auto body = [&]() -> task<> {
@@ -299,32 +298,32 @@ TEST_P(remote_handle_test, dropping_it_detaches_the_task) {
 }
 
 TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_reaches_the_hook) {
-    unhandled_count = 0;
-    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
+    const unhandled_count reported;
+    remake_loop({.on_unhandled = unhandled_count::hook});
     loop().spawn_remote(throws("nobody sees this")).detach();
 
     loop().run();
 
-    EXPECT_EQ(unhandled_count.load(), 1);
+    EXPECT_EQ(reported(), 1);
 }
 
 // The exception must not be swallowed.
 TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_reaches_the_hook) {
-    unhandled_count = 0;
-    remake_loop({.on_unhandled = [](std::exception_ptr) { ++unhandled_count; }});
+    const unhandled_count reported;
+    remake_loop({.on_unhandled = unhandled_count::hook});
     {
         auto handle = loop().spawn_remote(throws("nobody sees this"));
         loop().run();
         EXPECT_TRUE(handle.done());
-        EXPECT_EQ(unhandled_count.load(), 0);
+        EXPECT_EQ(reported(), 0);
     }
-    EXPECT_EQ(unhandled_count.load(), 1);
+    EXPECT_EQ(reported(), 1);
 
     auto taken = loop().spawn_remote(throws("somebody does"));
     loop().run();
     EXPECT_EQ(thrown_by([&] { return taken.get(); }), "somebody does");
     taken.detach();
-    EXPECT_EQ(unhandled_count.load(), 1);
+    EXPECT_EQ(reported(), 1);
 }
 
 // --- at random
