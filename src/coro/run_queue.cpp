@@ -80,11 +80,13 @@ void run_queue::refuse(suspension& refused, scope& within) noexcept {
     if (tolerate_refusal(within)) push(refused);
 }
 
-bool is_work_prevented(const std::exception_ptr& exception) noexcept {
+bool is_only_stop(const std::exception_ptr& exception, stop_reason reason) noexcept {
+    if (reason == stop_reason::none) return false;
     try {
         std::rethrow_exception(exception);
-    } catch (const work_prevented&) {
-        return true;
+    } catch (const std::system_error& thrown) {
+        // Also if the limit of the task has passed: another loop that ended gives this error.
+        return thrown.code() == std::errc::operation_canceled || thrown.code() == error_of(reason);
     } catch (...) {
         return false;
     }

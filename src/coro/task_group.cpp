@@ -148,10 +148,8 @@ void group_core::note_outcome(const group_child_base& child) noexcept {
     const bool error = outcome != nullptr && !*outcome;
     if (!exception && !error) return;
     // What only repeats the stop of the group is not a failure.
-    if (reason_ != stop_reason::none) {
-        if (error && outcome->error() == error_of(reason_)) return;
-        if (exception && is_work_prevented(exception)) return;
-    }
+    if (error && reason_ != stop_reason::none && outcome->error() == error_of(reason_)) return;
+    if (exception && is_only_stop(exception, reason_)) return;
     if (failed()) return;
     exception_ = std::move(exception);
     if (error) error_ = outcome->error();

@@ -558,15 +558,11 @@ task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
             task<> work = handler.serve(std::move(stream), info);
             co_await std::move(work);
         }
-    } catch (const std::system_error& error) {
-        // A handler that was stopped, by the server or the end of its loop, may say so in this way.
-        if (!own.stopped() || error.code() != std::errc::operation_canceled) {
-            thrown = std::current_exception();
-        }
     } catch (...) {
         thrown = std::current_exception();
     }
-    if (thrown) {
+    // The server or the end of its loop may have stopped the handler.
+    if (thrown && !is_only_stop(thrown, own.reason)) {
         place.set(seat::outcome::failed);
         report_handler_exception(core_->settings, std::move(thrown));
     }

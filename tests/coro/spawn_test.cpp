@@ -271,6 +271,44 @@ TEST_F(spawn_test, an_exception_of_a_detached_child_reaches_the_hook_of_the_loop
     EXPECT_EQ(unhandled, 2);
 }
 
+// It used to, so the end of a loop ended a program whose detached task used or_throw().
+TEST_F(spawn_test, a_stop_that_a_stopped_child_throws_reaches_no_hook) {
+    auto waits = [&](gate& at) -> task<> {
+        const auto opened = co_await at.wait();
+        or_throw(opened);
+    };
+    gate other;
+    auto stopped = queue.spawn(waits(door));
+    queue.spawn(waits(other));
+    queue.turn_until_idle();
+
+    stopped.request_stop();
+    stopped.detach();
+    queue.turn_until_idle();
+    EXPECT_FALSE(door.waited_at());
+    queue.teardown();
+
+    EXPECT_EQ(unhandled, 0);
+}
+
+TEST_F(spawn_test, a_stopped_child_that_throws_anything_else_has_failed) {
+    auto fails = [&](std::errc with) -> task<> {
+        static_cast<void>(co_await door.wait());
+        throw std::system_error{std::make_error_code(with)};
+    };
+    queue.spawn(fails(std::errc::operation_canceled)); // is not stopped
+    queue.turn_until_idle();
+    door.open();
+    queue.turn_until_idle();
+    EXPECT_EQ(unhandled, 1);
+
+    queue.spawn(fails(std::errc::io_error));
+    queue.turn_until_idle();
+    queue.teardown();
+
+    EXPECT_EQ(unhandled, 2);
+}
+
 TEST_F(spawn_test, an_exception_reaches_the_hook_when_the_handle_is_dropped_later) {
     auto handle = queue.spawn(thrower());
     queue.turn_until_idle();

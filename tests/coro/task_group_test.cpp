@@ -177,6 +177,25 @@ TEST(task_group_test, request_stop_reaches_running_and_later_children) {
     EXPECT_EQ(door.refusals, 1);
 }
 
+TEST(task_group_test, an_exception_that_only_repeats_the_stop_is_not_a_failure) {
+    manual_queue queue;
+    gate door;
+    auto waits = [&]() -> task<> {
+        const auto opened = co_await door.wait();
+        or_throw(opened);
+    };
+    queue.run([&]() -> task<> {
+        task_group group;
+        group.spawn(waits());
+        co_await yield();
+
+        group.request_stop();
+
+        EXPECT_TRUE(co_await group.join());
+        EXPECT_FALSE(group.failed());
+    });
+}
+
 TEST(task_group_test, a_child_may_stop_its_own_group_and_spawn_into_it) {
     manual_queue queue;
     gate door;

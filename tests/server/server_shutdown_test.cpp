@@ -11,10 +11,12 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <future>
 #include <latch>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -172,6 +174,25 @@ TEST_P(server_shutdown_test, a_refused_call_of_a_handler_whose_loop_ends_is_no_f
     group_.reset();
 
     EXPECT_EQ(server().statistics().failed, 0U);
+}
+
+/// Not all that a stopped handler throws is the stop.
+task<> fail_once_stopped(tcp_stream) {
+    static_cast<void>(co_await async_sleep(std::chrono::nanoseconds::max()));
+    throw std::system_error{std::make_error_code(std::errc::io_error)};
+}
+
+TEST_P(server_shutdown_test, another_exception_of_a_handler_that_is_cut_is_a_failure) {
+    static std::atomic<int> reported;
+    reported = 0;
+    serve(fail_once_stopped,
+          {.on_handler_exception = [](std::exception_ptr, void*) { ++reported; }});
+    const auto peers = connect_open(3);
+
+    EXPECT_EQ(shut_down(server(), 0ms).cut, 3U);
+
+    EXPECT_EQ(server().statistics().failed, 3U);
+    EXPECT_EQ(reported, 3);
 }
 
 TEST_P(server_shutdown_test, an_error_of_a_handler_whose_loop_ends_is_no_failure) {

@@ -307,6 +307,23 @@ TEST_P(remote_handle_test, an_exception_after_the_handle_was_dropped_reaches_the
     EXPECT_EQ(reported(), 1);
 }
 
+TEST_P(remote_handle_test, a_stop_that_a_detached_task_throws_reaches_no_hook) {
+    const unhandled_count reported;
+    remake_loop({.on_unhandled = unhandled_count::hook});
+    auto sleeps = []() -> task<> {
+        const auto slept = co_await async_sleep(std::chrono::hours{1});
+        or_throw(slept);
+    };
+    auto handle = loop().spawn_remote(sleeps());
+    loop().poll();
+
+    handle.request_stop();
+    handle.detach();
+    loop().run();
+
+    EXPECT_EQ(reported(), 0);
+}
+
 // The exception must not be swallowed.
 TEST_P(remote_handle_test, an_exception_before_the_handle_was_dropped_reaches_the_hook) {
     const unhandled_count reported;

@@ -201,9 +201,9 @@ inline namespace runtime {
 /// Belongs to the scope of the coroutine that constructs it: a stop of that scope reaches the
 /// children. If the scope ends first, the group moves to the enclosing one. The loop owns the
 /// children and frees each as it ends, so a group may run millions of them over time. The first
-/// exception or error of a child stops the rest and is rethrown or returned by join(); an error
-/// that only repeats the stop of the group is not a failure. If no join() has rethrown an exception
-/// when the group is destroyed, it goes to the loop's `on_unhandled`. Loop thread only.
+/// exception or error of a child stops the rest and is rethrown or returned by join(); one that
+/// only repeats the stop of the group is not a failure. If no join() has rethrown an exception when
+/// the group is destroyed, it goes to the loop's `on_unhandled`. Loop thread only.
 ///
 /// An exception that destroys the group before the join also destroys the children that have not
 /// begun. A destructor cannot join a child that has begun, so the precondition is violated then;

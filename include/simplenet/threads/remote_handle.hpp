@@ -162,11 +162,11 @@ protected:
     ~remote_state() {
         if (taken_) return;
         auto exception = slot.exception();
-        if (!exception || (was_stopped && is_work_prevented(exception))) return;
+        if (!exception || is_only_stop(exception, stopped_for)) return;
         run_queue::report_unhandled(hook_, std::move(exception));
     }
 
-    bool was_stopped = false; // like has_slot
+    stop_reason stopped_for = stop_reason::none; // the task; like has_slot
 
 private:
     unhandled_hook hook_; // of the task's loop
@@ -325,7 +325,7 @@ private:
         if (frame_.first() != nullptr) {
             this->slot.take_from(frame_.promise());
             this->has_slot = true;
-            this->was_stopped = this->inner.stopped();
+            this->stopped_for = this->inner.reason;
         }
         let_go(); // the arguments are gone before completion is reported
         this->unlink();

@@ -256,7 +256,10 @@ class work_prevented final : public std::system_error {
 public:
     using std::system_error::system_error;
 };
-[[nodiscard]] bool is_work_prevented(const std::exception_ptr& exception) noexcept;
+/// Whether `exception`, which has left a task, says only that the task was stopped for `reason`: it
+/// is a work_prevented, or the error of a stopped operation that the program has thrown, for
+/// example with or_throw(). Such a task has not failed. Always false if `reason` is none.
+[[nodiscard]] bool is_only_stop(const std::exception_ptr& exception, stop_reason reason) noexcept;
 
 /// Called with an exception that nobody can receive any more.
 using unhandled_hook = void (*)(std::exception_ptr);
@@ -375,10 +378,9 @@ public:
     void report_unhandled(std::exception_ptr exception) noexcept {
         report_unhandled(on_unhandled, std::move(exception));
     }
-    /// The same for one that left `within`. A task that was stopped has not failed if all that
-    /// it throws is the stop.
+    /// The same for one that left `within`, unless it is_only_stop().
     void report_unhandled(const scope& within, std::exception_ptr exception) noexcept {
-        if (within.stopped() && is_work_prevented(exception)) return;
+        if (is_only_stop(exception, within.reason)) return;
         report_unhandled(on_unhandled, std::move(exception));
     }
     static void report_unhandled(unhandled_hook hook, std::exception_ptr exception) noexcept;
