@@ -556,5 +556,21 @@ TEST_F(timer_wheel_test, counts_what_is_cancelled_between_the_turns_of_two_wheel
     EXPECT_EQ(second.count(), 0U);
 }
 
+// The count used to wrap in release builds.
+TEST_F(timer_wheel_test, a_timer_of_another_wheel_that_is_cancelled_in_a_turn_wraps_no_count) {
+    timer_wheel first{start};
+    timer_wheel second{start};
+    timer of_first;
+    first.insert(of_first, start + 1ms);
+
+    of_first.cancel();
+
+#ifdef NDEBUG
+    EXPECT_EQ(second.count(), 0U);
+#else
+    EXPECT_DEATH(static_cast<void>(second.count()), "timers of another loop were cancelled");
+#endif
+}
+
 } // namespace
 } // namespace simplenet::v0::detail
