@@ -167,16 +167,16 @@ inline bool loop::consume_stop() noexcept {
     return true;
 }
 
-std::size_t loop::attend_and_sleep(nanoseconds limit) noexcept {
-    const bool sleeps = attend();
+std::size_t loop::attend_and_sleep(nanoseconds limit, bool has_published) noexcept {
+    const bool sleeps = attend(has_published);
     const std::size_t events = driver_->poll(sleeps ? limit : no_wait);
     inbox_.unpark();
     return events;
 }
 
-bool loop::attend() noexcept {
+bool loop::attend(bool has_published) noexcept {
     const std::uint8_t demands = demands_.load(std::memory_order_seq_cst);
-    if ((demands & observed) != 0) publish();
+    if ((demands & observed) != 0 && !has_published) publish();
     return inbox_.is_parked() && (demands & stopped) == 0;
 }
 

@@ -126,18 +126,18 @@ private:
     // in_virtual_time  time moves to the next timer, or with events
     enum class waiting : std::uint8_t { asleep, busily, in_virtual_time };
 
-    std::size_t sleep(nanoseconds limit) noexcept {
+    std::size_t sleep(nanoseconds limit, bool has_published = false) noexcept {
         // demand() sets its bit before it checks whether we are parked, so check after parking.
         if (!inbox_.park() || demands_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
-            return attend_and_sleep(limit);
+            return attend_and_sleep(limit, has_published);
         const std::size_t events = driver_->poll(limit);
         inbox_.unpark();
         return events;
     }
     /// The rest of sleep(), if other threads demand something or there is an item.
-    [[gnu::noinline]] std::size_t attend_and_sleep(nanoseconds limit) noexcept;
+    [[gnu::noinline]] std::size_t attend_and_sleep(nanoseconds limit, bool has_published) noexcept;
     /// Does what other threads demand, after park(). False: the loop must not sleep.
-    [[nodiscard]] bool attend() noexcept;
+    [[nodiscard]] bool attend(bool has_published = false) noexcept;
     [[gnu::noinline]] std::size_t wait_busily(nanoseconds limit) noexcept;
     [[gnu::noinline]] std::size_t sleep_in_virtual_time(nanoseconds limit) noexcept;
     std::size_t wait_in_virtual_time(nanoseconds limit);

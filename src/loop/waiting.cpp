@@ -30,8 +30,9 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
     nanoseconds passed = no_wait;
     std::size_t events = 0;
     const bool spins = std::popcount(short_waits_) >= 4;
+    const bool publishes = spins && is_observed(); // nothing changes until the sleep
     if (spins) {
-        if (is_observed()) publish();
+        if (publishes) publish();
         const nanoseconds most = std::min(options_.busy_poll, limit);
         pulse.active.store(false, std::memory_order_relaxed); // or the watchdog would report it
         do {
@@ -45,7 +46,7 @@ std::size_t loop::wait_busily(nanoseconds limit) noexcept {
         pulse.active.store(true, std::memory_order_relaxed);
     }
     if (events == 0) {
-        events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait));
+        events = sleep(limit == forever ? limit : std::max(limit - passed, no_wait), publishes);
         passed = clock::now() - start;
     }
     const bool short_wait = (spins ? passed : passed / 2) <= options_.busy_poll;

@@ -125,7 +125,7 @@ struct loop_metrics {
     std::size_t live_tasks = 0;          // spawned and not ended
     std::size_t live_operations = 0;     // I/O operations that wait
     std::ptrdiff_t live_frames = 0;      // coroutine frames allocated and not freed on this thread
-    std::size_t timers = 0;              // armed; counted one by one when asked for
+    std::size_t timers = 0;              // sleeps and time limits that are armed
     std::size_t open_descriptors = 0;    // sockets that the loop owns
     std::size_t receive_pool_leased = 0; // leases of receive() that are held
     std::uint64_t receive_pool_overflow = 0; // receives that had to take memory from the heap
