@@ -3,10 +3,12 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
+#include <simplenet/io/scratch.hpp>
 
 #include <algorithm>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -66,23 +68,37 @@ void receive_pool::abandon() noexcept {
 
 namespace {
 
-/// In front of memory from the heap: the number of leases that share it.
-constexpr std::size_t overflow_header = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+/// In front of memory from the heap, which it owns.
+struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) overflow_header {
+    scratch memory;
+    std::uint32_t leases; // that share it
+};
+static_assert(sizeof(overflow_header) == lease_overhead);
+
+overflow_header& header_of(const std::byte* begin) noexcept {
+    return *reinterpret_cast<overflow_header*>(const_cast<std::byte*>(begin) - lease_overhead);
+}
 
 } // namespace
 
 std::byte* receive_pool::allocate_overflow(std::size_t bytes) noexcept {
-    void* const memory = ::operator new(overflow_header + bytes, std::nothrow);
-    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + overflow_header;
+    try {
+        scratch memory = scratch::borrow(lease_overhead + bytes);
+        std::byte* const begin = memory.data();
+        ::new (static_cast<void*>(begin)) overflow_header{std::move(memory), 0};
+        return begin + lease_overhead;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 }
 
 void receive_pool::free_overflow(const std::byte* memory) noexcept {
-    ::operator delete(const_cast<std::byte*>(memory) - overflow_header);
+    const scratch last = std::move(header_of(memory).memory); // owns the header too
 }
 
 /// For memory from the heap that begins at `begin`.
 std::uint32_t& receive_pool::leases_on_heap(const std::byte* begin) noexcept {
-    return *reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(begin) - overflow_header);
+    return header_of(begin).leases;
 }
 
 shared_buffer receive_pool::share_on_heap(std::uint32_t buffer, const std::byte* memory,

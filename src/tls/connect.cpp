@@ -1,5 +1,7 @@
 #include <simplenet/tls/connect.hpp>
 
+#include "tls/context_core.hpp"
+
 #include <simplenet/time/deadline.hpp>
 
 #include <string>
@@ -11,6 +13,7 @@ namespace detail {
 // Not in an anonymous namespace, see src/net/sockets.cpp.
 task<result<stream<tcp_stream>>> connect_and_shake_hands(std::string host, std::uint16_t port,
                                                          context with, connect_options options) {
+    if (with.core().plays() != side::client) co_return fail(errc::bad_configuration);
     auto connected = co_await simplenet::async_connect(host, port, options);
     if (!connected) co_return fail(connected);
     stream<tcp_stream> made{*std::move(connected), with, {.server_name = host}};

@@ -26,6 +26,8 @@ constexpr std::size_t most_of_a_record = SSL3_RT_MAX_PLAIN_LENGTH;
 constexpr std::size_t most_of_a_send = 4 * most_of_a_record;
 // Header, explicit nonce, content type and tag, rounded up.
 constexpr std::size_t overhead_of_a_record = 64;
+// A block of scratch memory.
+constexpr std::size_t most_of_a_lease = std::size_t{32} * 1024 - simplenet::detail::lease_overhead;
 // A pending KeyUpdate leaves with the next record.
 constexpr std::size_t room_for_messages = 256;
 // Messages of the peer in a row that carry no data for the application. Each costs a derivation of
@@ -313,8 +315,8 @@ bool engine::has_decrypted() noexcept {
         return true;
     }
     const int why = SSL_get_error(ssl_, made);
-    if (is_abused()) return true;
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return false;
+    if (is_abused() || why == SSL_ERROR_WANT_WRITE) return true;
+    if (why == SSL_ERROR_WANT_READ) return false;
     if (why == SSL_ERROR_ZERO_RETURN) {
         ended_ = true;
     } else {
@@ -325,6 +327,19 @@ bool engine::has_decrypted() noexcept {
 
 std::size_t engine::pending() const noexcept {
     return static_cast<std::size_t>(SSL_pending(ssl_));
+}
+
+result<received> engine::take() noexcept {
+    // Ciphertext is longer than what is in it.
+    const std::size_t most = std::min(pending() + input_size_, most_of_a_lease);
+    const std::size_t size = std::max<std::size_t>(most, 1);
+    std::byte* const memory = simplenet::detail::allocate_lease(size);
+    if (memory == nullptr) return fail(std::errc::not_enough_memory);
+    received taken{memory, size};
+    const result<std::size_t> count = decrypt({memory, size});
+    if (!count) return fail(count);
+    if (*count < size) return taken.split(*count);
+    return taken;
 }
 
 result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {

@@ -1,16 +1,19 @@
 #include <simplenet/tls/server.hpp>
 
+#include "tls/context_core.hpp"
+
 #include <utility>
 
 namespace simplenet::v0::tls {
 
-namespace {
+namespace detail {
 
-std::shared_ptr<detail::handshake_settings> settings_of(const context& with,
-                                                        const server_options& options) {
-    return std::make_shared<detail::handshake_settings>(with, options.handshake_timeout,
-                                                        options.handshake_steps_per_turn,
-                                                        options.server.idle_timeout);
+std::shared_ptr<handshake_settings> settings_of(const context& with,
+                                                const server_options& options) {
+    if (with.core().plays() != side::server) return nullptr;
+    return std::make_shared<handshake_settings>(with, options.handshake_timeout,
+                                                options.handshake_steps_per_turn,
+                                                options.server.idle_timeout);
 }
 
 /// The transport counts every byte, so the limit is the stream's.
@@ -20,12 +23,13 @@ simplenet::server_options transport_options(const server_options& options) noexc
     return transport;
 }
 
-} // namespace
+} // namespace detail
 
 result<server> server::listen(event_loop_group& group, const endpoint& at, const context& with,
                               const server_options& options) {
-    auto settings = settings_of(with, options);
-    auto tcp = tcp_server::listen(group, at, transport_options(options));
+    auto settings = detail::settings_of(with, options);
+    if (!settings) return fail(errc::bad_configuration);
+    auto tcp = tcp_server::listen(group, at, detail::transport_options(options));
     if (!tcp) return fail(tcp);
     return server{*std::move(tcp), std::move(settings)};
 }
@@ -33,8 +37,9 @@ result<server> server::listen(event_loop_group& group, const endpoint& at, const
 result<server> server::adopt(event_loop_group& group,
                              std::vector<nonblocking::tcp_listener> listeners, const context& with,
                              const server_options& options) {
-    auto settings = settings_of(with, options);
-    auto tcp = tcp_server::adopt(group, std::move(listeners), transport_options(options));
+    auto settings = detail::settings_of(with, options);
+    if (!settings) return fail(errc::bad_configuration);
+    auto tcp = tcp_server::adopt(group, std::move(listeners), detail::transport_options(options));
     if (!tcp) return fail(tcp);
     return server{*std::move(tcp), std::move(settings)};
 }

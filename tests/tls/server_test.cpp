@@ -8,7 +8,10 @@
 
 #include <array>
 #include <chrono>
+#include <future>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace simplenet::v0 {
@@ -98,6 +101,41 @@ TEST_P(tls_server_test, silent_clients_do_not_keep_others_from_being_served) {
         simplenet::run(ask(server.local_endpoint(), client(), "hello"), {.backend = GetParam()});
     EXPECT_FALSE(error) << error.message();
     EXPECT_EQ(shut_down(server, 0s).cut, 100U);
+}
+
+TEST_P(tls_server_test, run_server_serves_until_it_is_stopped) {
+    std::stop_source stop;
+    std::promise<endpoint> listening;
+    run_server_options with;
+    with.group = {.loops = 2, .loop = {.backend = GetParam()}};
+    with.on_listening = [](tcp_server& server, void* context) {
+        static_cast<std::promise<endpoint>*>(context)->set_value(server.local_endpoint());
+    };
+    with.context = &listening;
+    std::thread asking{[&] {
+        const auto error = simplenet::run(ask(listening.get_future().get(), client(), "hello"),
+                                          {.backend = GetParam()});
+        EXPECT_FALSE(error) << error.message();
+        stop.request_stop();
+    }};
+    const auto report =
+        tls::run_server(endpoint::loopback(0), server_with(), echo, with, stop.get_token());
+    asking.join();
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->cut, 0U);
+}
+
+TEST_P(tls_server_test, a_context_of_the_other_side_is_a_bad_configuration) {
+    auto group = make_group(1);
+    const auto listening = tls::server::listen(group, endpoint::loopback(0), client());
+    ASSERT_FALSE(listening);
+    EXPECT_EQ(listening.error(), tls::errc::bad_configuration);
+    const auto ran = tls::run_server(endpoint::loopback(0), client(), echo);
+    ASSERT_FALSE(ran);
+    EXPECT_EQ(ran.error(), tls::errc::bad_configuration);
+    const auto error =
+        simplenet::run(ask(endpoint::loopback(9), server_with(), "hello"), {.backend = GetParam()});
+    EXPECT_EQ(error, tls::errc::bad_configuration);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tls_server_test, testing::all_backends, testing::backend_name);

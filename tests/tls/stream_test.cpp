@@ -27,50 +27,23 @@ using namespace std::chrono_literals;
 using testing::client;
 using testing::client_with;
 using testing::connected;
+using testing::exchange;
 using testing::memory_stream;
+using testing::pattern;
 using testing::read_all;
+using testing::send_and_end;
 using testing::server_with;
 using testing::shake_hands;
 using testing::tls_ends;
 
 static_assert(async_reader<memory_stream> && async_writer<memory_stream>);
-static_assert(ready_writer<memory_stream>);
+static_assert(ready_reader<memory_stream> && ready_writer<memory_stream>);
 static_assert(detail::vectored_writer<memory_stream>);
 static_assert(detail::half_closable<memory_stream>);
 static_assert(!std::is_copy_constructible_v<memory_stream>);
 static_assert(std::is_nothrow_move_constructible_v<memory_stream>);
 
 class tls_stream_test : public testing::backend_test {};
-
-std::string pattern(std::size_t size) {
-    std::string text(size, '\0');
-    for (std::size_t each = 0; each < size; ++each)
-        text[each] = static_cast<char>('a' + each * 31 % 26);
-    return text;
-}
-
-template <class S>
-task<result<>> send_and_end(S& into, std::string_view text) {
-    const auto sent = co_await async_write_all(into, text);
-    if (!sent) co_return fail(sent);
-    co_return co_await async_shutdown_write(into);
-}
-
-/// Both sides send `text` at the same time, and read what the other one sends.
-template <class S>
-task<> exchange(S& one, S& other, const std::string& text) {
-    std::error_code end_of_one;
-    std::error_code end_of_other;
-    const auto [sent, answered, at_one, at_other] =
-        co_await when_all(send_and_end(one, text), send_and_end(other, text),
-                          read_all(one, end_of_one), read_all(other, end_of_other));
-    EXPECT_TRUE(sent);
-    EXPECT_TRUE(answered);
-    EXPECT_EQ(end_of_one, errc::end_of_stream);
-    EXPECT_EQ(end_of_other, errc::end_of_stream);
-    EXPECT_TRUE(at_one == text);
-    EXPECT_TRUE(at_other == text);
-}
 
 // --- transfers -----------------------------------------------------------------------------------
 
@@ -85,12 +58,7 @@ TEST_P(tls_stream_test, both_directions_at_once_through_buffers_of_every_size) {
 
 TEST_P(tls_stream_test, both_directions_at_once_over_tcp) {
     run([&]() -> task<> {
-        auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
-        auto [accepted, made] = co_await when_all(
-            listener.accept(), async_connect(or_throw(listener.local_endpoint())));
-        tls::stream<tcp_stream> one{or_throw(std::move(accepted)), server_with()};
-        tls::stream<tcp_stream> other{
-            or_throw(std::move(made)), client(), {.server_name = "localhost"}};
+        auto [one, other] = co_await testing::connected_over_tcp(server_with(), client());
         co_await exchange(one, other, pattern(2'000'000));
     });
 }

@@ -4,7 +4,10 @@
 #include "support/error_of.hpp"
 
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/stream/duplex.hpp>
+#include <simplenet/stream/split.hpp>
 #include <simplenet/tls/context.hpp>
 #include <simplenet/tls/stream.hpp>
 
@@ -110,6 +113,51 @@ task<std::string> read_all(S& from, std::error_code& error) {
         }
         all.append(buffer.data(), *count);
     }
+}
+
+inline std::string pattern(std::size_t size) {
+    std::string text(size, '\0');
+    for (std::size_t each = 0; each < size; ++each)
+        text[each] = static_cast<char>('a' + each * 31 % 26);
+    return text;
+}
+
+template <class S>
+task<result<>> send_and_end(S& into, std::string_view text) {
+    const auto sent = co_await async_write_all(into, text);
+    if (!sent) co_return fail(sent);
+    co_return co_await async_shutdown_write(into);
+}
+
+/// Both sides send `text` at the same time, and read what the other one sends.
+template <class S>
+task<> exchange(S& one, S& other, const std::string& text) {
+    std::error_code end_of_one;
+    std::error_code end_of_other;
+    const auto [sent, answered, at_one, at_other] =
+        co_await when_all(send_and_end(one, text), send_and_end(other, text),
+                          read_all(one, end_of_one), read_all(other, end_of_other));
+    EXPECT_TRUE(sent);
+    EXPECT_TRUE(answered);
+    EXPECT_EQ(end_of_one, errc::end_of_stream);
+    EXPECT_EQ(end_of_other, errc::end_of_stream);
+    EXPECT_TRUE(at_one == text);
+    EXPECT_TRUE(at_other == text);
+}
+
+/// Both ends of a TCP connection, before the handshake.
+struct tcp_ends {
+    tls::stream<tcp_stream> server;
+    tls::stream<tcp_stream> client;
+};
+inline task<tcp_ends> connected_over_tcp(tls::context server, tls::context client) {
+    auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
+    auto [accepted, made] =
+        co_await when_all(listener.accept(), async_connect(or_throw(listener.local_endpoint())));
+    tls::stream<tcp_stream> serving{or_throw(std::move(accepted)), server};
+    tls::stream<tcp_stream> asking{or_throw(std::move(made)), client, {.server_name = "localhost"}};
+    tcp_ends ends{std::move(serving), std::move(asking)};
+    co_return ends;
 }
 
 } // namespace simplenet::v0::testing

@@ -35,6 +35,8 @@ void release_buffer(receive_pool* pool, std::uint32_t buffer, const std::byte* m
 /// Memory from the heap for a lease without a pool; null if there is none.
 [[nodiscard]] std::byte* allocate_lease(std::size_t bytes) noexcept;
 
+/// Bytes that a lease from the heap takes beside its own.
+inline constexpr std::size_t lease_overhead = 32;
 /// The number of a lease on memory from the heap.
 inline constexpr std::uint32_t lease_on_heap = 0xfffffffe;
 
@@ -48,7 +50,8 @@ inline namespace runtime {
 /// lease only while you use it, and copy what you keep: when leases and data received ahead have
 /// used up the pool (loop_options::receive_pool), further leases take memory from the heap. A lease
 /// may outlive stream and loop; after the loop, one lease keeps the whole pool. Leases of streams
-/// that are not sockets always have memory from the heap. Loop thread only.
+/// that are not sockets always have memory from the heap, by way of the thread's cache (scratch).
+/// Loop thread only.
 class received {
 public:
     /// Holds nothing.

@@ -57,6 +57,12 @@ struct handshake_settings {
     std::atomic<std::uint64_t> failed = 0;
 };
 
+/// Null: `with` is not a server's context.
+[[nodiscard]] std::shared_ptr<handshake_settings> settings_of(const context& with,
+                                                              const server_options& options);
+/// Of the tcp_server.
+[[nodiscard]] simplenet::server_options transport_options(const server_options& options) noexcept;
+
 /// The handler of the tcp_server: the handshake, then `Handler`. A copy for each loop.
 template <class Handler>
 class handshaking {
@@ -126,11 +132,11 @@ private:
 /// @snippet tls.cpp server
 class server {
 public:
-    /// As tcp_server::listen(). `with` must be a server's context.
+    /// As tcp_server::listen(); and `errc::bad_configuration` if `with` is a client's context.
     [[nodiscard]] static result<server> listen(event_loop_group& group, const endpoint& at,
                                                const context& with,
                                                const server_options& options = {});
-    /// As tcp_server::adopt().
+    /// As tcp_server::adopt(), and listen().
     [[nodiscard]] static result<server> adopt(event_loop_group& group,
                                               std::vector<nonblocking::tcp_listener> listeners,
                                               const context& with,
@@ -166,6 +172,28 @@ private:
     std::shared_ptr<detail::handshake_settings> settings_;
     tcp_server tcp_;
 };
+
+/// simplenet::run_server() with TLS: the handler is that of a tls::server, with the standard limits
+/// of server_options.
+///
+/// @par Errors
+/// Those of simplenet::run_server(), and `errc::bad_configuration` if `with` is a client's context.
+/// @par Example
+/// @snippet tls.cpp run_server
+template <class Handler>
+    requires simplenet::detail::handles<Handler, stream<tcp_stream>>
+result<shutdown_report> run_server(const endpoint& at, const context& with, Handler&& handler,
+                                   run_server_options options = {}, std::stop_token stop = {}) {
+    const server_options standard{.server = options.server};
+    auto settings = detail::settings_of(with, standard);
+    if (!settings) return fail(errc::bad_configuration);
+    options.server = detail::transport_options(standard);
+    detail::handshaking<std::decay_t<Handler>> serving{std::move(settings),
+                                                       std::forward<Handler>(handler)};
+    return simplenet::detail::run_server(
+        at, simplenet::detail::make_handler<tcp_stream>(std::move(serving)), options,
+        std::move(stop));
+}
 
 } // namespace simplenet::v0::tls
 

@@ -6,6 +6,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/connection_info.hpp>
@@ -94,6 +95,28 @@ public:
     /// @pre No read is in flight.
     /// @return An awaitable of `result<>`: success also if the read will fail.
     [[nodiscard]] task<result<>> readable() { return detail::readable(keep()); }
+
+    /// Reads all that has been decrypted, at most about 32 KiB, into memory that is borrowed only
+    /// then: an idle stream holds none.
+    ///
+    /// @pre No other read is in flight.
+    /// @return An awaitable of `result<received>`: a lease on at least one byte.
+    /// Errors and cancellation as of read_some(). Without memory `std::errc::not_enough_memory`;
+    /// nothing is lost.
+    [[nodiscard]] task<result<received>> receive() { return detail::receive(keep()); }
+    /// Takes what has arrived already, without waiting.
+    ///
+    /// @pre The loop of the stream runs on this thread, and no read is in flight.
+    ///
+    /// @par Errors
+    /// - `std::errc::operation_would_block`: no whole record is there, or the handshake is not
+    ///   complete.
+    /// - Otherwise as for receive().
+    [[nodiscard]] result<received> try_receive()
+        requires ready_reader<S>
+    {
+        return detail::try_receive(here());
+    }
 
     /// Writes at least one byte of `from`, and as many as one send should carry: about 64 KiB.
     /// Writes nothing if `from` is empty.

@@ -53,8 +53,14 @@ public:
     }
     /// Bytes were read into next().
     void filled() noexcept { in_record_ = true; }
+    /// Takes bytes that were read without next().
+    void hold(received&& bytes) noexcept {
+        lease_ = std::move(bytes);
+        in_record_ = true;
+    }
     /// The bytes are used up; `record_ended` also ends the record that they were in.
     void drop(bool record_ended) noexcept {
+        lease_.release();
         if (!record_ended) return;
         in_record_ = false;
         rest_.release();
@@ -66,6 +72,7 @@ private:
     std::array<std::byte, 5> head_; // as large as the header of a record
     bool in_record_ = false;
     scratch rest_;
+    received lease_;
 };
 
 /// Bytes in the send buffer of a socket, see tcp(7) and SIOCOUTQ; 0 if it has none.
@@ -172,37 +179,6 @@ template <class S>
     }
 }
 
-/// Waits for ciphertext. @pre has_input() is false.
-template <class S>
-task<result<>> fill(connection<S>& on) {
-    mutable_buffer into;
-    if constexpr (!lends<S>) into = on.input.next();
-    std::optional<simplenet::detail::await_result<decltype(read_input(on, into))>> more;
-    if (on.idle_limit.count() <= 0) {
-        more.emplace(co_await read_input(on, into));
-    } else {
-        const auto start = std::chrono::steady_clock::now();
-        for (bool again = true; again;) {
-            more.emplace(co_await with_deadline(read_input(on, into), idle_deadline(on, start)));
-            if (*more) break;
-            again = co_await goes_on(on, more->error(), start);
-        }
-    }
-    if (!*more) {
-        if (more->error() != simplenet::errc::end_of_stream) co_return fail(*more);
-        on.input_ended();
-        co_return fail(on.failure());
-    }
-    if constexpr (lends<S>) {
-        on.input = **std::move(more);
-        on.set_input(on.input.data(), on.input.size());
-    } else {
-        on.input.filled();
-        on.set_input(into.data(), **more);
-    }
-    co_return result<>{};
-}
-
 /// Sends all output. @pre the caller holds `writing`, or nobody else can write yet.
 template <class S>
 task<result<>> drain(connection<S>& on, write_options options = {}) {
@@ -245,6 +221,56 @@ void offer(connection<S>& on) noexcept {
             on.sent(*count);
         }
     }
+}
+
+/// The transport's end, or its error.
+template <class S>
+[[nodiscard]] std::error_code input_failed(connection<S>& on, std::error_code error) noexcept {
+    if (error != simplenet::errc::end_of_stream) return error;
+    on.input_ended();
+    return on.failure();
+}
+
+/// Waits for ciphertext. @pre has_input() is false.
+template <class S>
+task<result<>> fill(connection<S>& on) {
+    mutable_buffer into;
+    if constexpr (!lends<S>) into = on.input.next();
+    std::optional<simplenet::detail::await_result<decltype(read_input(on, into))>> more;
+    if (on.idle_limit.count() <= 0) {
+        more.emplace(co_await read_input(on, into));
+    } else {
+        const auto start = std::chrono::steady_clock::now();
+        for (bool again = true; again;) {
+            more.emplace(co_await with_deadline(read_input(on, into), idle_deadline(on, start)));
+            if (*more) break;
+            again = co_await goes_on(on, more->error(), start);
+        }
+    }
+    if (!*more) co_return fail(input_failed(on, more->error()));
+    if constexpr (lends<S>) {
+        on.input = **std::move(more);
+        on.set_input(on.input.data(), on.input.size());
+    } else {
+        on.input.filled();
+        on.set_input(into.data(), **more);
+    }
+    co_return result<>{};
+}
+
+/// Takes ciphertext that is there already. @pre has_input() is false.
+template <class S>
+    requires ready_reader<S>
+[[nodiscard]] result<> fill_from_ready(connection<S>& on) {
+    result<received> more = on.transport.try_receive();
+    if (!more) return fail(input_failed(on, more.error()));
+    on.set_input(more->data(), more->size());
+    if constexpr (lends<S>) {
+        on.input = *std::move(more);
+    } else {
+        on.input.hold(*std::move(more));
+    }
+    return {};
 }
 
 /// Completes the handshake. `flushes`: the peer has what it needs for its side of it. Otherwise the
@@ -295,6 +321,29 @@ task<result<>> handshake(connection_ref<S> keep) {
 /// and does not read has to wait beyond that.
 inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
 
+/// Reading has used up the input: sends answers, such as those to a KeyUpdate, and waits for more.
+template <class S>
+task<result<>> fetch(connection<S>& on) {
+    drop_used_input(on, false);
+    offer(on);
+    if (on.output_size() > most_answers) {
+        const auto alone = co_await on.writing.lock();
+        if (!alone) co_return fail(alone);
+        const result<> sent = co_await drain(on);
+        if (!sent) co_return fail(sent);
+    }
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    co_return co_await fill(on);
+}
+
+/// Ends a read of application data, or of an error.
+template <class S>
+void end_read(connection<S>& on, bool has_read) noexcept {
+    if (has_read) note_movement(on);
+    drop_used_input(on, has_read);
+    offer(on);
+}
+
 template <class S>
 task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
     connection<S>& on = *keep;
@@ -307,35 +356,27 @@ task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into)
     for (;;) {
         if (on.closed) co_return fail(std::errc::bad_file_descriptor);
         const result<std::size_t> count = on.decrypt(into);
-        if (count) note_movement(on);
-        drop_used_input(on, count.has_value());
-        offer(on); // answers, such as those to a KeyUpdate
-        if (count || count.error() != std::errc::operation_would_block) co_return count;
-        if (on.output_size() > most_answers) {
-            const auto alone = co_await on.writing.lock();
-            if (!alone) co_return fail(alone);
-            const result<> sent = co_await drain(on);
-            if (!sent) co_return fail(sent);
+        if (count || count.error() != std::errc::operation_would_block) {
+            end_read(on, count.has_value());
+            co_return count;
         }
-        const result<> filled = co_await fill(on);
-        if (!filled) co_return fail(filled);
+        const result<> more = co_await fetch(on);
+        if (!more) co_return fail(more);
     }
 }
 
+/// Waits until reading would give something, or fail.
 template <class S>
-task<result<>> readable(connection_ref<S> keep) {
-    connection<S>& on = *keep;
+task<result<>> wait_for_data(connection<S>& on) {
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
     if (!on.is_ready()) {
         const result<> made = co_await shake_hands(on, true);
-        if (!made) co_return result<>{}; // the read reports it
+        if (!made) co_return fail(made);
     }
     while (!on.closed && !on.has_decrypted()) {
-        drop_used_input(on, false);
-        offer(on);
-        const result<> filled = co_await fill(on);
-        if (!filled) co_return on.failure() ? result<>{} : fail(filled);
+        const result<> more = co_await fetch(on);
+        if (!more) co_return fail(more);
     }
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     co_return result<>{};
@@ -344,6 +385,41 @@ task<result<>> readable(connection_ref<S> keep) {
 /// Whether an operation was stopped, and the transport is as it was.
 [[nodiscard]] inline bool was_stopped(std::error_code error) noexcept {
     return error == std::errc::operation_canceled || error == simplenet::errc::deadline_exceeded;
+}
+
+template <class S>
+task<result<>> readable(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> there = co_await wait_for_data(on);
+    // The read reports any other failure.
+    if (!there && (on.closed || was_stopped(there.error()))) co_return fail(there);
+    co_return result<>{};
+}
+
+template <class S>
+task<result<received>> receive(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> there = co_await wait_for_data(on);
+    if (!there) co_return fail(there);
+    result<received> taken = on.take();
+    end_read(on, taken.has_value());
+    co_return taken;
+}
+
+template <class S>
+result<received> try_receive(connection<S>& on) {
+    if (!on.is_ready()) return fail(std::errc::operation_would_block);
+    while (!on.closed && !on.has_decrypted()) {
+        drop_used_input(on, false);
+        offer(on);
+        if (on.output_size() > most_answers) return fail(std::errc::operation_would_block);
+        const result<> more = fill_from_ready(on);
+        if (!more) return fail(more);
+    }
+    if (on.closed) return fail(std::errc::bad_file_descriptor);
+    result<received> taken = on.take();
+    end_read(on, taken.has_value());
+    return taken;
 }
 
 [[nodiscard]] inline std::span<const const_buffer> as_span(const const_buffer& one) noexcept {

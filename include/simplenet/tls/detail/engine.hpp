@@ -5,6 +5,7 @@
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/tls/connection_info.hpp>
 #include <simplenet/tls/context.hpp>
@@ -66,6 +67,8 @@ public:
     [[nodiscard]] result<std::size_t> decrypt(mutable_buffer into) noexcept;
     /// Whether decrypt() would give something, or fail, without more input.
     [[nodiscard]] bool has_decrypted() noexcept;
+    /// As decrypt(), into memory of the lease. Best after has_decrypted(), when the size is known.
+    [[nodiscard]] result<received> take() noexcept;
     /// Seals as much as one send should carry; the bytes that were taken. Throws std::bad_alloc,
     /// then nothing was taken.
     [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from);
