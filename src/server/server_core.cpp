@@ -87,7 +87,9 @@ public:
             task<> life = site.run();
             co_await std::move(life);
         } catch (const std::bad_alloc&) {
-            // As if the loop had ended; once the site runs, it copes with a lack of memory.
+            // As if the loop had ended. A site that runs handles a lack of memory itself: it
+            // reports that it cannot begin to accept, and tries everything else again or closes one
+            // connection.
             report_handler_exception(start.core_->settings, std::current_exception());
         }
     }

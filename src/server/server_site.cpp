@@ -186,7 +186,9 @@ task<> server_site::run() {
     try {
         for (listening_socket& each : listeners_)
             accepting.spawn(accept_until_stop(each));
-    } catch (const std::bad_alloc&) { // as if it did
+    } catch (const std::bad_alloc&) {
+        // As if it did: a site that does not accept serves nothing.
+        report_handler_exception(core_->settings, std::current_exception());
         torn_down = true;
     }
 
