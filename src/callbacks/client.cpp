@@ -6,8 +6,10 @@
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/event_loop.hpp>
+#include <simplenet/stream/detail/backoff_steps.hpp>
+#include <simplenet/sync/async_event.hpp>
 #include <simplenet/threads/with_stop.hpp>
-#include <simplenet/time/sleep.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -21,11 +23,6 @@
 namespace simplenet::v0 {
 namespace detail {
 
-namespace {
-using namespace std::chrono_literals;
-constexpr auto pause_without_memory = 10ms;
-} // namespace
-
 /// Owned by the client, by the task that keeps it connected, and by the message to that.
 class client_core : public std::enable_shared_from_this<client_core> {
 public:
@@ -33,7 +30,9 @@ public:
                 callbacks::handlers handlers, const client_options& options)
         : loop_{loop}
         , client_{std::move(host), port, options}
-        , handlers_{std::move(handlers)} {}
+        , handlers_{std::move(handlers)}
+        , stable_after_{options.stable_after}
+        , pauses_{options.backoff, random_seed()} {}
 
     /// How the connection ends; the strongest wish counts.
     enum class ending : std::uint8_t { none, shutdown, close, at_once };
@@ -140,7 +139,10 @@ private:
 
     // Loop thread only.
     callback_connection* living_ = nullptr;
-    std::stop_source attempts_; // stops connecting and pauses
+    std::stop_source attempts_; // stops connecting and its pauses
+    async_event is_ended_;      // ends a pause without memory, which with_stop() would need
+    const std::chrono::nanoseconds stable_after_;
+    backoff_steps pauses_; // without memory: those of tcp_client end with its run()
 };
 
 // --- the activity --------------------------------------------------------------------------------
@@ -172,7 +174,13 @@ task<> client_core::activity::run(activity own) {
         } catch (const std::bad_alloc&) { // it may be there later
             lacks_memory = true;
         }
-        if (lacks_memory) static_cast<void>(co_await async_sleep(pause_without_memory));
+        if (lacks_memory) {
+            core.is_ended_.reset();
+            if (core.wants()) {
+                const auto pause = core.pauses_.next();
+                static_cast<void>(co_await with_timeout(core.is_ended_.wait(), pause));
+            }
+        }
         const bool is_stopped = co_await this_task::stop_requested();
         if (is_stopped) co_return; // the loop ends
         if (own.ends()) {
@@ -190,6 +198,7 @@ void client_core::begin() {
 
 task<result<>> client_core::serve(tcp_stream& stream) {
     std::error_code error = make_error_code(errc::end_of_stream);
+    const auto began = loop_.now();
     try {
         const auto peer = stream.remote_endpoint();
         const auto local = stream.local_endpoint();
@@ -202,6 +211,7 @@ task<result<>> client_core::serve(tcp_stream& stream) {
     } catch (...) { // ends the connection, as on a server, and not the client
         report_handler_exception(std::current_exception());
     }
+    if (loop_.now() - began >= stable_after_) pauses_.reset();
     if (!wants()) co_return result<>{};
     co_return fail(error);
 }
@@ -209,6 +219,7 @@ task<result<>> client_core::serve(tcp_stream& stream) {
 void client_core::end_here(ending how) noexcept {
     if (living_ == nullptr) {
         attempts_.request_stop();
+        is_ended_.set();
     } else if (how == ending::shutdown) {
         living_->shutdown();
     } else if (how == ending::close) {

@@ -1,11 +1,15 @@
 // Faults in every call, completion and allocation of a callbacks::client: it connects again, or the
 // caller of connect() learns that it does not.
 
+#include "support/closed_port.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 
+#include <simplenet/testing/manual_clock.hpp>
+
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <utility>
@@ -123,6 +127,36 @@ class asking_on_another_loop : public asking_by_callbacks {
 };
 TEST_P(callbacks_faults_test, client_on_a_loop_without_memory) {
     fail_everywhere<asking_on_another_loop>();
+}
+
+/// Pauses of 5 s on average, and not of 10 ms; stop() does not wait for their end.
+TEST_P(callbacks_faults_test, a_client_without_memory_pauses_by_its_backoff) {
+    testing::manual_clock clock;
+    auto loop = or_throw(event_loop::create({.backend = GetParam(), .clock = &clock}));
+    const testing::closed_port port;
+    callbacks::client client{
+        loop,
+        "127.0.0.1",
+        port.number(),
+        {},
+        {.backoff = {.initial = 10s, .maximum = 10s}, .connect = {}, .stable_after = 1h}};
+    auto stop_later = [&]() -> task<> {
+        static_cast<void>(co_await async_sleep(1000s));
+        client.stop();
+    };
+    client.connect();
+    loop.spawn(stop_later());
+    std::size_t attempts = 0;
+
+    {
+        const testing::failing_allocations armed{0, true}; // each attempt begins with one
+        EXPECT_TRUE(loop.run_for(testing::test_limit));
+        attempts = testing::failing_allocations::seen();
+    }
+
+    EXPECT_GT(attempts, 50U);
+    EXPECT_LT(attempts, 1000U);
+    EXPECT_LT(clock.elapsed(), 1000s + 1ms);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, callbacks_faults_test, testing::real_backends, backend_name);
