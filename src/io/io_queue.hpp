@@ -43,10 +43,9 @@ public:
     void bind(socket_record& record) noexcept;
     void close(socket_record& record) noexcept;
     /// Like close(), for a release(): keeps the descriptor, which the caller takes after closed().
+    /// Otherwise drop() closes it.
     /// @pre `record` is open.
     void release(socket_record& record) noexcept;
-    /// After release(), if the caller cannot take the descriptor: closes it after all.
-    void close_released(socket_record& record) noexcept;
     /// Moves the bytes that were received and not read to the end of `unread`, for a record that is
     /// being released.
     static void take_unread(socket_record& record, std::vector<std::byte>& unread);
@@ -154,6 +153,7 @@ private:
     void close_number(socket_record& record) noexcept;
     void begin_close(socket_record& record, record_state how) noexcept;
     void finish_close(socket_record& record) noexcept;
+    void close_released(socket_record& record) noexcept;
     void rest(socket_record& record) noexcept;
     void note_touched(idle_state& idle) noexcept;
 

@@ -61,12 +61,9 @@ task<result<released_socket>> release_socket(async_socket socket) {
     if (record->home != nullptr) {
         record->home->release(*record);
         const auto closed = co_await shield(closed_operation{record});
-        if (!closed) {
-            // Not even a shield survives the end of the loop. Bytes that the kernel still receives
-            // would be lost, so the socket is closed, which then resets the connection.
-            record->home->close_released(*record);
-            co_return fail(closed);
-        }
+        // Not even a shield survives the end of the loop. Bytes that the kernel still receives
+        // would be lost: what nobody takes is closed with a reset, see io_queue::drop().
+        if (!closed) co_return fail(closed);
         io_queue::take_unread(*record, unread);
         // The kernel reports the end of the stream again.
         if (record->end > 0) error = record->end;

@@ -45,10 +45,7 @@ result<bool> travelling_stream::leave_at_once(tcp_stream& stream) {
 task<result<>> travelling_stream::leave(tcp_stream stream) {
     socket_record& record = *stream_access::record_of(stream);
     const auto closed = co_await shield(closed_operation{&record});
-    if (!closed) { // the end of the loop; see release()
-        record.home->close_released(record);
-        co_return fail(closed);
-    }
+    if (!closed) co_return fail(closed); // the end of the loop; see release()
     take(record);
     co_return result<>{};
 }
