@@ -7,7 +7,7 @@ source "$root/scripts/lib/toolchain.sh"
 
 usage() {
     cat <<END
-Usage: scripts/mutate.sh [--jobs N] [--seconds N] [--list] [NAME]...
+Usage: scripts/mutate.sh [--tests REGEX] [--jobs N] [--seconds N] [--list] [NAME]...
 
 Builds a copy of the tree in build/mutations and checks that all its tests pass. Then it applies each patch
 of tests/mutations (or those named), builds, runs the tests and reverts the patch. Prints a Markdown table:
@@ -15,6 +15,9 @@ the promise, how many tests failed, and the first of them. Fails if a patch no l
 if no test fails with it.
 
   --list       prints the mutations and their promises
+  --tests REGEX
+               builds and runs only the test programs whose name, such as server/tcp_server_test, matches
+               (ctest -R). All cases of a program run in one process, so none runs after one that hangs
   --seconds N  time for the tests of one mutation, some of which may hang; failures until then count
                (default: 240)
   --jobs N     compilations and tests at once (default: $(default_jobs) here)
@@ -26,7 +29,8 @@ patches=$root/tests/mutations
 jobs=$(default_jobs)
 seconds=240
 list=no
-parse_options jobs=number seconds=number list -- "$@"
+tests=
+parse_options tests=text jobs=number seconds=number list -- "$@"
 promise_of() { sed -n 's/^Promise: //p' "$patches/$1.patch"; }
 if [[ $list == yes ]]; then
     for each in "$patches"/*.patch; do
@@ -53,13 +57,20 @@ end_on_signals
 ulimit -c 0
 
 copy=$root/build/mutations/source
-build=$copy/build
+# With --tests each unit has a program of its own, which is a test of ctest.
+if [[ -z $tests ]]; then
+    build=$copy/build
+    options=(-DSIMPLENET_TEST_BATCH=6)
+else
+    build=$copy/build-programs
+    options=(-DSIMPLENET_TEST_BATCH=1 -DSIMPLENET_DISCOVER_TESTS=OFF)
+fi
 log=$root/build/mutations/log
 mkdir -p "$copy"
 
 # Copies the tree. Files that a mutation of an earlier run touched must be newer than their objects.
 put_sources() {
-    find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+    find "$copy" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
     git -C "$root" ls-files -z --cached --others --exclude-standard |
         tar -C "$root" --null --ignore-failed-read -T - -cf - | tar -C "$copy" -xf -
     sed -n 's|^+++ b/||p' "$patches"/*.patch | sort -u | (cd "$copy" && xargs touch)
@@ -72,10 +83,48 @@ apply() {
     patch -d "$copy" -p1 --quiet --batch --no-backup-if-mismatch "$@" <"$patches/$name.patch"
 }
 
-build_tests() { cmake --build "$build" --parallel "$jobs" >"$log" 2>&1; }
+programs=() # those of --tests
+# Finds their names: the tests of ctest that are no programs, such as examples, have a dot instead of a slash.
+find_programs() {
+    mapfile -t programs < <(ctest --test-dir "$build" --show-only --tests-regex "$tests" |
+        sed -n -E 's|^ *Test *#[0-9]+: ([a-z_]+/[a-z0-9_]+)$|\1|p')
+    ((${#programs[@]} > 0)) || die "no test program matches $tests"
+}
+
+# A target is called like its program, with an underscore for the slash.
+build_tests() {
+    local targets=()
+    if ((${#programs[@]} > 0)); then targets=(--target "${programs[@]/\//_}"); fi
+    cmake --build "$build" --parallel "$jobs" "${targets[@]}" >"$log" 2>&1
+}
+
+# The failed cases in the output of programs: those that began, and neither passed nor were skipped. A program
+# that failed without any is printed itself.
+failed_cases() {
+    awk 'function tell(each, some) {
+             for (each in begun) { some = 1; if (failed) print layer each }
+             if (failed && !some) print program
+             split("", begun)
+         }
+         $2 == "Test" && $3 ~ /^#[0-9]+:$/ {
+             tell()
+             program = layer = $4; sub(/[^\/]*$/, "", layer); failed = /\*\*\*/
+         }
+         /^\[ RUN      \] / { begun[$4] = 1 }
+         /^\[       OK \] |^\[  SKIPPED \] / { delete begun[$4] }
+         END { tell() }' "$log.tests" | sort -u
+}
 
 # run_tests <seconds for all> <seconds for one> [options of ctest]: prints the names of the failed tests.
 run_tests() {
+    if ((${#programs[@]} > 0)); then
+        # ctest ends a program that hangs, and keeps its output.
+        timeout --kill-after 10 "$1" ctest --test-dir "$build" --parallel "$jobs" \
+            --timeout "$(($1 > 20 ? $1 - 10 : $1))" --no-tests=error --output-on-failure \
+            --tests-regex "^($(IFS='|' && echo "${programs[*]}"))\$" >"$log.tests" 2>&1 || true
+        failed_cases
+        return
+    fi
     timeout --kill-after 10 "$1" ctest --test-dir "$build" --parallel "$jobs" --timeout "$2" \
         --no-tests=error "${@:3}" >"$log.tests" 2>&1 || true
     # A test that aborts is "..Subprocess aborted***Exception", others are "..***Failed".
@@ -86,7 +135,8 @@ run_tests() {
 headline "mutations: build and test without mutations"
 put_sources
 cmake -S "$copy" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSIMPLENET_WERROR=ON \
-    -DSIMPLENET_TEST_BATCH=6 >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
+    "${options[@]}" >"$log" 2>&1 || die "CMake could not configure: $(tail -n 20 "$log")"
+if [[ -n $tests ]]; then find_programs; fi
 build_tests || die "the tree does not build: $(tail -n 20 "$log")"
 broken=$(run_tests 1200 100)
 grep -q '100% tests passed' "$log.tests" || die "tests fail without a mutation: ${broken:-see $log.tests}"
