@@ -95,7 +95,7 @@ class ScriptsTest(unittest.TestCase):
         for name, *words in (
             ("abi_check.sh", "--jobs", "x"), ("abi_check.sh", "one", "two"), ("fuzz.sh", "no_target"),
             ("fuzz.sh", "--jobs"), ("matrix.sh", "no_cell"), ("mutate.sh", "no_mutation"),
-            ("mutate.sh", "--seconds", "0"), ("perf_check.sh",), ("perf_check.sh", "compare"),
+            ("mutate.sh", "--seconds", "0"), ("mutate.sh", "--tests"), ("perf_check.sh",), ("perf_check.sh", "compare"),
             ("perf_check.sh", "instructions", "--cpu", "x"), ("perf_check.sh", "instructions", "--case"),
             ("quickstart.sh", "--round-trips", "many"), ("quickstart.sh", "more"), ("simulate.sh", "x"),
             ("simulate.sh", "1", "2", "3"), ("soak.sh", "--preset", "none"), ("soak.sh", "--minutes", "-1"),
