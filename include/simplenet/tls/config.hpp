@@ -40,8 +40,8 @@ struct client_config {
 
     /// @name Algorithms
     /// Lists as OpenSSL writes them: cipher suites of TLS 1.2, cipher suites of TLS 1.3, groups. If
-    /// empty: ECDHE with AES-GCM or ChaCha20-Poly1305; X25519 and P-256. Security level 2 of
-    /// SSL_CTX_set_security_level(3) applies in any case.
+    /// empty: ECDHE with AES-GCM or ChaCha20-Poly1305; X25519 and P-256. The security
+    /// level of SSL_CTX_set_security_level(3) is 2, unless `ciphers` contains `@SECLEVEL=`.
     /// @{
     std::string_view ciphers = {};
     std::string_view cipher_suites = {};
