@@ -151,17 +151,20 @@ public:
             detail::handshaking<std::decay_t<Handler>>{settings_, std::forward<Handler>(handler)});
     }
 
-    /// @name As of tcp_server
-    /// @{
+    /// As of tcp_server.
     [[nodiscard]] endpoint local_endpoint() const noexcept { return tcp_.local_endpoint(); }
+    /// As of tcp_server. A handshake that is not complete is cut off at the end of `grace`, like a
+    /// handler.
     [[nodiscard]] task<shutdown_report> shutdown(std::chrono::nanoseconds grace) {
         return tcp_.shutdown(grace);
     }
+    /// As of tcp_server.
     void request_shutdown(std::chrono::nanoseconds grace) noexcept { tcp_.request_shutdown(grace); }
+    /// As of tcp_server.
     [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const {
         return tcp_.duplicate_listeners();
     }
-    /// @}
+    /// As of tcp_server, with the handshakes that failed.
     [[nodiscard]] server_statistics statistics() const;
 
 private:
