@@ -223,7 +223,7 @@ readme_cell() {
 # build_cell <name> <suite> <compiler> <library> <type> <kind> <io_uring>
 build_cell() {
     local name=$1 suite=$2 compiler=$3 library=$4 type=$5 kind=$6 uring=$7
-    local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd socat netbase)
+    local system=$suite.tools packages=(cmake ninja-build python3 curl netcat-openbsd openssl socat netbase)
     # No debug information: it takes half of the time of an unoptimised build.
     local options=(-DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSIMPLENET_WERROR=ON)
     local foreign='' of='' left_out='' status=0
@@ -258,11 +258,12 @@ build_cell() {
     # These tests are built once, so compile several together; without optimisation each is compiled alone.
     if [[ $type == Release ]]; then options+=(-DSIMPLENET_TEST_BATCH=6); fi
     if [[ $kind == shared ]]; then options+=(-DBUILD_SHARED_LIBS=ON); fi
-    if [[ $uring == without ]]; then
-        options+=(-DSIMPLENET_IO_URING=OFF)
+    if [[ $uring == without ]]; then # and without TLS
+        options+=(-DSIMPLENET_IO_URING=OFF -DSIMPLENET_TLS=OFF)
         system+=.no-uring
     else
-        packages+=("liburing-dev$of")
+        packages+=("liburing-dev$of" "libssl-dev$of")
+        options+=(-DSIMPLENET_TLS=ON)
     fi
 
     base_of "$suite" || return 1
