@@ -16,9 +16,16 @@ namespace {
 /// Sessions of one key: more are no use, since a client rarely has more connections at once.
 constexpr std::size_t most_of_a_key = 8;
 
+std::time_t begin_of(const SSL_SESSION& session) noexcept {
+#if OPENSSL_VERSION_PREREQ(3, 3)
+    return SSL_SESSION_get_time_ex(&session);
+#else
+    return SSL_SESSION_get_time(&session);
+#endif
+}
+
 bool has_expired(const SSL_SESSION& session) noexcept {
-    return SSL_SESSION_get_time(&session) + SSL_SESSION_get_timeout(&session) <
-           static_cast<long>(std::time(nullptr));
+    return begin_of(session) + SSL_SESSION_get_timeout(&session) < std::time(nullptr);
 }
 
 constexpr auto older = [](const auto& left, const auto& right) {
