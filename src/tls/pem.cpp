@@ -41,9 +41,16 @@ int refuse_password(char*, int, int, void*) noexcept {
     return -1;
 }
 
+struct password_request {
+    const secret& password;
+    bool made = false;
+};
 int give_password(char* into, int size, int, void* data) noexcept {
-    const std::string_view password = static_cast<const secret*>(data)->view();
-    if (password.size() > static_cast<std::size_t>(size)) return -1;
+    auto& request = *static_cast<password_request*>(data);
+    request.made = true;
+    const std::string_view password = request.password.view();
+    // An empty one would be tried.
+    if (password.empty() || password.size() > static_cast<std::size_t>(size)) return -1;
     password.copy(into, password.size());
     return static_cast<int>(password.size());
 }
@@ -101,10 +108,15 @@ loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const sec
                          const std::string& where) {
     ERR_clear_error();
     const bio_ptr from = memory_of(text);
-    key_ptr key{PEM_read_bio_PrivateKey_ex(from.get(), nullptr, &give_password,
-                                           const_cast<secret*>(&password), library, nullptr)};
-    if (!key) return bad(where + ": no private key that can be read");
-    return key;
+    password_request request{password};
+    key_ptr key{PEM_read_bio_PrivateKey_ex(from.get(), nullptr, &give_password, &request, library,
+                                           nullptr)};
+    if (key) return key;
+    if (request.made && password.view().empty()) {
+        ERR_clear_error(); // only says that there was none
+        return bad(where + ": the private key needs a password");
+    }
+    return bad(where + ": no private key that can be read");
 }
 
 loaded<std::vector<crl_ptr>> read_revocations(std::string_view text, const std::string& where) {

@@ -106,7 +106,11 @@ TEST(tls_context_test, an_encrypted_key_needs_its_password) {
     const std::string chain = certificate("server.pem");
     const std::string key = certificate("server_encrypted.key");
     tls::server_config config{.certificate_chain_file = chain, .private_key_file = key};
-    EXPECT_EQ(server_error(config), tls::errc::bad_configuration); // and nobody was asked
+    std::string detail;
+    EXPECT_EQ(server_error(config, &detail), tls::errc::bad_configuration); // nobody was asked
+    EXPECT_NE(detail.find("server_encrypted.key: the private key needs a password"),
+              std::string::npos)
+        << detail;
     config.private_key_password = "wrong";
     EXPECT_EQ(server_error(config), tls::errc::bad_configuration);
     config.private_key_password = "secret";
