@@ -79,11 +79,15 @@ want curl have curl
 want netcat-openbsd have nc.openbsd
 want socat have socat
 install_wanted
-# Peers whose tests are skipped without them. They bring services, so they are installed only in CI.
+# Peers whose tests are skipped without them. They bring services, or much else, so they are installed only
+# in CI.
 want_services() {
     want haproxy test -x /usr/sbin/haproxy
     want prometheus have promtool
     want systemd have systemd-socket-activate
+    want gnutls-bin have gnutls-cli
+    want golang-go have go
+    want sslscan have sslscan
     install_wanted
 }
 if [[ ${CI:-} == true ]] && ! (want_services); then

@@ -1,5 +1,6 @@
 """The reaction of every example to wrong arguments and to addresses that cannot be used."""
 
+import os
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ ALL = [*SERVERS, *CLIENTS, "backend_switch", "behind_haproxy", "chat_many_rooms"
        "descriptor_passing", "file_send", "graceful_shutdown", "http_get", "line_chat", "metrics",
        "muduo_style_echo", "multicore_echo", "parallel_fetch", "port_forward", "producer_consumer",
        "reconnecting_client", "rolling_restart", "task_dump", "udp_echo", "watch_files"]
+TLS = ["tls_echo_server"]  # if the build has TLS
 
 
 class arguments_test(support.TestCase):
@@ -27,7 +29,7 @@ class arguments_test(support.TestCase):
             self.assertIn(f"\nUsage: {command[0]}", ended.stderr)
 
     def test_help_prints_the_usage(self):
-        for name in ALL:
+        for name in [*ALL, *(name for name in TLS if os.path.exists(support.program(name)))]:
             for word in ("--help", "-h"):
                 ended = support.run([name, word])
 

@@ -32,6 +32,11 @@ def backend():
     return _options.backend
 
 
+def certificates():
+    """The directory of the certificates of the tests, for examples with TLS."""
+    return _options.certificates
+
+
 def program(name):
     return os.path.join(examples(), name)
 
@@ -154,6 +159,10 @@ class Server:
             raise AssertionError("the server ignored SIGTERM") from None
         finally:
             self._process.stdout.close()
+
+    def line(self):
+        """The next line of its output."""
+        return self._process.stdout.readline().rstrip("\n")
 
     def wait(self):
         """Waits until it ends by itself; returns its status."""
@@ -347,11 +356,12 @@ def _backend_is_offered():
 
 
 def main():
-    """Runs the tests of the calling file: --examples DIRECTORY [--backend NAME]."""
+    """Runs the tests of the calling file: --examples DIRECTORY [--backend NAME] [--certificates DIRECTORY]."""
     global _options
     parser = argparse.ArgumentParser()
     parser.add_argument("--examples", required=True)
     parser.add_argument("--backend")
+    parser.add_argument("--certificates")
     _options, rest = parser.parse_known_args()
 
     if backend() and not _backend_is_offered():

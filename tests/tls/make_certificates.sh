@@ -94,6 +94,8 @@ certificate address_as_name root 'DNS:127.0.0.1'
 certificate client root 'DNS:client.example' clientAuth
 certificate no_server root "$here" clientAuth
 certificate expired root "$here" serverAuth ec -startdate 200101000000Z -enddate 200102000000Z
+certificate expired_client root 'DNS:client.example' clientAuth ec -startdate 200101000000Z \
+    -enddate 200102000000Z
 certificate future root "$here" serverAuth ec -startdate 450101000000Z -enddate 450102000000Z
 certificate revoked root "$here" "serverAuth, clientAuth"
 certificate unknown_issuer stranger "$here"
