@@ -128,7 +128,7 @@ engine::engine(const context& with, const stream_options& options)
     BIO_set_init(bio.get(), 1);
     SSL_set_bio(made.get(), bio.get(), bio.get()); // owns it twice
     static_cast<void>(bio.release());
-    SSL_set_app_data(made.get(), this);
+    if (SSL_set_app_data(made.get(), this) != 1) throw std::bad_alloc{};
     SSL_set_msg_callback(made.get(), &engine_access::saw_message);
     ssl_ = made.get();
     if (config.plays == side::server) {
@@ -252,6 +252,9 @@ engine::progress engine::advance() noexcept {
 void engine::completed() noexcept {
     ready_ = true;
     messages_ = 0;
+    // What a server of TLS 1.3 sends last are tickets, which nobody waits for.
+    const bool are_tickets = SSL_is_server(ssl_) == 1 && SSL_version(ssl_) == TLS1_3_VERSION;
+    owed_ = are_tickets ? 0 : output_size();
     const settings& config = material_->config();
     if (config.plays == side::client && config.verify_peer != nullptr &&
         SSL_session_reused(ssl_) == 1) {
@@ -261,11 +264,6 @@ void engine::completed() noexcept {
             fail_with(errc::certificate_invalid, "client_config::verify_peer refused");
         }
     }
-}
-
-bool engine::owes_handshake() const noexcept {
-    // What a server of TLS 1.3 sends last are tickets, which nobody waits for.
-    return has_output() && !(SSL_is_server(ssl_) == 1 && SSL_version(ssl_) == TLS1_3_VERSION);
 }
 
 // --- application data ----------------------------------------------------------------------------
@@ -351,9 +349,11 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
     const std::size_t records = wanted / most_of_a_record + from.size() + 1;
     reserve(wanted + std::min<std::size_t>(records, 8) * overhead_of_a_record + room_for_messages);
 
+    scratch gathered; // before anything is sealed, because this may throw
+    if (from.size() > 1) gathered = scratch::borrow(std::min(wanted, most_of_a_record));
+
     ERR_clear_error();
     std::size_t total = 0;
-    scratch gathered;
     std::size_t filled = 0;
     const auto seal = [&](const void* data, std::size_t size) {
         std::size_t count = 0;
@@ -373,8 +373,6 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
             rest = rest.subspan(direct);
         }
         while (!rest.empty()) {
-            if (gathered.size() == 0)
-                gathered = scratch::borrow(std::min(wanted, most_of_a_record));
             const std::size_t part = std::min(rest.size(), gathered.size() - filled);
             std::memcpy(gathered.data() + filled, rest.data(), part);
             filled += part;

@@ -62,10 +62,8 @@ errc certificate_error(long verification) noexcept {
     }
 }
 
-errc protocol_error(int reason, bool ready, bool heard_records, long verification) noexcept {
+errc protocol_error(int reason, bool ready, bool heard_records) noexcept {
     switch (reason) {
-    case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return certificate_error(verification);
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
         return errc::certificate_required;
@@ -141,11 +139,17 @@ std::error_code verification_error(long verification) noexcept {
 std::error_code connection_error(unsigned long entry, bool ready, bool heard_records,
                                  long verification) noexcept {
     const int reason = ERR_GET_REASON(entry);
-    if (reason == ERR_R_MALLOC_FAILURE) return std::make_error_code(std::errc::not_enough_memory);
+    if (lacks_memory(entry)) return std::make_error_code(std::errc::not_enough_memory);
     if (ERR_GET_LIB(entry) != ERR_LIB_SSL) {
         return make_error_code(ready ? errc::record_invalid : errc::handshake_failed);
     }
-    return make_error_code(protocol_error(reason, ready, heard_records, verification));
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        // The verification itself may not have begun.
+        const bool is_known = verification != X509_V_OK;
+        return is_known ? verification_error(verification)
+                        : make_error_code(errc::certificate_invalid);
+    }
+    return make_error_code(protocol_error(reason, ready, heard_records));
 }
 
 } // namespace simplenet::v0::tls::detail

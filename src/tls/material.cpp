@@ -20,9 +20,13 @@ namespace {
 /// The DNS names of a certificate, in lower case, without those that contain a NUL.
 std::vector<std::string> dns_names(const X509& certificate) {
     std::vector<std::string> names;
+    ERR_clear_error();
     auto* const all = static_cast<GENERAL_NAMES*>(
         X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr));
-    if (all == nullptr) return names;
+    if (all == nullptr) {
+        if (lacks_memory(ERR_peek_error())) throw std::bad_alloc{};
+        return names;
+    }
     const std::unique_ptr<GENERAL_NAMES, freed_by<GENERAL_NAMES_free>> owned{all};
     for (int each = 0; each < sk_GENERAL_NAME_num(all); ++each) {
         const GENERAL_NAME& entry = *sk_GENERAL_NAME_value(all, each);

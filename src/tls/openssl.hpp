@@ -32,6 +32,11 @@ using ssl_context_ptr = std::unique_ptr<SSL_CTX, freed_by<SSL_CTX_free>>;
 using certificate_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 using crl_ptr = std::unique_ptr<X509_CRL, freed_by<X509_CRL_free>>;
 
+/// Whether an entry of OpenSSL's queue says that memory was missing.
+[[nodiscard]] inline bool lacks_memory(unsigned long entry) noexcept {
+    return ERR_GET_REASON(entry) == ERR_R_MALLOC_FAILURE;
+}
+
 /// The first error in OpenSSL's queue of this thread as text; empty: none.
 [[nodiscard]] inline std::string first_error() {
     const unsigned long code = ERR_peek_error();

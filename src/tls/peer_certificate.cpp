@@ -105,9 +105,11 @@ std::chrono::system_clock::time_point peer_certificate::not_after() const {
 
 std::vector<std::string> peer_certificate::names() const {
     std::vector<std::string> names;
+    ERR_clear_error();
     const std::unique_ptr<GENERAL_NAMES, freed_by<GENERAL_NAMES_free>> all{
         static_cast<GENERAL_NAMES*>(
             X509_get_ext_d2i(certificate_, NID_subject_alt_name, nullptr, nullptr))};
+    if (!all && detail::lacks_memory(ERR_peek_error())) throw std::bad_alloc{};
     if (!all) return names;
     for (int each = 0; each < sk_GENERAL_NAME_num(all.get()); ++each) {
         const GENERAL_NAME& entry = *sk_GENERAL_NAME_value(all.get(), each);

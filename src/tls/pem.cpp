@@ -78,6 +78,10 @@ loaded<std::string> read_file(const std::string& path) {
 }
 
 std::unexpected<bad_material> bad(const std::string& what) {
+    if (lacks_memory(ERR_peek_error()) || lacks_memory(ERR_peek_last_error())) {
+        ERR_clear_error();
+        throw std::bad_alloc{};
+    }
     const std::string reason = first_error();
     ERR_clear_error();
     return std::unexpected{bad_material{make_error_code(errc::bad_configuration),

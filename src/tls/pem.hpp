@@ -35,7 +35,7 @@ read_certificates(OSSL_LIB_CTX* library, std::string_view text, const std::strin
 [[nodiscard]] loaded<std::vector<crl_ptr>> read_revocations(std::string_view text,
                                                             const std::string& where);
 
-/// A bad configuration: `what` and the first error of OpenSSL.
+/// A bad configuration: `what` and the first error of OpenSSL. Throws std::bad_alloc if that is it.
 [[nodiscard]] std::unexpected<bad_material> bad(const std::string& what);
 
 } // namespace simplenet::v0::tls::detail

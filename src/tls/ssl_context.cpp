@@ -71,7 +71,9 @@ int choose_certificate(SSL* connection, int*, void*) noexcept {
     try {
         const material& here = material_of(connection);
         SSL_CTX* const chosen = here.for_name(name_in_hello(connection));
-        if (chosen != nullptr) SSL_set_SSL_CTX(connection, chosen);
+        if (chosen != nullptr && SSL_set_SSL_CTX(connection, chosen) == nullptr) {
+            return SSL_CLIENT_HELLO_ERROR;
+        }
         return SSL_CLIENT_HELLO_SUCCESS;
     } catch (const std::bad_alloc&) {
         return SSL_CLIENT_HELLO_ERROR;
@@ -222,7 +224,7 @@ loaded<ssl_context_ptr> make_ssl_context(const material& of) {
         SSL_CTX_new_ex(of.state().library.get(), nullptr,
                        config.plays == side::server ? TLS_server_method() : TLS_client_method())};
     if (!made) throw std::bad_alloc{};
-    SSL_CTX_set_app_data(made.get(), const_cast<material*>(&of));
+    if (SSL_CTX_set_app_data(made.get(), const_cast<material*>(&of)) != 1) throw std::bad_alloc{};
     set_options(made.get(), config);
     if (auto set = set_algorithms(made.get(), config); !set) {
         return std::unexpected{std::move(set).error()};

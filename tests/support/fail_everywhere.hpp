@@ -119,6 +119,10 @@ protected:
                        " as if nothing had happened, the others ended with an error");
     }
 
+    /// For libraries that keep memory the first time that something happens, such as an error: only
+    /// what each run of the same fault leaves behind has leaked.
+    void expect_caches() { fills_caches_ = true; }
+
 private:
     class short_text {
     public:
@@ -180,7 +184,7 @@ private:
         // A detached thread frees its last memory after every other thread has released it.
         for (int look = 0; look < 100; ++look) {
             told.allocations = failing_allocations::live() - before;
-            if (told.allocations <= std::max<std::ptrdiff_t>(calm_.allocations, 0)) break;
+            if (told.allocations <= most_left()) break;
             std::this_thread::sleep_for(std::chrono::milliseconds{1}); // no event tells
         }
         told.descriptors = open_descriptors();
@@ -300,7 +304,10 @@ private:
     void expect_clean_here(const std::string& where, const disturbance& what) {
         announce(where);
         ::alarm(60);
-        const report told = run(what);
+        report told = run(what);
+        // What was kept for later is kept once.
+        for (int again = 0; again < 3 && fills_caches_ && told.allocations > most_left(); ++again)
+            told = run(what);
         ::alarm(0);
         announce({});
         ++runs_;
@@ -320,9 +327,13 @@ private:
         EXPECT_FALSE(told.served) << "the next request on the same loop: " << told.served.message();
         EXPECT_EQ(told.frames, 0) << "coroutine frames leaked";
         EXPECT_EQ(told.descriptors, calm_.descriptors) << "descriptors were left open";
-        EXPECT_LE(told.allocations, std::max<std::ptrdiff_t>(calm_.allocations, 0))
-            << "memory leaked";
+        EXPECT_LE(told.allocations, most_left()) << "memory leaked";
         EXPECT_EQ(told.sigpipes, 0) << "a SIGPIPE was delivered, or is left pending or blocked";
+    }
+
+    /// The number of blocks that a run may leave behind.
+    [[nodiscard]] std::ptrdiff_t most_left() const {
+        return std::max<std::ptrdiff_t>(calm_.allocations, 0);
     }
 
     /// The places to try, out of `count`.
@@ -474,6 +485,7 @@ private:
     loop_options options_;
     std::string expected_;
     report calm_;
+    bool fills_caches_ = false;
     int runs_ = 0;
     int unharmed_ = 0;
 };

@@ -74,6 +74,19 @@ std::ptrdiff_t failing_allocations::live() noexcept {
     return outstanding.load(std::memory_order_relaxed);
 }
 
+void* failing_malloc(std::size_t size) noexcept {
+    return allocate(size);
+}
+
+void* failing_realloc(void* memory, std::size_t size) noexcept {
+    if (memory == nullptr) return allocate(size);
+    return fails() ? nullptr : std::realloc(memory, size);
+}
+
+void failing_free(void* memory) noexcept {
+    release(memory);
+}
+
 exempt_allocations::exempt_allocations() noexcept {
     ++exemptions;
 }

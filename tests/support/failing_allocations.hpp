@@ -24,6 +24,12 @@ public:
     [[nodiscard]] static std::ptrdiff_t live() noexcept;
 };
 
+/// malloc(3), realloc(3) and free(3) for a library that lets its memory functions be replaced.
+/// Their allocations count, and fail, as those by operator new do.
+[[nodiscard]] void* failing_malloc(std::size_t size) noexcept;
+[[nodiscard]] void* failing_realloc(void* memory, std::size_t size) noexcept;
+void failing_free(void* memory) noexcept;
+
 /// Exempts the allocations of the test itself.
 class exempt_allocations {
 public:

@@ -120,7 +120,8 @@ task<result<>> converse(Stream stream, std::string_view text, std::string& got) 
         got.append(answer.data(), length);
         text.remove_prefix(length);
     }
-    if (const auto told = stream.shutdown_write(); !told) co_return fail(told);
+    const result<> told = co_await async_shutdown_write(stream);
+    if (!told) co_return fail(told);
     co_return co_await read_all(stream, got);
 }
 

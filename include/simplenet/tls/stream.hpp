@@ -32,7 +32,8 @@ namespace simplenet::v0::tls {
 /// operations in flight; destroying it is close(). Loop thread only.
 ///
 /// After a stop or a deadline it is usable: a read has lost nothing, and a write reports bytes that
-/// were sealed as written. Their rest leaves with the next write or shutdown_write().
+/// were sealed as written. Their rest leaves with the next write or shutdown_write(). The same
+/// holds after a std::bad_alloc. If OpenSSL itself lacks memory, the connection fails.
 ///
 /// @par Cost
 /// Creating one allocates. An idle one holds no buffers: they are borrowed from the loop while

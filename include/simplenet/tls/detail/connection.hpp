@@ -23,6 +23,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <new>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -179,23 +180,26 @@ template <class S>
     }
 }
 
-/// Sends all output. @pre the caller holds `writing`, or nobody else can write yet.
+/// Sends output while `remains`. @pre the caller holds `writing`, or nobody else can write yet.
 template <class S>
-task<result<>> drain(connection<S>& on, write_options options = {}) {
+task<result<>> send_while(connection<S>& on, bool (engine::*remains)() const noexcept,
+                          write_options options = {}) {
     auto start = std::chrono::steady_clock::time_point{};
     if (on.idle_limit.count() > 0) start = std::chrono::steady_clock::now();
     std::size_t unread = 0; // by the peer
-    while (on.has_output()) {
+    while ((on.*remains)()) {
         result<std::size_t> count = 0;
-        on.output_lent(true);
-        if (on.idle_limit.count() <= 0) {
-            count = co_await simplenet::detail::write_some_with(on.transport, on.output(), options);
-        } else {
-            count = co_await with_deadline(
-                simplenet::detail::write_some_with(on.transport, on.output(), options),
-                idle_deadline(on, start));
+        {
+            const engine::lent_output lent{on};
+            if (on.idle_limit.count() <= 0) {
+                count = co_await simplenet::detail::write_some_with(on.transport, lent.bytes(),
+                                                                    options);
+            } else {
+                count = co_await with_deadline(
+                    simplenet::detail::write_some_with(on.transport, lent.bytes(), options),
+                    idle_deadline(on, start));
+            }
         }
-        on.output_lent(false);
         if (count) {
             on.sent(*count);
             note_movement(on);
@@ -211,14 +215,47 @@ task<result<>> drain(connection<S>& on, write_options options = {}) {
     co_return result<>{};
 }
 
+/// Sends all output. While that has the end of the handshake, it holds `shaking` as well: so a
+/// reader, whose peer waits for that end, learns when it has left, or that a stop came before.
+/// @pre the caller holds `writing`.
+template <class S>
+task<result<>> drain(connection<S>& on, write_options options = {}) {
+    if (on.owes_handshake()) {
+        const auto turn = co_await on.shaking.lock();
+        if (!turn) co_return fail(turn);
+        const result<> sent = co_await send_while(on, &engine::owes_handshake, options);
+        if (!sent) co_return fail(sent);
+    }
+    co_return co_await send_while(on, &engine::has_output, options);
+}
+
+/// Returns when the end of the handshake has left. Sends it if no writer does.
+template <class S>
+task<result<>> finish_handshake(connection<S>& on) {
+    while (on.owes_handshake()) {
+        const auto turn = co_await on.shaking.lock();
+        if (!turn) co_return fail(turn);
+        if (const auto alone = on.writing.try_lock()) {
+            const result<> sent = co_await send_while(on, &engine::owes_handshake);
+            if (!sent) co_return fail(sent);
+        } else { // a writer waits for its turn, or will
+            co_await yield();
+        }
+    }
+    co_return result<>{};
+}
+
 /// Sends what the transport takes now. The holder of `writing` sends the rest.
 template <class S>
 void offer(connection<S>& on) noexcept {
     if constexpr (ready_writer<S>) {
-        while (on.has_output() && !on.writing.locked()) {
-            const result<std::size_t> count = on.transport.try_write_some(on.output());
-            if (!count) return;
-            on.sent(*count);
+        try {
+            while (on.has_output() && !on.writing.locked()) {
+                const result<std::size_t> count = on.transport.try_write_some(on.output());
+                if (!count) return;
+                on.sent(*count);
+            }
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): of TLS inside TLS
         }
     }
 }
@@ -296,7 +333,7 @@ task<result<>> shake_hands(connection<S>& on, bool flushes) {
             offer(on); // the alert
             co_return fail(on.failure());
         case engine::progress::needs_input:
-            const result<> sent = co_await drain(on);
+            const result<> sent = co_await send_while(on, &engine::has_output);
             if (!sent) co_return fail(sent);
             const result<> filled = co_await fill(on);
             if (!filled) co_return fail(filled);
@@ -305,16 +342,16 @@ task<result<>> shake_hands(connection<S>& on, bool flushes) {
     }
     if (!flushes) co_return result<>{};
     offer(on);
-    if (!on.owes_handshake() || on.writing.locked()) co_return result<>{};
-    const auto alone = on.writing.try_lock();
-    co_return co_await drain(on);
+    co_return result<>{};
 }
 
 template <class S>
 task<result<>> handshake(connection_ref<S> keep) {
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
-    co_return co_await shake_hands(*keep, true);
+    const result<> made = co_await shake_hands(*keep, true);
+    if (!made) co_return fail(made);
+    co_return co_await finish_handshake(*keep);
 }
 
 /// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
@@ -331,6 +368,10 @@ task<result<>> fetch(connection<S>& on) {
         if (!alone) co_return fail(alone);
         const result<> sent = co_await drain(on);
         if (!sent) co_return fail(sent);
+    }
+    if (on.owes_handshake()) {
+        const result<> finished = co_await finish_handshake(on);
+        if (!finished) co_return fail(finished);
     }
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     co_return co_await fill(on);
@@ -382,9 +423,14 @@ task<result<>> wait_for_data(connection<S>& on) {
     co_return result<>{};
 }
 
-/// Whether an operation was stopped, and the transport is as it was.
 [[nodiscard]] inline bool was_stopped(std::error_code error) noexcept {
     return error == std::errc::operation_canceled || error == simplenet::errc::deadline_exceeded;
+}
+
+/// Whether a write was stopped or lacked memory: the transport is as it was, and may be used again.
+[[nodiscard]] inline bool may_be_repeated(std::error_code error) noexcept {
+    return was_stopped(error) || error == std::errc::not_enough_memory ||
+           error == std::errc::no_buffer_space;
 }
 
 template <class S>
@@ -449,9 +495,14 @@ task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     const result<std::size_t> count = on.encrypt(as_span(from));
     if (!count) co_return fail(count);
-    const result<> sent = co_await drain(on, options);
+    result<> sent;
+    try {
+        sent = co_await drain(on, options);
+    } catch (const std::bad_alloc&) {
+        sent = fail(std::errc::not_enough_memory);
+    }
     if (sent) co_return count;
-    if (on.closed || !was_stopped(sent.error())) co_return fail(sent);
+    if (on.closed || !may_be_repeated(sent.error())) co_return fail(sent);
     on.stalled = true; // sealed bytes cannot be taken back
     co_return count;
 }

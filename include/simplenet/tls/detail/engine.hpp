@@ -11,6 +11,7 @@
 #include <simplenet/tls/context.hpp>
 #include <simplenet/tls/errc.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -99,14 +100,28 @@ public:
         return output_end_ - output_begin_ + late_size_;
     }
     /// Whether the output has something that the peer needs for its side of the handshake.
-    [[nodiscard]] bool owes_handshake() const noexcept;
+    [[nodiscard]] bool owes_handshake() const noexcept { return owed_ != 0; }
     [[nodiscard]] const_buffer output() const noexcept {
         return {output_memory_.data() + output_begin_, output_end_ - output_begin_};
     }
-    /// While it is lent, output() stays where it is: a write uses it.
-    void output_lent(bool is) noexcept { lent_ = is; }
+    /// While this exists, output() stays where it is: a write uses it.
+    class lent_output {
+    public:
+        explicit lent_output(engine& of) noexcept
+            : of_{of} {
+            of_.lent_ = true;
+        }
+        lent_output(const lent_output&) = delete;
+        lent_output& operator=(const lent_output&) = delete;
+        ~lent_output() { of_.lent_ = false; }
+        [[nodiscard]] const_buffer bytes() const noexcept { return of_.output(); }
+
+    private:
+        engine& of_;
+    };
     void sent(std::size_t count) noexcept {
         output_begin_ += count;
+        owed_ -= std::min(owed_, count);
         if (output_begin_ == output_end_) output_ended();
     }
 
@@ -130,14 +145,15 @@ private:
     scratch output_memory_;
     std::size_t output_begin_ = 0;
     std::size_t output_end_ = 0;
-    scratch late_memory_; // what comes behind it, while it is lent
+    std::size_t owed_ = 0; // of it, the end of the handshake, for which the peer waits
+    scratch late_memory_;  // what comes behind it, while it is lent
     std::size_t late_size_ = 0;
     std::string session_key_; // of a client; empty: no resumption
     std::error_code failure_;
     std::unique_ptr<std::string> detail_;
     mutable std::unique_ptr<connection_info> info_;
     unsigned messages_ = 0; // of the peer since the last application data
-    bool lent_ = false;     // see output_lent()
+    bool lent_ = false;     // see lent_output
     bool ready_ = false;
     bool heard_ = false;        // the peer speaks TLS
     bool ended_ = false;        // the peer has sent close_notify
