@@ -290,6 +290,19 @@ TEST_P(tls_stream_test, a_stopped_handshake_continues_where_it_was) {
     });
 }
 
+TEST_P(tls_stream_test, a_write_that_does_not_wait_leaves_a_handshake_alone) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 50);
+        auto shaking = spawn([](memory_stream& end) -> task<result<>> {
+            co_return co_await end.handshake();
+        }(ends.client));
+        co_await testing::turns(3); // it waits for room
+        EXPECT_EQ(ends.client.try_write_some("x").error(), std::errc::operation_would_block);
+        EXPECT_TRUE(co_await ends.server.handshake());
+        EXPECT_TRUE(co_await shaking);
+    });
+}
+
 TEST_P(tls_stream_test, a_stopped_read_loses_nothing) {
     run([&]() -> task<> {
         // Room for a part of a record, so that most reads end in the middle of one.

@@ -245,12 +245,13 @@ task<result<>> finish_handshake(connection<S>& on) {
     co_return result<>{};
 }
 
-/// Sends what the transport takes now. The holder of `writing` sends the rest.
+/// Sends what the transport takes now, unless a write is in flight. The holder of `writing` sends
+/// the rest.
 template <class S>
 void offer(connection<S>& on) noexcept {
     if constexpr (ready_writer<S>) {
         try {
-            while (on.has_output() && !on.writing.locked()) {
+            while (on.has_output() && !on.writing.locked() && !on.is_output_lent()) {
                 const result<std::size_t> count = on.transport.try_write_some(on.output());
                 if (!count) return;
                 on.sent(*count);

@@ -119,6 +119,7 @@ public:
     private:
         engine& of_;
     };
+    [[nodiscard]] bool is_output_lent() const noexcept { return lent_; }
     void sent(std::size_t count) noexcept {
         output_begin_ += count;
         owed_ -= std::min(owed_, count);
