@@ -141,9 +141,6 @@ loaded<std::unique_ptr<settings>> copy_of(const server_config& from) {
 
 loaded<std::shared_ptr<context_core>> make_core(loaded<std::unique_ptr<settings>> config) {
     if (!config) return std::unexpected{std::move(config).error()};
-    if ((*config)->ca.is_contradictory() && (*config)->plays == side::server) {
-        return std::unexpected{contradiction("client_ca_file and client_ca_pem")};
-    }
     auto state = std::make_shared<context_state>(*std::move(config));
     if (state->config->sessions != nullptr) state->sessions = &state->config->sessions->store();
     if (!state->config->key_log_file.empty()) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
 
 #include <sys/stat.h>
@@ -96,13 +97,15 @@ public:
 
 private:
     loaded<void> load_trust() {
-        if (config_.ca.is_given()) {
-            auto read = with_text(config_.ca, "the CA certificates", [&](auto text, auto where) {
-                add(trust_text_, text);
-                return read_certificates(library_, text, where);
-            });
-            if (!read) return std::unexpected{std::move(read).error()};
-            authorities_ = *std::move(read);
+        if (!config_.ca.file.empty()) {
+            auto content = read_file(config_.ca.file);
+            if (!content) return std::unexpected{std::move(content).error()};
+            if (auto read = trust_in(content->view(), config_.ca.file); !read) return read;
+        }
+        if (!config_.ca.text.empty()) {
+            if (auto read = trust_in(config_.ca.text.view(), "the CA certificates"); !read) {
+                return read;
+            }
         }
         if (!config_.ca_directory.empty()) {
             struct ::stat found{};
@@ -117,11 +120,19 @@ private:
         if (!config_.crl_file.empty()) {
             auto content = read_file(config_.crl_file);
             if (!content) return std::unexpected{std::move(content).error()};
-            add(trust_text_, *content);
-            auto read = read_revocations(*content, config_.crl_file);
+            add(trust_text_, content->view());
+            auto read = read_revocations(content->view(), config_.crl_file);
             if (!read) return std::unexpected{std::move(read).error()};
             revocations_ = *std::move(read);
         }
+        return {};
+    }
+
+    loaded<void> trust_in(std::string_view text, const std::string& where) {
+        add(trust_text_, text);
+        auto read = read_certificates(library_, text, where);
+        if (!read) return std::unexpected{std::move(read).error()};
+        std::ranges::move(*read, std::back_inserter(authorities_));
         return {};
     }
 
@@ -236,7 +247,7 @@ private:
         if (from.ocsp_response_file.empty()) return {};
         auto content = read_file(from.ocsp_response_file);
         if (!content) return std::unexpected{std::move(content).error()};
-        made_->ocsp_responses_.push_back(std::make_unique<std::string>(*std::move(content)));
+        made_->ocsp_responses_.push_back(std::make_unique<std::string>(content->view()));
         set_stapled_response(context, *made_->ocsp_responses_.back());
         return {};
     }

@@ -10,6 +10,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,6 +59,19 @@ public:
         wipe();
         text_.assign(text.begin(), text.end());
     }
+    /// A longer text may move, and leaves no copy behind.
+    void resize(std::size_t size) {
+        if (size > text_.capacity()) {
+            std::vector<char> larger;
+            larger.reserve(std::max(size, 2 * text_.capacity()));
+            larger.assign(text_.begin(), text_.end());
+            wipe();
+            text_.swap(larger);
+        }
+        text_.resize(size);
+    }
+    [[nodiscard]] char* data() noexcept { return text_.data(); }
+    [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
     [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), text_.size()}; }
     [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
 

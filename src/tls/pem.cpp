@@ -57,20 +57,21 @@ int give_password(char* into, int size, int, void* data) noexcept {
 
 } // namespace
 
-loaded<std::string> read_file(const std::string& path) {
-    int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (number < 0) return system_failure(errno, path);
-    const unique_fd file{number};
-    std::string content;
+loaded<secret> read_file(const std::string& path) {
+    const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+    if (!file) return system_failure(errno, path);
+    // But a pipe whose writer is still at work, such as one of a shell's <(...), is read to its
+    // end.
+    if (::fcntl(file.get(), F_SETFL, 0) != 0) return system_failure(errno, path);
+    secret content;
     for (;;) {
         const std::size_t before = content.size();
         if (before > most_of_a_file) return system_failure(EFBIG, path);
         content.resize(before + std::size_t{16} * 1024);
-        const ::ssize_t count = ::read(number, content.data() + before, content.size() - before);
-        if (count < 0 && errno == EINTR) {
-            content.resize(before);
-            continue;
-        }
+        ::ssize_t count = 0;
+        do {
+            count = ::read(file.get(), content.data() + before, content.size() - before);
+        } while (count < 0 && errno == EINTR);
         if (count < 0) return system_failure(errno, path);
         content.resize(before + static_cast<std::size_t>(count));
         if (count == 0) return content;

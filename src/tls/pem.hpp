@@ -10,19 +10,18 @@
 
 namespace simplenet::v0::tls::detail {
 
-/// The content of a file of at most 64 MiB. Error: that of open(2) or read(2).
-[[nodiscard]] loaded<std::string> read_file(const std::string& path);
+/// The content of a file of at most 64 MiB; it may be a key. Does not wait for somebody to open a
+/// FIFO: one that nobody writes to is empty. Error: that of open(2) or read(2).
+[[nodiscard]] loaded<secret> read_file(const std::string& path);
 
 /// Calls `use(text, where)` with the text of `from`, or of its file. `where` is for messages.
 template <class Use>
 auto with_text(const source& from, const char* what, Use use)
     -> decltype(use(std::string_view{}, std::string{})) {
     if (from.file.empty()) return use(from.text.view(), std::string{what});
-    loaded<std::string> content = read_file(from.file);
-    if (!content) return std::unexpected{std::move(content).error()};
-    auto used = use(std::string_view{*content}, from.file);
-    OPENSSL_cleanse(content->data(), content->size()); // it may be a key
-    return used;
+    const loaded<secret> content = read_file(from.file);
+    if (!content) return std::unexpected{content.error()};
+    return use(content->view(), from.file);
 }
 
 /// All certificates in PEM; at least one.

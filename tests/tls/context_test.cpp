@@ -4,12 +4,19 @@
 
 #include "support/backend_test.hpp"
 
+#include <simplenet/core/unique_fd.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -117,6 +124,30 @@ TEST(tls_context_test, an_encrypted_key_needs_its_password) {
     EXPECT_EQ(server_error(config), std::error_code{});
 }
 
+// Used to wait until somebody opens the other end.
+TEST(tls_context_test, a_fifo_without_a_writer_is_empty) {
+    const std::string fifo = certificate("fifo.pem");
+    std::filesystem::remove(fifo);
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    std::string detail;
+    EXPECT_EQ(client_error({.ca_file = fifo}, &detail), tls::errc::bad_configuration);
+    EXPECT_NE(detail.find("no certificate"), std::string::npos) << detail;
+}
+
+TEST(tls_context_test, a_pipe_is_read_to_its_end) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    const unique_fd reading{ends[0]};
+    const std::string path = "/proc/self/fd/" + std::to_string(reading.get());
+    std::jthread writing{[end = ends[1]] {
+        const unique_fd owned{end};
+        const std::string text = content(certificate("root.pem"));
+        for (const char each : text)
+            if (::write(end, &each, 1) != 1) return;
+    }};
+    EXPECT_EQ(client_error({.ca_file = path}), std::error_code{});
+}
+
 // --- what they do --------------------------------------------------------------------------------
 
 class tls_context_loop_test : public testing::backend_test {
@@ -187,6 +218,28 @@ TEST_P(tls_context_loop_test, reload_reads_the_files_again_and_keeps_the_old_on_
     EXPECT_EQ(server.reload(&detail).error(), tls::errc::bad_configuration);
     EXPECT_NE(detail.find(chain), std::string::npos) << detail;
     EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=two");
+}
+
+// Used to ignore the text beside a file.
+TEST_P(tls_context_loop_test, authorities_of_a_file_and_of_a_text_are_trusted) {
+    const std::string root = certificate("root.pem");
+    const std::string stranger = content(certificate("stranger.pem"));
+    const auto by = client_with([&](tls::client_config& config) { config.ca_pem = stranger; });
+    EXPECT_EQ(subject_for(server_with(), by, "localhost"), "CN=server");
+    EXPECT_EQ(subject_for(server_with("unknown_issuer"), by, "localhost"), "CN=unknown_issuer");
+
+    const auto asking = server_with("server", [&](tls::server_config& config) {
+        config.ask = tls::client_certificate::required;
+        config.client_ca_file = root;
+        config.client_ca_pem = stranger;
+    });
+    const std::string chain = certificate("client.pem");
+    const std::string key = certificate("client.key");
+    const auto known = client_with([&](tls::client_config& config) {
+        config.certificate_chain_file = chain;
+        config.private_key_file = key;
+    });
+    EXPECT_EQ(subject_for(asking, known, "localhost"), "CN=server");
 }
 
 TEST_P(tls_context_loop_test, a_directory_of_authorities_is_searched_by_hash) {

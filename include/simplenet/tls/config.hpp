@@ -26,7 +26,8 @@ enum class version : std::uint8_t { tls_1_2, tls_1_3 };
 struct client_config {
     /// @name Trust
     /// Certificates in PEM that issuers are looked for in, and a directory of them with names by
-    /// hash (openssl-rehash(1)). If none is given, the system's store. What is given replaces it.
+    /// hash (openssl-rehash(1)). If none is given, the system's store. What is given replaces it, and
+    /// all of it is trusted.
     /// @{
     std::string_view ca_file = {};
     std::string_view ca_directory = {};
