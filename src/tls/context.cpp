@@ -50,11 +50,25 @@ loaded<void> check_identity(const identity_source& identity, const char* what) {
 }
 
 loaded<unique_fd> open_key_log(const std::string& path) {
-    unique_fd log{::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
-                         S_IRUSR | S_IWUSR)};
-    if (log) return log;
-    const std::error_code code{errno, std::system_category()};
-    return std::unexpected{bad_material{code, path + ": " + code.message()}};
+    const auto failed = [&path](int number) {
+        const std::error_code code{number, std::system_category()};
+        return std::unexpected{bad_material{code, path + ": " + code.message()}};
+    };
+    // A FIFO that nobody reads fails instead of making the program wait.
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    unique_fd log{::open(path.c_str(), flags, S_IRUSR | S_IWUSR)};
+    if (!log) return failed(errno);
+    struct ::stat found{};
+    if (::fstat(log.get(), &found) != 0) return failed(errno);
+    if (S_ISCHR(found.st_mode)) return log;
+    // A write to a pipe could raise SIGPIPE.
+    if (!S_ISREG(found.st_mode)) {
+        return std::unexpected{contradiction(path + ": a key log is a regular file or a device")};
+    }
+    // It may have existed, open to others.
+    const bool is_private = (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+    if (!is_private && ::fchmod(log.get(), S_IRUSR | S_IWUSR) != 0) return failed(errno);
+    return log;
 }
 
 loaded<std::unique_ptr<settings>> copy_of(const client_config& from) {

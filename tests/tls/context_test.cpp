@@ -148,6 +148,27 @@ TEST(tls_context_test, a_pipe_is_read_to_its_end) {
     EXPECT_EQ(client_error({.ca_file = path}), std::error_code{});
 }
 
+// Used to keep the permissions of a file that was there already.
+TEST(tls_context_test, a_key_log_is_closed_to_others) {
+    namespace fs = std::filesystem;
+    const std::string log = certificate("old_key.log");
+    std::ofstream{log} << "# old\n";
+    fs::permissions(log, fs::perms{0644});
+    EXPECT_EQ(client_error({.key_log_file = log}), std::error_code{});
+    EXPECT_EQ(fs::status(log).permissions(), fs::perms{0600});
+}
+
+// Used to wait for a reader; after the end of a reader a handshake raised SIGPIPE.
+TEST(tls_context_test, a_key_log_is_no_fifo) {
+    const std::string fifo = certificate("fifo.log");
+    std::filesystem::remove(fifo);
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    EXPECT_EQ(client_error({.key_log_file = fifo}), std::errc::no_such_device_or_address);
+    const unique_fd reader{::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    EXPECT_EQ(client_error({.key_log_file = fifo}), tls::errc::bad_configuration);
+    EXPECT_EQ(client_error({.key_log_file = "/dev/null"}), std::error_code{});
+}
+
 // --- what they do --------------------------------------------------------------------------------
 
 class tls_context_loop_test : public testing::backend_test {

@@ -26,8 +26,8 @@ enum class version : std::uint8_t { tls_1_2, tls_1_3 };
 struct client_config {
     /// @name Trust
     /// Certificates in PEM that issuers are looked for in, and a directory of them with names by
-    /// hash (openssl-rehash(1)). If none is given, the system's store. What is given replaces it, and
-    /// all of it is trusted.
+    /// hash (openssl-rehash(1)). If none is given, the system's store. What is given replaces it,
+    /// and all of it is trusted.
     /// @{
     std::string_view ca_file = {};
     std::string_view ca_directory = {};
@@ -66,7 +66,8 @@ struct client_config {
     std::string_view crl_file = {};
 
     /// The secrets of the connections are appended to this file in the format of NSS, for programs
-    /// such as Wireshark. Whoever can read it can read everything.
+    /// such as Wireshark. Whoever can read it can read everything, so it gets the mode 0600, also
+    /// if it exists. A regular file, or a device.
     std::string_view key_log_file = {};
     /// The same, to the file that the environment variable SSLKEYLOGFILE names, if there is one and
     /// secure_getenv(3) gives it.
