@@ -3,6 +3,7 @@
 #include "tls/tls_pair.hpp"
 
 #include "support/backend_test.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/tls/errc.hpp>
@@ -185,6 +186,8 @@ protected:
         });
         return subject;
     }
+
+    testing::temporary_directory own_;
 };
 
 TEST_P(tls_context_loop_test, the_name_chooses_the_certificate) {
@@ -218,15 +221,18 @@ TEST_P(tls_context_loop_test, certificates_with_keys_of_two_kinds_complete_each_
 
 TEST_P(tls_context_loop_test, reload_reads_the_files_again_and_keeps_the_old_on_failure) {
     namespace fs = std::filesystem;
-    const std::string chain = certificate("reloaded.pem");
-    const std::string key = certificate("reloaded.key");
+    const std::string chain = own_ / "chain.pem";
+    const std::string key = own_ / "key.pem";
     const auto install = [&](const std::string& name) {
         const auto replace = fs::copy_options::overwrite_existing;
         fs::copy_file(certificate(name + ".pem"), chain, replace);
         fs::copy_file(certificate(name + ".key"), key, replace);
     };
     install("one");
-    auto server = server_with("reloaded");
+    auto server = server_with("server", [&](tls::server_config& config) {
+        config.certificate_chain_file = chain;
+        config.private_key_file = key;
+    });
     EXPECT_EQ(subject_for(server, client(), "localhost"), "CN=one");
 
     install("two");
@@ -265,7 +271,7 @@ TEST_P(tls_context_loop_test, authorities_of_a_file_and_of_a_text_are_trusted) {
 
 TEST_P(tls_context_loop_test, a_directory_of_authorities_is_searched_by_hash) {
     namespace fs = std::filesystem;
-    const std::string directory = certificate("authorities");
+    const std::string directory = own_ / "authorities";
     fs::create_directories(directory);
     fs::copy_file(certificate("root.pem"), directory + "/root.pem",
                   fs::copy_options::overwrite_existing);
@@ -278,8 +284,7 @@ TEST_P(tls_context_loop_test, a_directory_of_authorities_is_searched_by_hash) {
 }
 
 TEST_P(tls_context_loop_test, secrets_are_logged_only_on_request_and_only_for_the_owner) {
-    const std::string log = certificate("key.log");
-    std::filesystem::remove(log);
+    const std::string log = own_ / "key.log";
     const auto by = client_with([&](tls::client_config& config) { config.key_log_file = log; });
     EXPECT_EQ(subject_for(server_with(), by, "localhost"), "CN=server");
     EXPECT_NE(content(log).find("CLIENT_TRAFFIC_SECRET_0 "), std::string::npos);
@@ -288,8 +293,7 @@ TEST_P(tls_context_loop_test, secrets_are_logged_only_on_request_and_only_for_th
 }
 
 TEST_P(tls_context_loop_test, the_environment_names_a_key_log_only_on_request) {
-    const std::string log = certificate("environment.log");
-    std::filesystem::remove(log);
+    const std::string log = own_ / "environment.log";
     ::setenv("SSLKEYLOGFILE", log.c_str(), 1);
     EXPECT_EQ(subject_for(server_with(), client(), "localhost"), "CN=server");
     EXPECT_FALSE(std::filesystem::exists(log));
