@@ -1,9 +1,10 @@
 #pragma once
-// As much of HTTP/1.0 as http_get and parallel_fetch need: one request, and one answer that ends
-// with the stream. Not a part of the library.
+// As much of HTTP/1.0 as http_get, https_get and parallel_fetch need: one request, and one answer,
+// over any stream. Not a part of the library.
 
 #include <simplenet/simplenet.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -24,11 +25,12 @@ struct http_answer {
 };
 
 /// The value of `Host:`: an IPv6 address in brackets and without its zone, which has no meaning for
-/// others (RFC 6874, 1); and the port unless it is the default.
-inline std::string http_host(const std::string& host, std::uint16_t port) {
+/// others (RFC 6874, 1); and the port unless it is the usual one.
+inline std::string http_host(const std::string& host, std::uint16_t port,
+                             std::uint16_t usual = 80) {
     const bool v6 = host.find(':') != std::string::npos;
     const std::string name = v6 ? '[' + host.substr(0, host.find('%')) + ']' : host;
-    return port == 80 ? name : name + ':' + std::to_string(port);
+    return port == usual ? name : name + ':' + std::to_string(port);
 }
 
 /// The length of the body, if the response header states it.
@@ -52,24 +54,36 @@ inline bool is_http_path(std::string_view path) {
     return path.starts_with('/') && path.find_first_of(" \t\r\n") == std::string_view::npos;
 }
 
-inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::tcp_stream stream,
-                                                                     std::string host,
-                                                                     std::uint16_t port,
-                                                                     std::string path) {
-    constexpr std::size_t most = 64UL << 20U; // the server must not decide how much memory we use
-    const std::string request =
-        "GET " + path + " HTTP/1.0\r\nHost: " + http_host(host, port) + "\r\n\r\n";
+inline constexpr std::size_t most_of_http = 64UL << 20U; // a server must not decide on our memory
+
+/// The size of the whole answer of which `text` is the beginning, if that says it.
+inline std::optional<std::size_t> http_size(const std::string& text) {
+    const auto head = text.find("\r\n\r\n");
+    if (head == std::string::npos) return std::nullopt;
+    const auto length = content_length(text.substr(0, head));
+    if (!length) return std::nullopt;
+    return head + 4 + std::min(*length, most_of_http);
+}
+
+/// `host` is the value of `Host:`.
+template <class Stream>
+simplenet::task<simplenet::result<http_answer>> exchange_http(Stream stream, std::string host,
+                                                              std::string path) {
+    const std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + host + "\r\n\r\n";
     if (auto sent = co_await async_write_all(stream, request); !sent)
         co_return simplenet::fail(sent);
 
     std::string text;
+    std::optional<std::size_t> size; // unknown: the answer ends with the stream
     std::array<char, 16384> buffer;
-    for (;;) {
+    while (!size || text.size() < *size) {
         const auto count = co_await stream.read_some(buffer);
         if (!count && count.error() == simplenet::errc::end_of_stream) break;
         if (!count) co_return simplenet::fail(count);
-        if (text.size() + *count > most) co_return simplenet::fail(simplenet::errc::limit_exceeded);
+        if (text.size() + *count > most_of_http)
+            co_return simplenet::fail(simplenet::errc::limit_exceeded);
         text.append(buffer.data(), *count);
+        if (!size) size = http_size(text);
     }
 
     // "HTTP/1.0 200 OK", header lines (only one matters here), an empty line, the body.
@@ -80,11 +94,9 @@ inline simplenet::task<simplenet::result<http_answer>> exchange_http(simplenet::
         std::from_chars(text.data() + code, text.data() + head, answer.status).ec != std::errc{}) {
         co_return simplenet::fail(std::errc::bad_message);
     }
-    answer.body = text.substr(head + 4);
     // The end of the stream looks the same whether the server finished or crashed.
-    const auto length = content_length(text.substr(0, head));
-    if (length && answer.body.size() < *length)
-        co_return simplenet::fail(simplenet::errc::end_of_stream);
+    if (size && text.size() < *size) co_return simplenet::fail(simplenet::errc::end_of_stream);
+    answer.body = text.substr(head + 4, size ? *size - head - 4 : std::string::npos);
     co_return answer;
 }
 

@@ -18,7 +18,8 @@ task<result<example::http_answer>> get(std::string host, std::uint16_t port, std
     // Looks up IPv4 and IPv6, and takes the first connection that succeeds (RFC 8305).
     auto stream = co_await async_connect(host, port);
     if (!stream) co_return fail(stream);
-    co_return co_await example::exchange_http(*std::move(stream), host, port, path);
+    co_return co_await example::exchange_http(*std::move(stream), example::http_host(host, port),
+                                              path);
 }
 //! [get]
 

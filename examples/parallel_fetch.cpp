@@ -25,7 +25,8 @@ struct job {
 task<result<example::http_answer>> get(const job& from, std::string path) {
     auto stream = co_await async_connect(from.host, from.port);
     if (!stream) co_return fail(stream);
-    co_return co_await example::exchange_http(*std::move(stream), from.host, from.port, path);
+    co_return co_await example::exchange_http(*std::move(stream),
+                                              example::http_host(from.host, from.port), path);
 }
 
 /// A page that cannot be fetched does not stop the others: it is counted, not returned.

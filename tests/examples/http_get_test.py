@@ -57,6 +57,18 @@ class http_get_test(support.TestCase):
             if status:
                 self.assert_fails(ended, "end of stream")
 
+    def test_a_reply_is_whole_with_its_last_byte(self):
+        for length in (0, 10):
+            def serve(stream, length=length):
+                stream.recv(4096)
+                stream.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % length + b"0123456789"[:length])
+                stream.recv(1)  # until the client hangs up
+
+            with PythonServer(serve) as server:
+                ended = self.get("localhost", server.port)
+
+            self.assertEqual((ended.returncode, ended.stdout), (0, "0123456789"[:length]), ended.stderr)
+
     def test_an_address_can_be_used_as_a_name(self):
         with tempfile.TemporaryDirectory() as directory, WebServer(directory) as server:
             ended = self.get("127.0.0.1", server.port)
