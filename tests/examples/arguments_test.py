@@ -16,7 +16,7 @@ ALL = [*SERVERS, *CLIENTS, "backend_switch", "behind_haproxy", "chat_many_rooms"
        "descriptor_passing", "file_send", "graceful_shutdown", "http_get", "line_chat", "metrics",
        "muduo_style_echo", "multicore_echo", "parallel_fetch", "port_forward", "producer_consumer",
        "reconnecting_client", "rolling_restart", "task_dump", "udp_echo", "watch_files"]
-TLS = ["tls_echo_server"]  # if the build has TLS
+TLS = ["https_get", "mtls", "tls_client", "tls_echo_server", "tls_terminator"]  # if the build has TLS
 
 
 class arguments_test(support.TestCase):

@@ -18,6 +18,6 @@ function(simplenet_add_tls_example_test example)
   endforeach()
 endfunction()
 
-foreach(example IN ITEMS tls_echo_server)
+foreach(example IN ITEMS https_get mtls tls_client tls_echo_server tls_terminator)
   simplenet_add_tls_example_test(${example})
 endforeach()
