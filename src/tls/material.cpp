@@ -156,7 +156,7 @@ private:
             into = *made;
         }
         if (auto used = use(into, *chain, key->get(), where); !used) return used;
-        if (auto stapled = staple(into, from); !stapled) return stapled;
+        if (auto stapled = staple(chain->front().get(), from); !stapled) return stapled;
         add(identity_text_, der_of(*chain->front()));
         for (const std::string& name : names)
             made_->names_.emplace(name, into); // the first one stays
@@ -243,12 +243,14 @@ private:
     }
     static void free_stack(STACK_OF(X509) * stack) noexcept { sk_X509_free(stack); }
 
-    loaded<void> staple(SSL_CTX* context, const identity_source& from) {
+    loaded<void> staple(const X509* certificate, const identity_source& from) {
         if (from.ocsp_response_file.empty()) return {};
         auto content = read_file(from.ocsp_response_file);
         if (!content) return std::unexpected{std::move(content).error()};
-        made_->ocsp_responses_.push_back(std::make_unique<std::string>(content->view()));
-        set_stapled_response(context, *made_->ocsp_responses_.back());
+        if (auto right = check_ocsp_response(content->view(), from.ocsp_response_file); !right) {
+            return right;
+        }
+        made_->ocsp_responses_.emplace(certificate, content->view());
         return {};
     }
 
@@ -282,6 +284,11 @@ private:
 
 loaded<std::shared_ptr<const material>> material::load(std::shared_ptr<context_state> state) {
     return material_loader{std::move(state)}.load();
+}
+
+const std::string* material::ocsp_response_for(const X509* certificate) const noexcept {
+    const auto found = ocsp_responses_.find(certificate);
+    return found == ocsp_responses_.end() ? nullptr : &found->second;
 }
 
 SSL_CTX* material::for_name(const std::string& name) const {

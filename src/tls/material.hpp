@@ -43,6 +43,8 @@ public:
     [[nodiscard]] SSL_CTX* standard() const noexcept { return contexts_.front().get(); }
     /// For a name of SNI, in lower case; null: none matches.
     [[nodiscard]] SSL_CTX* for_name(const std::string& name) const;
+    /// The response in DER for a certificate of ours; null: there is none.
+    [[nodiscard]] const std::string* ocsp_response_for(const X509* certificate) const noexcept;
     /// A digest of what vouches for the peer, and of who we are: sessions do not outlive a change.
     [[nodiscard]] std::string_view digest() const noexcept { return digest_; }
     /// A part of it: what vouches for the peer.
@@ -52,9 +54,9 @@ private:
     friend class material_loader;
 
     const std::shared_ptr<context_state> state_; // outlives the contexts
-    std::vector<std::unique_ptr<std::string>> ocsp_responses_;
     std::vector<ssl_context_ptr> contexts_;
-    std::unordered_map<std::string, SSL_CTX*> names_; // "*.example.org" for a wildcard
+    std::unordered_map<const X509*, std::string> ocsp_responses_; // of their certificates
+    std::unordered_map<std::string, SSL_CTX*> names_;             // "*.example.org" for a wildcard
     std::string digest_;
     std::string trust_;
 };

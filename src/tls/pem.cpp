@@ -3,6 +3,7 @@
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/tls/errc.hpp>
 
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 
 #include <cerrno>
@@ -135,6 +136,19 @@ loaded<std::vector<crl_ptr>> read_revocations(std::string_view text, const std::
     ERR_clear_error();
     if (all.empty()) return bad(where + ": no revocation list in PEM");
     return all;
+}
+
+loaded<void> check_ocsp_response(std::string_view text, const std::string& where) {
+    ERR_clear_error();
+    const auto* next = reinterpret_cast<const unsigned char*>(text.data());
+    const auto* const end = next + text.size();
+    const std::unique_ptr<OCSP_RESPONSE, freed_by<OCSP_RESPONSE_free>> response{
+        d2i_OCSP_RESPONSE(nullptr, &next, static_cast<long>(text.size()))};
+    if (!response || next != end) return bad(where + ": no OCSP response in DER");
+    if (OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL) {
+        return bad(where + ": the OCSP response says that the request failed");
+    }
+    return {};
 }
 
 } // namespace simplenet::v0::tls::detail

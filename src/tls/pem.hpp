@@ -1,5 +1,5 @@
 #pragma once
-// Reading certificates, keys and revocation lists. Layer tls, private.
+// Reading certificates, keys, revocation lists and OCSP responses. Layer tls, private.
 
 #include "tls/material.hpp"
 #include "tls/openssl.hpp"
@@ -33,6 +33,9 @@ read_certificates(OSSL_LIB_CTX* library, std::string_view text, const std::strin
 /// All revocation lists in PEM; at least one.
 [[nodiscard]] loaded<std::vector<crl_ptr>> read_revocations(std::string_view text,
                                                             const std::string& where);
+
+/// That `text` is a response in DER that says something about a certificate.
+[[nodiscard]] loaded<void> check_ocsp_response(std::string_view text, const std::string& where);
 
 /// A bad configuration: `what` and the first error of OpenSSL. Throws std::bad_alloc if that is it.
 [[nodiscard]] std::unexpected<bad_material> bad(const std::string& what);

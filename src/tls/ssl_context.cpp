@@ -105,11 +105,14 @@ int seal_or_open_ticket(SSL* connection, unsigned char* key_name, unsigned char*
     return opened == 1 && SSL_version(connection) == TLS1_3_VERSION ? 2 : opened;
 }
 
-int staple(SSL* connection, void* response) noexcept {
-    const std::string& der = *static_cast<const std::string*>(response);
-    void* const copy = OPENSSL_memdup(der.data(), der.size());
+int staple(SSL* connection, void*) noexcept {
+    // OpenSSL has chosen the certificate by now, see SSL_CTX_set_tlsext_status_cb(3).
+    const std::string* const der =
+        material_of(connection).ocsp_response_for(SSL_get_certificate(connection));
+    if (der == nullptr) return SSL_TLSEXT_ERR_NOACK;
+    void* const copy = OPENSSL_memdup(der->data(), der->size());
     if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(connection, copy, static_cast<long>(der.size()));
+    SSL_set_tlsext_status_ocsp_resp(connection, copy, static_cast<long>(der->size()));
     return SSL_TLSEXT_ERR_OK;
 }
 
@@ -203,6 +206,7 @@ void set_up_server(SSL_CTX* context, const settings& config) noexcept {
     SSL_CTX_set_verify(context, asks, nullptr);
     SSL_CTX_set_client_hello_cb(context, &choose_certificate, nullptr);
     SSL_CTX_set_tlsext_servername_callback(context, &acknowledge_name);
+    SSL_CTX_set_tlsext_status_cb(context, &staple);
     if (!config.alpn.empty()) SSL_CTX_set_alpn_select_cb(context, &choose_protocol, nullptr);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); // tickets hold the sessions
     if (config.session_tickets) {
@@ -236,11 +240,6 @@ loaded<ssl_context_ptr> make_ssl_context(const material& of) {
     }
     if (of.state().key_log) SSL_CTX_set_keylog_callback(made.get(), &log_key);
     return made;
-}
-
-void set_stapled_response(SSL_CTX* context, std::string& response) noexcept {
-    SSL_CTX_set_tlsext_status_cb(context, &staple);
-    SSL_CTX_set_tlsext_status_arg(context, &response);
 }
 
 } // namespace simplenet::v0::tls::detail

@@ -10,7 +10,4 @@ namespace simplenet::v0::tls::detail {
 /// Everything but certificates and trust. `of` outlives it.
 [[nodiscard]] loaded<ssl_context_ptr> make_ssl_context(const material& of);
 
-/// Staples `response`, in DER, which outlives `context`.
-void set_stapled_response(SSL_CTX* context, std::string& response) noexcept;
-
 } // namespace simplenet::v0::tls::detail

@@ -149,6 +149,24 @@ TEST(tls_context_test, a_pipe_is_read_to_its_end) {
     EXPECT_EQ(client_error({.ca_file = path}), std::error_code{});
 }
 
+// Used to be stapled as it was.
+TEST(tls_context_test, an_ocsp_response_is_checked) {
+    const std::string chain = certificate("server.pem");
+    const std::string key = certificate("server.key");
+    const std::string garbage = certificate("garbage.pem");
+    const std::string response = certificate("server.ocsp");
+    const auto error_with = [&](std::string_view file, std::string* detail = nullptr) {
+        return server_error(
+            {.certificate_chain_file = chain, .private_key_file = key, .ocsp_response_file = file},
+            detail);
+    };
+    std::string detail;
+    EXPECT_EQ(error_with(garbage, &detail), tls::errc::bad_configuration);
+    EXPECT_NE(detail.find(garbage), std::string::npos) << detail;
+    EXPECT_EQ(error_with("/dev/null"), tls::errc::bad_configuration);
+    EXPECT_EQ(error_with(response), std::error_code{});
+}
+
 // Used to keep the permissions of a file that was there already.
 TEST(tls_context_test, a_key_log_is_closed_to_others) {
     namespace fs = std::filesystem;

@@ -119,6 +119,10 @@ cat third.pem second.pem first.pem >>long_chain.pem
 
 quietly openssl ca -batch -config ca.cnf -cert root.pem -keyfile root.key -revoke revoked.pem
 quietly openssl ca -batch -config ca.cnf -cert root.pem -keyfile root.key -gencrl -out root.crl
+for name in server server_rsa; do
+    quietly openssl ocsp -index index.txt -CA root.pem -rsigner root.pem -rkey root.key -issuer root.pem \
+        -cert "$name.pem" -respout "$name.ocsp" -ndays 3650 >log
+done
 quietly openssl pkey -in server.key -aes128 -passout pass:secret -out server_encrypted.key
 printf 'this is no certificate\n' >garbage.pem
 rm -f ./*.csr ./*.ext ./*.cnf* ./index* ./serial* ./crlnumber* ./log ./1???.pem

@@ -80,9 +80,9 @@ struct raw_ends {
     raw_client client;
     memory_stream server;
 };
-raw_ends raw_connected(int version, std::size_t capacity = std::size_t{1} << 20U) {
-    auto [left, right] = duplex(capacity);
-    return {raw_client{std::move(left), version}, memory_stream{std::move(right), server_with()}};
+raw_ends raw_connected(int version, const tls::context& server = server_with()) {
+    auto [left, right] = duplex(std::size_t{1} << 20U);
+    return {raw_client{std::move(left), version}, memory_stream{std::move(right), server}};
 }
 
 class tls_peers_test : public testing::backend_test {
@@ -119,6 +119,48 @@ TEST_P(tls_peers_test, version_1_2_works) {
     });
     EXPECT_EQ(text, "hello");
     EXPECT_EQ(end, errc::end_of_stream);
+}
+
+/// The OCSP response that a client gets.
+task<std::string> stapled(const tls::context& server, int version, const char* ciphers) {
+    auto ends = raw_connected(version, server);
+    SSL* const ssl = ends.client.ssl();
+    if (version == TLS1_2_VERSION) SSL_set_cipher_list(ssl, ciphers);
+    SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
+    const auto [shaken, accepted] =
+        co_await when_all(ends.client.handshake(), ends.server.handshake());
+    EXPECT_TRUE(shaken);
+    EXPECT_TRUE(accepted);
+    const unsigned char* response = nullptr;
+    const long size = SSL_get_tlsext_status_ocsp_resp(ssl, &response);
+    if (size < 0) co_return std::string{};
+    co_return std::string{reinterpret_cast<const char*>(response), static_cast<std::size_t>(size)};
+}
+
+// The last one used to be stapled to all certificates of a name.
+TEST_P(tls_peers_test, each_certificate_has_its_own_ocsp_response) {
+    const std::string rsa = certificate("server_rsa");
+    const std::string files[] = {rsa + ".pem", rsa + ".key", rsa + ".ocsp",
+                                 certificate("server.ocsp")};
+    const std::array<tls::certificate_files, 1> more{tls::certificate_files{
+        .chain_file = files[0], .key_file = files[1], .ocsp_response_file = files[2]}};
+    const auto server = server_with("server", [&](tls::server_config& config) {
+        config.more_certificates = more;
+        config.ocsp_response_file = files[3];
+    });
+    const std::string of_server = testing::content(files[3]);
+    const std::string of_server_rsa = testing::content(files[2]);
+
+    run([&]() -> task<> {
+        const std::string ec = co_await stapled(server, TLS1_2_VERSION, "ECDHE+ECDSA");
+        const std::string with_rsa = co_await stapled(server, TLS1_2_VERSION, "ECDHE+aRSA");
+        const std::string by_1_3 = co_await stapled(server, TLS1_3_VERSION, "");
+        const std::string none = co_await stapled(server_with(), TLS1_3_VERSION, "");
+        EXPECT_TRUE(ec == of_server);
+        EXPECT_TRUE(with_rsa == of_server_rsa);
+        EXPECT_TRUE(by_1_3 == of_server);
+        EXPECT_EQ(none, "");
+    });
 }
 
 TEST_P(tls_peers_test, older_versions_are_refused) {
