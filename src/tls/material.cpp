@@ -121,7 +121,7 @@ private:
             auto content = read_file(config_.crl_file);
             if (!content) return std::unexpected{std::move(content).error()};
             add(trust_text_, content->view());
-            auto read = read_revocations(content->view(), config_.crl_file);
+            auto read = read_revocations(library_, content->view(), config_.crl_file);
             if (!read) return std::unexpected{std::move(read).error()};
             revocations_ = *std::move(read);
         }

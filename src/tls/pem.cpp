@@ -125,13 +125,20 @@ loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const sec
     return bad(where + ": no private key that can be read");
 }
 
-loaded<std::vector<crl_ptr>> read_revocations(std::string_view text, const std::string& where) {
+loaded<std::vector<crl_ptr>> read_revocations(OSSL_LIB_CTX* library, std::string_view text,
+                                              const std::string& where) {
     ERR_clear_error();
     const bio_ptr from = memory_of(text);
     std::vector<crl_ptr> all;
-    while (X509_CRL* const made =
-               PEM_read_bio_X509_CRL(from.get(), nullptr, &refuse_password, nullptr))
+    for (;;) {
+        X509_CRL* made = X509_CRL_new_ex(library, nullptr);
+        if (made == nullptr) throw std::bad_alloc{};
+        if (PEM_read_bio_X509_CRL(from.get(), &made, &refuse_password, nullptr) == nullptr) {
+            X509_CRL_free(made);
+            break;
+        }
         all.emplace_back(made);
+    }
     if (!was_last()) return bad(where);
     ERR_clear_error();
     if (all.empty()) return bad(where + ": no revocation list in PEM");

@@ -31,8 +31,8 @@ read_certificates(OSSL_LIB_CTX* library, std::string_view text, const std::strin
 [[nodiscard]] loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text,
                                        const secret& password, const std::string& where);
 /// All revocation lists in PEM; at least one.
-[[nodiscard]] loaded<std::vector<crl_ptr>> read_revocations(std::string_view text,
-                                                            const std::string& where);
+[[nodiscard]] loaded<std::vector<crl_ptr>>
+read_revocations(OSSL_LIB_CTX* library, std::string_view text, const std::string& where);
 
 /// That `text` is a response in DER that says something about a certificate.
 [[nodiscard]] loaded<void> check_ocsp_response(std::string_view text, const std::string& where);

@@ -40,6 +40,9 @@ private:
     };
 
     [[nodiscard]] bool renew(OSSL_LIB_CTX* library) noexcept;
+    [[nodiscard]] static bool set_up(OSSL_LIB_CTX* library, key& with, const unsigned char* iv,
+                                     EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac,
+                                     int encrypts) noexcept;
 
     const std::chrono::seconds lifetime_;
     std::mutex mutex_;

@@ -146,8 +146,8 @@ struct server_config {
     std::span<const std::string_view> alpn = {};
 
     /// Whether clients may resume sessions, with tickets that only this context can read: their
-    /// keys are shared by all loops, replaced after each `ticket_lifetime`, and forgotten after
-    /// two.
+    /// keys are shared by all loops. The first handshake after `ticket_lifetime` makes a new key,
+    /// and a key opens tickets for two lifetimes.
     bool session_tickets = true;
     std::chrono::seconds ticket_lifetime = std::chrono::hours{2};
 
