@@ -1,11 +1,13 @@
 """tls_echo_server, against clients over OpenSSL (Python's ssl and openssl(1)), GnuTLS and Go, with TLS 1.2 and 1.3."""
 
 import os
+import re
 import resource
 import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import tempfile
 import unittest
 
@@ -233,6 +235,25 @@ class tls_echo_server_test(support.TestCase):
                 with s_client(server, version, "-cipher", "ALL:@SECLEVEL=0") as client:
                     client.expect("alert protocol version")
 
+    @unittest.skipUnless(shutil.which("sslscan"), "sslscan is missing")
+    def test_sslscan_finds_nothing_weak(self):
+        with echo_server(*identity("server_rsa")) as server:
+            ended = subprocess.run(["sslscan", "--no-colour", "--sni-name=localhost", f"{server.host}:{server.port}"],
+                                   stdout=subprocess.PIPE, timeout=support.LIMIT, check=True,
+                                   universal_newlines=True)
+        for line in ("SSLv2 +disabled", "SSLv3 +disabled", "TLSv1.0 +disabled", "TLSv1.1 +disabled",
+                     "TLSv1.2 +enabled", "TLSv1.3 +enabled", "Session renegotiation not supported",
+                     "TLSv1.2 not vulnerable to heartbleed", "TLSv1.3 not vulnerable to heartbleed"):
+            self.assertRegex(ended.stdout, f"(?m)^{line}$")
+        ciphers = re.findall(r"(?m)^(?:Preferred|Accepted) +TLSv1\.[23] +(\d+) bits +(\S+)", ended.stdout)
+        self.assertEqual(len(ciphers), 9, ended.stdout)
+        for bits, name in ciphers:
+            self.assertGreaterEqual(int(bits), 128)
+            # Forward secrecy, and authenticated encryption: no static RSA, no CBC.
+            self.assertRegex(name, "^(TLS_|ECDHE-(ECDSA|RSA)-).*(GCM_SHA|GCM-SHA|CHACHA20.POLY1305)")
+        groups = re.findall(r"(?m)^TLSv1\.[23] +\d+ bits +(\S+)(?: \(|$)", ended.stdout)
+        self.assertEqual(sorted(groups), ["secp256r1", "secp256r1", "x25519", "x25519"], ended.stdout)
+
     # --- those who do not speak TLS, or nothing ---
 
     def test_plain_text_is_answered_with_an_alert(self):
@@ -288,18 +309,20 @@ class tls_echo_server_test(support.TestCase):
                 os.kill(server.pid, signal.SIGTERM)
                 self.wait_until_refused(server)
                 transport.sendall(hello[20:])
-                while True:
-                    try:
-                        client.do_handshake()
-                        break
-                    except ssl.SSLWantReadError:
-                        some = transport.recv(65536)
-                        self.assertTrue(some, "the server has hung up")
-                        incoming.write(some)
+                self.until_done(client.do_handshake, transport, incoming)
                 transport.sendall(outgoing.read())
-                incoming.write(support.receive_all(transport))
-                self.assertEqual(client.read(1), b"")  # a close_notify
+                end = self.until_done(lambda: client.read(1), transport, incoming)
+                self.assertEqual(end, b"")  # a close_notify
             self.assertEqual(server.wait(), 0)
+
+    def until_done(self, step, transport, incoming):
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                some = transport.recv(65536)
+                self.assertTrue(some, "the server has hung up")
+                incoming.write(some)
 
     def wait_until_refused(self, server):
         while True:
