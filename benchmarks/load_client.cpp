@@ -1,5 +1,6 @@
 // A neutral load client: raw sockets and epoll, without the library, so that every server has the
-// same peer. Echo: each connection keeps `--pipeline` messages in flight.
+// same peer. Echo: each connection keeps `--pipeline` messages in flight. Built twice:
+// tls_load_client speaks TLS (channel.hpp).
 //
 //   --port N  --connections N  --size BYTES  --round-trips N (all together)  --pipeline N
 //   --host A.B.C.D  --peer PID (also report its processor time)  --warm-up N
@@ -8,13 +9,18 @@
 //   --storm (all connections are made at once, make one round trip and end, repeatedly)
 //   --copies N (the server sends each message back that many times)
 //   --sources N (connect from 127.0.0.1, 127.0.0.2 ...: each has 28 thousand ports)
+//   --resume (with --churn: each connection of TLS resumes a session of an earlier one)
 //   --drain BYTES (send nothing and read that many bytes, all together)
+//   --push BYTES (send that many, all together, `--size` at a time; the server answers each MiB of
+//   a connection with one byte)
+//   --one-by-one (each connection makes its first round trip before the next one is opened)
 //   --hold (keep the connections until standard input ends)  --spin (never sleep)
 //   --mark (SIGUSR2 to the peer before and after the measurement, for count_instructions)
 //
 // Prints one line of name=value pairs; times in nanoseconds.
 
 #include "arguments.hpp"
+#include "channel.hpp"
 #include "processors.hpp"
 
 #include <algorithm>
@@ -100,11 +106,16 @@ struct settings {
     std::uint64_t copies = 1;
     unsigned sources = 1;
     bool churn = false;
+    bool resume = false;
+    bool push = false;
+    bool one_by_one = false;
     bool spin = false;
 };
 
+constexpr std::uint64_t push_unit = 1 << 20;
+
 struct connection {
-    int fd = -1;
+    bench::channel peer;
     std::uint64_t to_send = 0; // bytes of started messages
     std::uint64_t to_receive = 0;
     std::uint64_t begun = 0; // messages; their start times are in client::started_
@@ -115,22 +126,36 @@ class client {
 public:
     explicit client(const settings& how, std::size_t connections)
         : how_{how}
+        , channels_{how.resume}
         , message_(how.size, 'x')
         , into_(std::max<std::size_t>(how.size, 65536))
         , connections_(connections)
         , started_(connections * how.pipeline) {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         if (epoll_ < 0) fail("epoll_create1");
-        open_all();
+        if (how.one_by_one) {
+            open_one_by_one();
+        } else {
+            open_all();
+        }
     }
 
     void open_all() {
         for (connection& each : connections_)
             open(each);
     }
+    void open_one_by_one() {
+        for (connection& each : connections_) {
+            left_to_start_ = 1;
+            left_to_finish_ = 1;
+            open(each);
+            start_message(each);
+            finish();
+        }
+    }
     void close_all() {
         for (connection& each : connections_) {
-            ::close(each.fd);
+            each.peer.close();
             each = {};
         }
     }
@@ -155,21 +180,52 @@ public:
         std::uint64_t left = bytes;
         wait_for([&] { return left != 0; },
                  [&](connection& of) {
-                     const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
+                     const ssize_t count = of.peer.recv(into_.data(), into_.size());
                      if (count < 0 && errno == EAGAIN) return;
                      if (count <= 0) fail("recv");
                      left -= std::min(left, static_cast<std::uint64_t>(count));
                  });
     }
 
+    /// Sends at least that many bytes, and waits until the server has read them.
+    void push(std::uint64_t bytes) {
+        const std::uint64_t units = (bytes + push_unit - 1) / push_unit;
+        std::uint64_t unanswered = 0;
+        for (connection& each : connections_) {
+            each.to_receive = (units + connections_.size() - 1) / connections_.size();
+            each.to_send = each.to_receive * push_unit;
+            unanswered += each.to_receive;
+            send(each);
+        }
+        wait_for([&] { return unanswered != 0; },
+                 [&](connection& of) {
+                     while (true) { // edge-triggered
+                         const ssize_t count = of.peer.recv(into_.data(), into_.size());
+                         if (count < 0 && errno == EAGAIN) break;
+                         if (count <= 0) fail("recv");
+                         unanswered -= static_cast<std::uint64_t>(count);
+                     }
+                     if (of.to_send != 0) send(of);
+                 });
+    }
+
     void run(std::uint64_t round_trips) {
         latencies = {};
+        resumed = 0;
         left_to_start_ = round_trips;
         left_to_finish_ = round_trips;
         for (connection& each : connections_) {
             for (std::uint64_t at = 0; at < how_.pipeline; ++at)
                 start_message(each);
         }
+        finish();
+    }
+
+    histogram latencies;
+    std::uint64_t resumed = 0; // connections of --churn
+
+private:
+    void finish() {
         wait_for([this] { return left_to_finish_ != 0; },
                  [this](connection& of) {
                      receive(of);
@@ -177,9 +233,6 @@ public:
                  });
     }
 
-    histogram latencies;
-
-private:
     template <class More, class Ready>
     void wait_for(More more, Ready ready) {
         std::array<epoll_event, 256> events{};
@@ -193,29 +246,31 @@ private:
     }
 
     void open(connection& of) {
-        of.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (of.fd < 0) fail("socket");
+        const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) fail("socket");
         const int on = 1;
-        ::setsockopt(of.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (how_.churn) {
             // End with a reset: thousands of connections a second would use up the ports.
             const linger abort{.l_onoff = 1, .l_linger = 0};
-            ::setsockopt(of.fd, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
+            ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
         }
         if (how_.sources > 1) {
-            ::setsockopt(of.fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+            ::setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
             sockaddr_in from{};
             from.sin_family = AF_INET;
             from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + opened_++ % how_.sources);
-            if (::bind(of.fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0) {
+            if (::bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0) {
                 fail("bind");
             }
         }
-        if (::connect(of.fd, reinterpret_cast<const sockaddr*>(&how_.to), sizeof how_.to) != 0) {
+        if (::connect(fd, reinterpret_cast<const sockaddr*>(&how_.to), sizeof how_.to) != 0) {
             fail("connect");
         }
-        epoll_event event{.events = EPOLLIN, .data = {.ptr = &of}};
-        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, of.fd, &event) != 0) fail("epoll_ctl");
+        of.peer.open(fd, channels_);
+        epoll_event event{.events = how_.push ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN,
+                          .data = {.ptr = &of}};
+        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
     }
 
     void start_message(connection& of) {
@@ -236,7 +291,7 @@ private:
     void send(connection& of) {
         while (of.to_send != 0) {
             const std::size_t part = (of.to_send - 1) % how_.size + 1;
-            const ssize_t sent = ::send(of.fd, message_.data(), part, MSG_NOSIGNAL | MSG_DONTWAIT);
+            const ssize_t sent = of.peer.send(message_.data(), part);
             if (sent < 0 && errno == EAGAIN) return; // more room comes with the echo
             if (sent < 0) fail("send");
             of.to_send -= static_cast<std::uint64_t>(sent);
@@ -244,7 +299,7 @@ private:
     }
 
     void receive(connection& of) {
-        const ssize_t count = ::recv(of.fd, into_.data(), into_.size(), MSG_DONTWAIT);
+        const ssize_t count = of.peer.recv(into_.data(), into_.size());
         if (count < 0 && errno == EAGAIN) return;
         if (count <= 0) fail("recv");
         const std::uint64_t reply = how_.size * how_.copies;
@@ -256,7 +311,8 @@ private:
             latencies.add(at - started(of, of.answered++));
             --left_to_finish_;
             if (how_.churn && !storming_) {
-                ::close(of.fd);
+                resumed += of.peer.resumed() ? 1 : 0;
+                of.peer.close();
                 of = {};
                 open(of);
             }
@@ -265,6 +321,7 @@ private:
     }
 
     settings how_;
+    bench::channel_settings channels_;
     std::vector<char> message_;
     std::vector<char> into_;
     std::vector<connection> connections_;
@@ -291,7 +348,11 @@ int main(int argc, char** argv) {
     how.sources = static_cast<unsigned>(given.number("sources", 1));
     const bool storm = given.flag("storm");
     how.churn = given.flag("churn") || storm;
+    how.resume = given.flag("resume");
+    how.one_by_one = given.flag("one-by-one");
     const auto drain = given.number("drain", 0);
+    const auto push = given.number("push", 0);
+    how.push = push != 0;
     const bool hold = given.flag("hold");
     how.spin = given.flag("spin");
     const auto connections = given.number("connections", 1);
@@ -315,22 +376,23 @@ int main(int argc, char** argv) {
         before = now();
     };
     histogram latencies;
+    std::uint64_t resumed = 0;
     const auto end = [&]() noexcept {
         const std::int64_t wall = now() - before;
         if (mark) ::kill(peer, SIGUSR2);
         const std::int64_t own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own_before;
         const std::int64_t other = peer != 0 ? read_clock(peer_clock) - peer_before : 0;
-        std::printf("connections=%lu size=%zu round_trips=%lu pipeline=%llu wall_ns=%lld "
-                    "own_cpu_ns=%lld peer_cpu_ns=%lld p50_ns=%lld p90_ns=%lld p99_ns=%lld "
-                    "p999_ns=%lld max_ns=%lld\n",
-                    connections, how.size, round_trips,
-                    static_cast<unsigned long long>(how.pipeline), static_cast<long long>(wall),
-                    static_cast<long long>(own), static_cast<long long>(other),
-                    static_cast<long long>(latencies.percentile(0.5)),
-                    static_cast<long long>(latencies.percentile(0.9)),
-                    static_cast<long long>(latencies.percentile(0.99)),
-                    static_cast<long long>(latencies.percentile(0.999)),
-                    static_cast<long long>(latencies.largest()));
+        std::printf(
+            "connections=%lu size=%zu round_trips=%lu pipeline=%llu wall_ns=%lld "
+            "own_cpu_ns=%lld peer_cpu_ns=%lld p50_ns=%lld p90_ns=%lld p99_ns=%lld "
+            "p999_ns=%lld max_ns=%lld resumed=%llu\n",
+            connections, how.size, round_trips, static_cast<unsigned long long>(how.pipeline),
+            static_cast<long long>(wall), static_cast<long long>(own),
+            static_cast<long long>(other), static_cast<long long>(latencies.percentile(0.5)),
+            static_cast<long long>(latencies.percentile(0.9)),
+            static_cast<long long>(latencies.percentile(0.99)),
+            static_cast<long long>(latencies.percentile(0.999)),
+            static_cast<long long>(latencies.largest()), static_cast<unsigned long long>(resumed));
         std::fflush(stdout);
         // All connections still exist.
         while (hold && std::getchar() != EOF) {
@@ -347,6 +409,8 @@ int main(int argc, char** argv) {
         const auto measure = [&](std::uint64_t amount) {
             if (drain != 0) {
                 load.drain(amount);
+            } else if (push != 0) {
+                load.push(amount);
             } else if (storm) {
                 load.storm(amount);
             } else {
@@ -356,10 +420,11 @@ int main(int argc, char** argv) {
         if (storm) load.start_storms();
         if (warm_up != 0) measure(share(warm_up));
         all_warm.arrive_and_wait();
-        measure(share(drain != 0 ? drain : round_trips));
+        measure(share(drain != 0 ? drain : push != 0 ? push : round_trips));
         {
             const std::lock_guard lock{adding};
             latencies.add(load.latencies);
+            resumed += load.resumed;
         }
         all_done.arrive_and_wait();
     };

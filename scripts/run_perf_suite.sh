@@ -24,6 +24,8 @@ if ((install)); then
     want libuv1-dev have_header uv.h
     want libevent-dev have_header event2/event.h
     want liburing-dev have_header liburing.h
+    want libssl-dev have_header openssl/ssl.h
+    want openssl have openssl
     want libbenchmark-dev have_header benchmark/benchmark.h
     want pkg-config have pkg-config
     want valgrind have valgrind

@@ -62,6 +62,18 @@ GOALS = [
     Goal("file_answers_epoll", "file_answers", ".*", "server_cpu_ns", "ours_epoll", "apart_epoll", "cost <= 0.71"),
     Goal("file_answers_io_uring", "file_answers", ".*", "server_cpu_ns", "ours_io_uring", "apart_io_uring", "cost <= 0.71"),
     Goal("file_answers_nginx", "file_answers", ".*", "server_cpu_ns", "ours_.*", "nginx", "cost <= 0.75"),
+    Goal("tls_echo_epoll", "tls_echo", "64B_100", "server_cpu_ns", "ours_epoll", "asio_epoll", "cost <= 0.86"),
+    Goal("tls_echo_io_uring", "tls_echo", "64B_100", "server_cpu_ns", "ours_io_uring", "asio_epoll", "cost <= 0.83"),
+    Goal("tls_send_64K", "tls_send", "65536B", "server_cpu_us_per_mib", "ours_.*", "asio_epoll", "cost <= 0.76"),
+    Goal("tls_send_16K", "tls_send", "16384B", "server_cpu_us_per_mib", "ours_.*", "asio_epoll", "cost <= 0.86"),
+    Goal("tls_receive_epoll", "tls_receive", ".*", "server_cpu_us_per_mib", "ours_epoll", "asio_epoll", "cost <= 0.85"),
+    Goal("tls_receive_io_uring", "tls_receive", ".*", "server_cpu_us_per_mib", "ours_io_uring", "asio_epoll", "cost <= 0.78"),
+    Goal("tls_handshake_full", "tls_handshakes", "full", "server_cpu_ns", "ours_.*", "asio_epoll", "cost <= 0.93"),
+    Goal("tls_handshake_resumed", "tls_handshakes", "resumed", "server_cpu_ns", "ours_.*", "asio_epoll", "cost <= 0.91"),
+    Goal("tls_idle_memory", "tls_idle_memory", ".*", "bytes_per_connection", "ours_.*", "", "value <= 14848"),
+    Goal("tls_idle_memory_asio", "tls_idle_memory", ".*", "bytes_per_connection", "ours_.*", "asio_epoll", "cost <= 0.19"),
+    Goal("tls_two_loops_epoll", "tls_many_loops", ".*", "server_cpu_ns", "ours_epoll", "one_loop_epoll", "cost <= 1.03"),
+    Goal("tls_two_loops_io_uring", "tls_many_loops", ".*", "server_cpu_ns", "ours_io_uring", "one_loop_io_uring", "cost <= 1.07"),
     Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
 ]
 

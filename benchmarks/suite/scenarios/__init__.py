@@ -6,6 +6,7 @@ from .loops import callbacks_echo, loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
 from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, file_answers, ping_pong_matrix
 from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
+from .tls import tls_allocations, tls_echo, tls_handshakes, tls_idle_memory, tls_many_loops, tls_receive, tls_send
 
 SCENARIOS = {
     "async_tcp_echo": async_tcp_echo,
@@ -24,6 +25,13 @@ SCENARIOS = {
     "loop_balance": loop_balance,
     "ab_matrix": ab_matrix,
     "file_answers": file_answers,
+    "tls_echo": tls_echo,
+    "tls_send": tls_send,
+    "tls_receive": tls_receive,
+    "tls_handshakes": tls_handshakes,
+    "tls_many_loops": tls_many_loops,
+    "tls_idle_memory": tls_idle_memory,
+    "tls_allocations": tls_allocations,
     "udp": udp,
     "micro": micro,
     "system_calls": system_calls,

@@ -48,9 +48,20 @@ FEW = "^(asio|asio_epoll|tokio|bare|bare_epoll|asyncio)$"
 
 
 def load_case(
-    tools, scenario, name, subjects, options, main, both_on_one=True, extra=None, quick=FEW, seconds=None, everywhere=False
+    tools,
+    scenario,
+    name,
+    subjects,
+    options,
+    main,
+    both_on_one=True,
+    extra=None,
+    quick=FEW,
+    seconds=None,
+    everywhere=False,
+    client=None,
 ):
-    """The load client against each server; figures are per round trip.
+    """The load client, or another `client`, against each server; figures are per round trip.
 
     With `everywhere` both may use all processors.
     """
@@ -65,7 +76,7 @@ def load_case(
     def run(subject, amount, warm_up):
         with programs.Server(subject.command, server_cpu, subject.environment) as server:
             given = {**options, "round-trips": amount, "warm-up": warm_up}
-            return programs.run_load(tools.client, server, client_cpu, given, settings.timeout)
+            return programs.run_load(client or tools.client, server, client_cpu, given, settings.timeout)
 
     def calibrate(subject):
         if settings.round_trips:

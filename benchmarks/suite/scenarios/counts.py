@@ -15,10 +15,8 @@ from .cases import FEW, Case
 from .pieces import waiters
 
 
-def memory_per_connection(tools):
-    """Growth of RssAnon for each connection that has echoed once and is then silent."""
-    settings = tools.settings
-    count = settings.idle_connections
+def memory_of(settings, scenario, count, subjects, client, more=None):
+    """The case of `count` connections that have echoed once and are then silent; `more` options of the client."""
     need = count + 100
 
     def measure(subject, _):
@@ -27,17 +25,15 @@ def memory_per_connection(tools):
             raise Failed(f"{need} descriptors needed, the limit is {soft}")
         with programs.Server(subject.command, settings.server_cpu) as server:
             before = programs.anonymous_bytes(server.pid)
-            options = {"size": 64, "connections": count, "round-trips": count}
-            with programs.HeldLoad(
-                tools.client, server, settings.server_cpu, options, settings.timeout
-            ):
+            options = {"size": 64, "connections": count, "round-trips": count, **(more or {})}
+            with programs.HeldLoad(client, server, settings.server_cpu, options, settings.timeout):
                 after = programs.anonymous_bytes(server.pid)
         return {"bytes_per_connection": (after - before) / count}
 
-    yield Case(
-        "memory_per_connection",
+    return Case(
+        scenario,
         str(count),
-        tools.chosen(tools.echo(4096), FEW),
+        subjects,
         measure,
         ["bytes_per_connection"],
         seconds=0.2 + count / 10000,
@@ -45,47 +41,52 @@ def memory_per_connection(tools):
     )
 
 
-def count_allocations(tools):
-    """malloc(3) and relatives per round trip, in the steady state."""
+def memory_per_connection(tools):
+    """Growth of RssAnon for each connection that has echoed once and is then silent."""
+    settings = tools.settings
+    subjects = tools.chosen(tools.echo(4096), FEW)
+    yield memory_of(settings, "memory_per_connection", settings.idle_connections, subjects, tools.client)
+
+
+def allocations_of(tools, scenario, name, subjects, options, client):
+    """The case that counts malloc(3) and relatives per round trip, in the steady state."""
     settings = tools.settings
     counter = tools.path("count_allocations.so")
     trips = settings.allocation_round_trips
 
-    def measure_with(options):
-        def measure(subject, _):
-            if not os.path.exists(counter):
-                raise Failed("count_allocations.so was not built")
-            with tempfile.NamedTemporaryFile() as file:
-                file.write(bytes(8))
-                file.flush()
-                environment = {"LD_PRELOAD": counter, "COUNT_ALLOCATIONS": file.name}
+    def measure(subject, _):
+        if not os.path.exists(counter):
+            raise Failed("count_allocations.so was not built")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(bytes(8))
+            file.flush()
+            environment = {"LD_PRELOAD": counter, "COUNT_ALLOCATIONS": file.name}
 
-                def count():
-                    with open(file.name, "rb") as now:
-                        return int.from_bytes(now.read(8), sys.byteorder)
+            def count():
+                with open(file.name, "rb") as now:
+                    return int.from_bytes(now.read(8), sys.byteorder)
 
-                with programs.Server(subject.command, settings.server_cpu, environment) as server:
+            with programs.Server(subject.command, settings.server_cpu, environment) as server:
 
-                    def load(amount):
-                        programs.run_load(
-                            tools.client,
-                            server,
-                            settings.server_cpu,
-                            {**options, "round-trips": amount},
-                            settings.timeout,
-                        )
-                        time.sleep(0.05)  # lets the server see the ends; not counted
-                        return count()
+                def load(amount):
+                    given = {**options, "round-trips": amount}
+                    programs.run_load(client, server, settings.server_cpu, given, settings.timeout)
+                    time.sleep(0.05)  # lets the server see the ends; not counted
+                    return count()
 
-                    if load(trips) == 0:
-                        raise Failed("the counter saw no calls: not glibc, or linked statically")
-                    # The second run includes all of the first and `trips` more round trips.
-                    one = -count() + load(trips)
-                    two = -count() + load(2 * trips)
-            return {"allocations": max(two - one, 0) / trips}
+                if load(trips) == 0:
+                    raise Failed("the counter saw no calls: not glibc, or linked statically")
+                # The second run includes all of the first and `trips` more round trips.
+                one = -count() + load(trips)
+                two = -count() + load(2 * trips)
+        return {"allocations": max(two - one, 0) / trips}
 
-        return measure
+    return Case(scenario, name, subjects, measure, ["allocations"], seconds=1.5, repeatable=True)
 
+
+def count_allocations(tools):
+    """malloc(3) and relatives per round trip, in the steady state."""
+    settings = tools.settings
     stream = [each for each in tools.stream("queue", "--copies", settings.copies) if each.command]
     loads = [
         ("echo_64B_100", tools.echo(4096), {"size": 64, "connections": 100}),
@@ -93,15 +94,7 @@ def count_allocations(tools):
         ("queue_64B_100", stream, {"size": 64, "connections": 100, "copies": settings.copies}),
     ]
     for name, subjects, options in loads if settings.mode == "full" else loads[:1]:
-        yield Case(
-            "allocations",
-            name,
-            tools.kept(subjects, FEW),
-            measure_with(options),
-            ["allocations"],
-            seconds=1.5,
-            repeatable=True,
-        )
+        yield allocations_of(tools, "allocations", name, tools.kept(subjects, FEW), options, tools.client)
 
 
 def callgrind(tools, subject, connections):
