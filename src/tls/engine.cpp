@@ -232,7 +232,7 @@ engine::progress engine::advance() noexcept {
             (input_[0] == std::byte{SSL3_RT_HANDSHAKE} || input_[0] == std::byte{SSL3_RT_ALERT}) &&
             input_[1] == std::byte{SSL3_VERSION_MAJOR};
     }
-    ERR_clear_error();
+    forget_errors();
     const int made = SSL_do_handshake(ssl_);
     if (made == 1) {
         completed();
@@ -270,9 +270,9 @@ void engine::completed() noexcept {
 
 result<std::size_t> engine::decrypt(mutable_buffer into) noexcept {
     std::size_t total = 0;
-    ERR_clear_error();
     while (!failure_ && !ended_ && total < into.size() && may_have_data()) {
         std::size_t count = 0;
+        forget_errors();
         const int made = SSL_read_ex(ssl_, into.data() + total, into.size() - total, &count);
         if (made == 1) {
             total += count;
@@ -306,7 +306,7 @@ bool engine::has_decrypted() noexcept {
     if (input_size_ == 0) return false;
     std::byte peeked{};
     std::size_t count = 0;
-    ERR_clear_error();
+    forget_errors();
     const int made = SSL_peek_ex(ssl_, &peeked, 1, &count);
     if (made == 1) {
         messages_ = 0;
@@ -352,7 +352,7 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
     scratch gathered; // before anything is sealed, because this may throw
     if (from.size() > 1) gathered = scratch::borrow(std::min(wanted, most_of_a_record));
 
-    ERR_clear_error();
+    forget_errors();
     std::size_t total = 0;
     std::size_t filled = 0;
     const auto seal = [&](const void* data, std::size_t size) {

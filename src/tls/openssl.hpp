@@ -39,6 +39,13 @@ using crl_ptr = std::unique_ptr<X509_CRL, freed_by<X509_CRL_free>>;
     return ERR_GET_REASON(entry) == ERR_R_MALLOC_FAILURE;
 }
 
+/// Before a call whose outcome SSL_get_error(3) tells: errors that others have left in OpenSSL's
+/// queue of this thread would pass for its own. Emptying an empty queue costs twice as much as
+/// asking.
+inline void forget_errors() noexcept {
+    if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
 /// The first error in OpenSSL's queue of this thread as text; empty: none.
 [[nodiscard]] inline std::string first_error() {
     const unsigned long code = ERR_peek_error();
