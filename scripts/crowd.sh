@@ -47,13 +47,17 @@ if [[ -z $directory ]]; then
     fresh=$(fresh_if_moved "$directory" "$CXX")
     cmake ${fresh:+"$fresh"} -S "$root" -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}" >"$log" 2>&1 ||
         { cat "$log" >&2; die "CMake could not configure the crowd."; }
-    cmake --build "$directory" --target examples/all crowd_idioms --parallel "$(default_jobs)" >"$log" 2>&1 ||
+    targets=(examples/all crowd_idioms)
+    if grep -q "^SIMPLENET_TLS:BOOL=ON" "$directory/CMakeCache.txt"; then targets+=(simplenet_test_certificates); fi
+    cmake --build "$directory" --target "${targets[@]}" --parallel "$(default_jobs)" >"$log" 2>&1 ||
         { cat "$log" >&2; die "the examples and idioms do not build."; }
 fi
 
 programs=(--examples "$directory/examples")
 if [[ $driver == crowd.py ]]; then
     programs+=(--idioms "$directory/tests/crowd/crowd_idioms")
+    certificates=$directory/tests/tls/certificates
+    if [[ -e $certificates/made ]]; then programs+=(--certificates "$certificates"); fi
 else
     programs+=(--refuse "$directory/tests/crowd/libcrowd_refuse.so")
 fi

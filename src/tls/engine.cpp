@@ -223,6 +223,10 @@ std::string engine::error_detail() const {
 
 // --- the handshake -------------------------------------------------------------------------------
 
+bool engine::awaits_hello() const noexcept {
+    return !failure_ && !has_input() && SSL_is_server(ssl_) == 1 && SSL_in_before(ssl_) == 1;
+}
+
 engine::progress engine::advance() noexcept {
     if (failure_) return progress::failed;
     lacks_memory_ = false;

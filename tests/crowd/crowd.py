@@ -30,6 +30,7 @@ import manners
 import targets
 from engine import Engine, FarEnd, Listener, Victim, tcp_memory_is_short
 from process import Failed, Server
+from secure import present
 
 BUSY = 0.2  # of a processor
 SPARE_DESCRIPTORS = 24
@@ -101,6 +102,7 @@ class Case:
     def __init__(self, options, target, backend, manner):
         self.options, self.target, self.backend, self.manner = options, target, backend, manner
         self.file, self.directory = options.file, options.directory
+        self.certificates = options.certificates
         self.socket = os.path.join(options.directory, f"socket.{os.getpid()}.{next(_numbers)}")
         self.far_end = ""
         self.problems = []
@@ -167,7 +169,7 @@ class Case:
     def _victim(self):
         if self.target.datagram:
             return DatagramVictim(self.engine, self.address)
-        return Victim(self.engine, self.address, self.target.keep_alive)
+        return Victim(self.engine, self.address, self.target.keep_alive, secure=bool(self.target.secure))
 
     def _warm_up(self):
         """The first connections allocate what later ones reuse."""
@@ -291,6 +293,7 @@ def raise_descriptor_limit(clients):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--examples", required=True, help="the directory of the examples' programs")
+    parser.add_argument("--certificates", help="the directory of the tests' certificates; without it, no TLS")
     parser.add_argument("--idioms", help="the program of the idioms; without it, only examples run")
     parser.add_argument("--clients", type=int,
                         help="clients of each crowd (default: 1100, more than the default pool has buffers)")
@@ -308,6 +311,9 @@ def parse():
 
 def cases(options):
     everything = targets.examples() + (targets.idioms() if options.idioms else [])
+    if options.certificates:
+        everything += targets.secure_examples()
+        present(os.path.join(options.certificates, "client.pem"), os.path.join(options.certificates, "client.key"))
     options.budgets = {each.name: each.budget for each in everything}
     short = set(targets.SHORT)
     for target in everything:

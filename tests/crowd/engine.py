@@ -11,6 +11,8 @@ import socket
 import struct
 import time
 
+from secure import Secure
+
 IN = select.EPOLLIN
 OUT = select.EPOLLOUT
 BROKEN = select.EPOLLHUP | select.EPOLLERR
@@ -82,7 +84,7 @@ class Connection:
 
     counts = True  # in Engine.moved
 
-    def __init__(self, engine, address=None, accepted=None, small_buffers=False):
+    def __init__(self, engine, address=None, accepted=None, small_buffers=False, secure=False):
         self.engine = engine
         self.ended = False  # by the other side, or by a refusal
         self.closed = False
@@ -90,6 +92,7 @@ class Connection:
         self._wants = IN if self.connected else OUT
         self.socket = accepted or socket.socket(family_of(address), socket.SOCK_STREAM)
         self.socket.setblocking(False)
+        self.secure = Secure(self.socket) if secure else None
         if small_buffers:  # before connecting, which determines the window
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32768)
@@ -108,15 +111,26 @@ class Connection:
     def want(self, wants):
         if wants != self._wants and not self.closed:
             self._wants = wants
-            self.engine.change(self, wants)
+            self._renew()
+
+    def _renew(self):
+        """What epoll is to report: what the manner wants, and room for the rest of its records."""
+        if not self.closed:
+            owes = self.secure is not None and self.secure.owes
+            self.engine.change(self, self._wants | (OUT if owes else 0))
 
     def handle(self, events):
         try:
             if not self.connected:
                 self._finish_connecting()
                 return
+            if self.secure is not None and events & OUT and self.secure.owes:
+                self.secure.flush()
+                self._renew()
             if events & IN and self._wants & IN:
                 self.on_readable()
+                while self.secure is not None and self.secure.holds and self._wants & IN and not self.closed:
+                    self.on_readable()
             if not self.closed and events & OUT and self._wants & OUT:
                 self.on_writable()
             if not self.closed and events & BROKEN and not (events & self._wants):
@@ -132,6 +146,10 @@ class Connection:
         error = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             raise OSError(error, os.strerror(error))
+        if self.secure is not None and not self.secure.shake_hands():
+            self.want(IN)
+            self._renew()
+            return
         self.connected = True
         self.moved(1)
         self.want(0)
@@ -155,13 +173,17 @@ class Connection:
             self._end()
 
     def send(self, data, flags=0):
-        count = self.socket.send(data, flags | socket.MSG_NOSIGNAL)
+        if self.secure is not None and not flags:
+            count = self.secure.send(data)
+            self._renew()
+        else:
+            count = self.socket.send(data, flags | socket.MSG_NOSIGNAL)
         self.moved(count)
         return count
 
     def receive(self, size=CHUNK):
         """Some bytes; empty at the end of the stream."""
-        data = self.socket.recv(size)
+        data = self.secure.receive(size) if self.secure is not None else self.socket.recv(size)
         self.moved(len(data))
         return data
 
@@ -234,7 +256,7 @@ class Victim(Connection):
     counts = False
     MOST_KEPT = 1 << 20  # the last bytes of the messages of a chat
 
-    def __init__(self, engine, address, keep_alive=b""):
+    def __init__(self, engine, address, keep_alive=b"", secure=False):
         self._to_send = b""
         self._then_end = False
         self.keep_alive = keep_alive  # sent with every tick
@@ -242,7 +264,7 @@ class Victim(Connection):
         self.count = 0  # bytes received
         self.pauses_at = None  # stops reading at about that count
         self.finished = False  # the other side has ended
-        super().__init__(engine, address)
+        super().__init__(engine, address, secure=secure)
 
     def on_connect(self):
         self.want(IN | OUT)

@@ -58,6 +58,10 @@ SERVED = {
     "docs/snippets/synchronisation.cpp mutex": ["page:mutex"],
     "docs/snippets/synchronisation.cpp oneshot": ["page:questions"],
     "docs/snippets/synchronisation.cpp semaphore": ["page:semaphore"],
+    "docs/snippets/tls.cpp echo": ["tls_echo_server"],
+    "docs/snippets/tls.cpp mutual": ["mtls"],
+    "docs/snippets/tls.cpp reload": ["tls_echo_server"],
+    "docs/snippets/tls.cpp run_server": ["tls_echo_server"],
     "docs/snippets/writing.cpp broadcast": ["page:broadcast"],
     "docs/snippets/writing.cpp copy": ["page:copy", "page:copy-to-local"],
     "docs/snippets/writing.cpp end": ["page:goodbye"],
@@ -99,6 +103,8 @@ EXEMPT = {
         "docs/snippets/resolving.cpp report", "docs/snippets/sockets.cpp nonblocking",
         "docs/snippets/sockets.cpp udp", "docs/snippets/udp.cpp ask", "docs/snippets/udp.cpp batch",
         "docs/snippets/udp.cpp errors", "docs/snippets/udp.cpp group", "docs/snippets/udp.cpp local",
+        "docs/snippets/tls.cpp connect", "docs/snippets/tls.cpp ends", "docs/snippets/tls.cpp over any stream",
+        "docs/snippets/tls.cpp verify_peer",
         "docs/snippets/udp.cpp segmented", "examples/blocking_client.cpp ask",
         "examples/descriptor_passing.cpp receive",
     ],
@@ -135,6 +141,7 @@ EXEMPT = {
         "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp task",
     ],
     WHOLE: [
+        "docs/snippets/tls.cpp names", "docs/snippets/tls.cpp server",
         "docs/snippets/servers.cpp exceptions",
         "docs/snippets/servers.cpp local_server",
         "docs/snippets/servers.cpp proxy",
@@ -151,7 +158,8 @@ def problems():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs" / "usage").glob("*.md"))]:
         taught |= {" ".join(found) for found in SNIPPET.findall(page.read_text(encoding="utf-8"))}
     exempt = [each for some in EXEMPT.values() for each in some]
-    known = {each.name.partition("/")[0] for each in targets.examples() + targets.idioms()}
+    known = {each.name.partition("/")[0] for each in
+             targets.examples() + targets.secure_examples() + targets.idioms()}
     for each in sorted(taught - SERVED.keys() - set(exempt)):
         yield f"{each}: on a page, but not under the crowd"
     for each in sorted((SERVED.keys() | set(exempt)) - taught):

@@ -23,7 +23,7 @@ class Manner(Connection):
         self.target = target
         self.sent = 0
         self._rest = b""
-        super().__init__(engine, address, small_buffers=self.small_buffers)
+        super().__init__(engine, address, small_buffers=self.small_buffers, secure=target.secure == "all")
 
     @staticmethod
     def fits(_target):

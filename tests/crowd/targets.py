@@ -162,11 +162,14 @@ class Target:
     keep_alive: bytes = b""  # sent repeatedly by the old victim
     shows_out: bool = False  # disconnects idle clients, after a second
     announces: str = r"listening(?: on (.*):(\d+) \((?:epoll|io_uring)\))?\n"  # how a line of its output begins
+    secure: str = ""  # TLS: "victims" have it, or "all": then the crowd misbehaves inside of it
     drops: bool = False  # disconnects a member that is far behind; such a victim connects again
 
     def command(self, case):
         at = [] if self.local else ["--port", "0"]
         known = {"FILE": case.file, "DIRECTORY": case.directory, "SOCKET": case.socket, "FAR": case.far_end}
+        for kind in ("server.pem", "server.key", "root.pem"):
+            known[kind] = os.path.join(case.certificates or "", kind)
         words = [str(known.get(word, word)) for word in self.arguments]
         return [os.path.join(case.options.examples, self.program), *words, *at, "--backend", case.backend]
 
@@ -216,6 +219,20 @@ def examples():
         _echo("descriptor_passing", arguments=("serve", "DIRECTORY", "SOCKET"), local=True, descriptors=2,
               protocol=Replied(b"file\n", b"here it is\n"), opening=b"file\n", flood=b"file\n" * 1000),
     ]
+
+
+def secure_examples():
+    """Twice each: a crowd that misbehaves inside of TLS, and one that does not speak it."""
+    own = ("--cert", "server.pem", "--key", "server.key")
+    known = [
+        ("tls_echo_server", {"arguments": own, "grace": 7.0}),
+        ("mtls", {"arguments": (*own, "--client-ca", "root.pem"), "protocol": Greeted(5), "grace": 7.0}),
+        # Each has a connection on the other side.
+        ("tls_terminator", {"arguments": (*own, "--to", "FAR"), "proxy": True, "descriptors": 6, "budget": 4 * MIB,
+                            "grace": 7.0}),
+    ]
+    return [Target(name + suffix, name, secure=secure, memory=300 * KIB, **more)
+            for name, more in known for suffix, secure in (("", "all"), ("/plain", "victims"))]
 
 
 class Idiom(Target):
@@ -329,4 +346,9 @@ SHORT = [
     ("page:readiness", "closes-unread"),
     ("page:handed-over", "silent"),
     ("page:room", "never-reads"),
+    ("tls_echo_server", "never-reads"),
+    ("tls_echo_server/plain", "silent"),
+    ("tls_echo_server/plain", "garbage"),
+    ("tls_terminator", "resets-in-the-middle"),
+    ("mtls/plain", "sends-slowly"),
 ]

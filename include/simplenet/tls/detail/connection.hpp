@@ -319,6 +319,11 @@ task<result<>> shake_hands(connection<S>& on, bool flushes) {
     if (!turn) co_return fail(turn);
     while (!on.is_ready()) {
         if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        if (on.awaits_hello()) {
+            const result<> filled = co_await fill(on);
+            if (!filled) co_return fail(filled);
+            continue;
+        }
         if (on.limit != nullptr && on.limit->is_set() && on.has_input()) {
             const result<> taken = co_await on.limit->take();
             if (!taken) co_return fail(taken);

@@ -59,6 +59,9 @@ public:
     // --- the handshake ---
 
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
+    /// On a server before the first byte: OpenSSL would allocate 33 KiB for a client that may stay
+    /// silent.
+    [[nodiscard]] bool awaits_hello() const noexcept;
     /// As far as the input allows. @pre not is_ready().
     [[nodiscard]] progress advance() noexcept;
 
