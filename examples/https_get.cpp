@@ -34,6 +34,8 @@ page read_url(const example::arguments& given, std::string_view url) {
     const std::string path{slash == std::string_view::npos ? "/" : rest.substr(slash)};
     if (!example::is_http_path(path)) given.wrong("bad path '" + path + "': expected /...");
     std::string authority{rest.substr(0, slash)};
+    if (authority.find_first_of("@?#") != std::string::npos)
+        given.wrong("bad URL '" + std::string{url} + "': expected https://HOST[:PORT][/...]");
     const auto colon = authority.rfind(':');
     const auto bracket = authority.rfind(']'); // of an IPv6 address
     if (colon == std::string::npos || (bracket != std::string::npos && bracket > colon))

@@ -68,25 +68,28 @@ task<> send_input(tls::stream<tcp_stream>& server) {
     std::ignore = co_await server.shutdown_write(); // the server may still answer
 }
 
-task<result<>> print_answers(tls::stream<tcp_stream>& server) {
+task<int> print_answers(tls::stream<tcp_stream>& server, const std::string& where) {
     while (true) {
         const auto bytes = co_await server.receive();
         // Only a close_notify is the end of the stream. Without it the error is
         // tls::errc::truncated.
-        if (!bytes && bytes.error() == errc::end_of_stream) co_return result<>{};
-        if (!bytes) co_return fail(bytes);
-        if (auto printed = co_await print(*bytes); !printed) co_return printed;
+        if (!bytes && bytes.error() == errc::end_of_stream) co_return EXIT_SUCCESS;
+        if (!bytes) co_return example::tls_failed(where, bytes.error(), server.error_detail());
+        if (auto printed = co_await print(*bytes); !printed)
+            co_return example::failed("cannot write the output", printed.error());
     }
 }
 
 // Ends with the connection; the input may last longer.
-task<result<>> talk(tls::stream<tcp_stream>& server) {
-    co_return co_await with_group([&](task_group& group) -> task<result<>> {
+task<int> talk(tls::stream<tcp_stream>& server, const std::string& where) {
+    int status = EXIT_FAILURE;
+    auto body = [&](task_group& group) -> task<> {
         group.spawn(send_input(server));
-        const auto ended = co_await print_answers(server);
+        status = co_await print_answers(server, where);
         group.request_stop();
-        co_return ended;
-    });
+    };
+    std::ignore = co_await with_group(body);
+    co_return status;
 }
 //! [talk]
 
@@ -111,9 +114,7 @@ task<int> run_client(const settings& given) {
         co_return example::tls_failed(where, shaken.error(), server.error_detail());
     describe(server.info(), where);
 
-    if (auto ended = co_await talk(server); !ended)
-        co_return example::tls_failed(where, ended.error(), server.error_detail());
-    co_return EXIT_SUCCESS;
+    co_return co_await talk(server, where);
 }
 //! [connect]
 

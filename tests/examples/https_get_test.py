@@ -101,12 +101,12 @@ class https_get_test(support.TestCase):
         self.assert_fails(ended, "deadline exceeded")
 
     def test_odd_urls_are_refused(self):
-        for url in ("http://localhost/", "localhost", "https://", "https:///", "https://a b/", "https://a/b c",
-                    "https://a:b/", "https://a:0/", "https://[::1/", "https://::1/"):
+        for url in ("http://localhost/", "localhost", "https://", "https:///", "https://a/b c", "https://a:b/",
+                    "https://a:0/", "https://[::1/", "https://::1/", "https://me@a/", "https://a?b", "https://a#b"):
             ended = get(url)
-            self.assertEqual(ended.stdout, "", url)
-            self.assertIn(ended.returncode, (1, 2), url)
-            self.assertNotEqual(ended.stderr, "", url)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), url)
+            self.assertIn("\nUsage: https_get", ended.stderr)
+        self.assert_fails(get("https://a b/"), "https://a b/: Invalid argument")
 
     def test_a_missing_page_is_named(self):
         with tempfile.TemporaryDirectory() as directory, SecureWebServer(server_context(), directory) as server:

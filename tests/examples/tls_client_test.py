@@ -109,6 +109,16 @@ class tls_client_test(support.TestCase):
             status, said = client.finish()
             self.assertEqual((status, said.count("x"), done), (0, 1_000_000, [1_000_000]))
 
+    def test_a_full_disk_is_a_failure(self):
+        def speak(stream):
+            stream.sendall(b"hello")
+            stream.recv(1)
+
+        with PythonTlsServer(server_context(), speak) as server:
+            ended = support.run_on_a_full_disk(command(server.port))
+        self.assertEqual(ended.returncode, 1)
+        self.assertEqual(ended.stderr.splitlines()[1:], ["cannot write the output: No space left on device"])
+
     def test_keys_are_updated(self):
         with tls_support.s_server("1.3") as server, Client(server.port) as client:
             for update in ("k", "K"):  # the second one asks the client to do the same
