@@ -346,8 +346,9 @@ task<result<>> shake_hands(connection<S>& on, bool flushes) {
             break;
         }
     }
-    if (!flushes) co_return result<>{};
-    offer(on);
+    // Nobody waits for the tickets of a server: they leave with the first write, or before the
+    // first wait.
+    if (flushes && on.owes_handshake()) offer(on);
     co_return result<>{};
 }
 
@@ -383,12 +384,13 @@ task<result<>> fetch(connection<S>& on) {
     co_return co_await fill(on);
 }
 
-/// Ends a read of application data, or of an error.
+/// Ends a read of application data, or of an error. Answers to what came with data leave with the
+/// next write, or before the next wait.
 template <class S>
 void end_read(connection<S>& on, bool has_read) noexcept {
     if (has_read) note_movement(on);
     drop_used_input(on, has_read);
-    offer(on);
+    if (!has_read) offer(on); // an alert
 }
 
 template <class S>
