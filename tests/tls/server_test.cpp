@@ -72,6 +72,34 @@ TEST_P(tls_server_test, serves_many_clients_on_all_loops) {
     EXPECT_EQ(all.handshakes_failed, 0U);
 }
 
+// The second one used not to compile.
+TEST_P(tls_server_test, a_handler_may_ask_for_the_addresses_or_for_the_handshake) {
+    auto group = make_group(1);
+    auto addresses = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with()));
+    auto handshakes = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with()));
+    std::promise<simplenet::connection_info> address;
+    std::promise<std::string> name;
+    ASSERT_TRUE(addresses.serve(
+        [&](tls::stream<tcp_stream> from, simplenet::connection_info info) -> task<> {
+            address.set_value(info);
+            co_await echo(std::move(from));
+        }));
+    ASSERT_TRUE(handshakes.serve(
+        [&](tls::stream<tcp_stream> from, const tls::connection_info& info) -> task<result<>> {
+            co_await echo(std::move(from));
+            name.set_value(info.server_name);
+            co_return result<>{};
+        }));
+    const auto by = client();
+    for (const tls::server* each : {&addresses, &handshakes}) {
+        const auto error =
+            simplenet::run(ask(each->local_endpoint(), by, "hello"), {.backend = GetParam()});
+        EXPECT_FALSE(error) << error.message();
+    }
+    EXPECT_EQ(address.get_future().get().local.port(), addresses.local_endpoint().port());
+    EXPECT_EQ(name.get_future().get(), "localhost");
+}
+
 TEST_P(tls_server_test, a_silent_client_is_gone_after_the_limit) {
     auto group = make_group(1);
     auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with(),

@@ -63,14 +63,33 @@ struct handshake_settings {
 /// Of the tcp_server.
 [[nodiscard]] simplenet::server_options transport_options(const server_options& options) noexcept;
 
+using served = stream<tcp_stream>;
+
+/// A handler that asks for what the handshake has agreed on.
+template <class Handler>
+concept takes_agreement =
+    std::invocable<std::decay_t<Handler>&, served, const connection_info&> &&
+    !simplenet::detail::handles<Handler, served> && std::copy_constructible<std::decay_t<Handler>>;
+
+/// What serve() accepts.
+template <class Handler>
+concept handles = takes_agreement<Handler> || simplenet::detail::handles<Handler, served>;
+
+template <class Handler>
+struct result_of_handler : simplenet::detail::result_of_handler<Handler, served> {};
+template <takes_agreement Handler>
+struct result_of_handler<Handler> {
+    using type = std::invoke_result_t<Handler&, served, const connection_info&>;
+};
+
 /// The handler of the tcp_server: the handshake, then `Handler`. A copy for each loop.
 template <class Handler>
 class handshaking {
-    using served = stream<tcp_stream>;
     static constexpr bool takes_info = simplenet::detail::takes_info<Handler, served>;
     static constexpr bool reports =
-        std::same_as<typename simplenet::detail::result_of_handler<Handler, served>::type,
-                     task<result<>>>;
+        std::same_as<typename result_of_handler<Handler>::type, task<result<>>>;
+    struct nothing {};
+    using agreement = std::conditional_t<takes_agreement<Handler>, tls::connection_info, nothing>;
 
 public:
     handshaking(std::shared_ptr<handshake_settings> settings, Handler handler)
@@ -92,18 +111,23 @@ public:
             co_return result<>{};
         }
         client.set_idle_timeout(settings_->idle_timeout);
+        [[maybe_unused]] agreement agreed;
+        if constexpr (takes_agreement<Handler>) agreed = client.info();
         if constexpr (reports) {
-            co_return co_await call(std::move(client), info);
+            co_return co_await call(std::move(client), info, agreed);
         } else {
-            co_await call(std::move(client), info);
+            co_await call(std::move(client), info, agreed);
             co_return result<>{};
         }
     }
 
 private:
-    auto call(served client, const simplenet::connection_info& info) {
+    auto call(served client, const simplenet::connection_info& info,
+              [[maybe_unused]] const agreement& agreed) {
         if constexpr (takes_info) {
             return std::invoke(handler_, std::move(client), info);
+        } else if constexpr (takes_agreement<Handler>) {
+            return std::invoke(handler_, std::move(client), agreed);
         } else {
             return std::invoke(handler_, std::move(client));
         }
@@ -142,10 +166,10 @@ public:
                                               const context& with,
                                               const server_options& options = {});
 
-    /// As tcp_server::serve(), with `handler(stream<tcp_stream>)` or
-    /// `handler(stream<tcp_stream>, simplenet::connection_info)`.
+    /// As tcp_server::serve(), with `handler(stream<tcp_stream>)`, or with a second parameter: the
+    /// addresses in a `simplenet::connection_info`, or what stream::info() returns.
     template <class Handler>
-        requires simplenet::detail::handles<Handler, stream<tcp_stream>>
+        requires detail::handles<Handler>
     [[nodiscard]] result<> serve(Handler&& handler) {
         return tcp_.serve(
             detail::handshaking<std::decay_t<Handler>>{settings_, std::forward<Handler>(handler)});
@@ -184,7 +208,7 @@ private:
 /// @par Example
 /// @snippet tls.cpp run_server
 template <class Handler>
-    requires simplenet::detail::handles<Handler, stream<tcp_stream>>
+    requires detail::handles<Handler>
 result<shutdown_report> run_server(const endpoint& at, const context& with, Handler&& handler,
                                    run_server_options options = {}, std::stop_token stop = {}) {
     const server_options standard{.server = options.server};
