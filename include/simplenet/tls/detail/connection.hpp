@@ -3,9 +3,11 @@
 // two. Layer tls.
 
 #include <simplenet/core/buffer.hpp>
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/detail/refusal.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/io/received.hpp>
@@ -105,10 +107,38 @@ struct connection : engine {
     handshake_limit* limit = nullptr; // of a server; borrowed
     std::chrono::nanoseconds idle_limit{0};
     std::chrono::steady_clock::time_point moved{}; // the last application data; with idle_limit
+    const void* loop = nullptr;                    // the one that used it first
+    bool reads = false;                            // an operation is in flight
+    bool writes = false;
     bool closed = false;
     bool stalled = false; // the output is the rest of a write that was stopped
     unsigned owners = 1;
 };
+
+/// A read or a write, as long as it is in flight.
+class in_flight {
+public:
+    /// `message`: for a program that starts a second one, or starts one on another loop.
+    template <class S>
+    in_flight(connection<S>& on, bool connection<S>::* kind, const char* message) noexcept
+        : is_{on.*kind} {
+        const void* const here = simplenet::detail::run_queue::current();
+        SIMPLENET_EXPECTS(!is_, message);
+        SIMPLENET_EXPECTS(on.loop == nullptr || on.loop == here,
+                          "a tls::stream belongs to the loop that used it first");
+        on.loop = here;
+        is_ = true;
+    }
+    in_flight(const in_flight&) = delete;
+    in_flight& operator=(const in_flight&) = delete;
+    ~in_flight() { is_ = false; }
+
+private:
+    bool& is_;
+};
+inline constexpr const char* second_read = "a second read on a tls::stream that has one in flight";
+inline constexpr const char* second_write =
+    "a second write or shutdown_write() on a tls::stream that has one in flight";
 
 /// One of the owners of a connection.
 template <class S>
@@ -398,6 +428,8 @@ task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into)
     connection<S>& on = *keep;
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight read{on, &connection<S>::reads, second_read};
     if (!on.is_ready()) {
         const result<> made = co_await shake_hands(on, true);
         if (!made) co_return fail(made);
@@ -419,6 +451,8 @@ template <class S>
 task<result<>> wait_for_data(connection<S>& on) {
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight read{on, &connection<S>::reads, second_read};
     if (!on.is_ready()) {
         const result<> made = co_await shake_hands(on, true);
         if (!made) co_return fail(made);
@@ -462,6 +496,7 @@ task<result<received>> receive(connection_ref<S> keep) {
 
 template <class S>
 result<received> try_receive(connection<S>& on) {
+    SIMPLENET_EXPECTS(!on.reads, second_read);
     if (!on.is_ready()) return fail(std::errc::operation_would_block);
     while (!on.closed && !on.has_decrypted()) {
         drop_used_input(on, false);
@@ -489,6 +524,8 @@ task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write
     connection<S>& on = *keep;
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight write{on, &connection<S>::writes, second_write};
     if (!on.is_ready()) {
         const result<> made = co_await shake_hands(on, false);
         if (!made) co_return fail(made);
@@ -532,6 +569,8 @@ task<result<>> shutdown_write(connection_ref<S> keep) {
     connection<S>& on = *keep;
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight write{on, &connection<S>::writes, second_write};
     if (!on.is_ready()) {
         const result<> made = co_await shake_hands(on, false);
         if (!made) co_return fail(made);
