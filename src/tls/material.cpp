@@ -171,7 +171,7 @@ private:
         for (const known& each : identities_) {
             if (each.names != names) continue;
             if (each.kind == kind) return nullptr;
-            partner = each.context;
+            if (partner == nullptr) partner = each.context; // which for_name() finds
         }
         return partner;
     }

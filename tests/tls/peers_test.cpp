@@ -19,6 +19,7 @@ namespace simplenet::v0 {
 namespace {
 
 using testing::certificate;
+using testing::handshake_or_close;
 using testing::memory_stream;
 using testing::read_all;
 using testing::server_with;
@@ -160,6 +161,26 @@ TEST_P(tls_peers_test, each_certificate_has_its_own_ocsp_response) {
         EXPECT_TRUE(with_rsa == of_server_rsa);
         EXPECT_TRUE(by_1_3 == of_server);
         EXPECT_EQ(none, "");
+    });
+}
+
+// Used to go to a certificate that no name chooses.
+TEST_P(tls_peers_test, a_key_of_another_kind_completes_the_first_certificate_of_a_name) {
+    const std::string names[] = {certificate("server.pem"), certificate("server.key"),
+                                 certificate("server_rsa.pem"), certificate("server_rsa.key")};
+    const std::array<tls::certificate_files, 2> more{
+        tls::certificate_files{.chain_file = names[0], .key_file = names[1]},
+        tls::certificate_files{.chain_file = names[2], .key_file = names[3]}};
+    const auto server =
+        server_with("server", [&](tls::server_config& config) { config.more_certificates = more; });
+
+    run([&]() -> task<> {
+        auto ends = raw_connected(TLS1_2_VERSION, server);
+        SSL_set_cipher_list(ends.client.ssl(), "ECDHE+aRSA");
+        const auto [shaken, accepted] =
+            co_await when_all(ends.client.handshake(), handshake_or_close(ends.server));
+        EXPECT_TRUE(shaken);
+        EXPECT_TRUE(accepted);
     });
 }
 
