@@ -175,6 +175,7 @@ std::unexpected<std::error_code> reported(bad_material&& failure, std::string* d
 } // namespace
 
 loaded<void> context_core::load() {
+    const std::lock_guard alone{loading_};
     auto read = material::load(state_);
     if (!read) return std::unexpected{std::move(read).error()};
     const std::lock_guard locked{mutex_};

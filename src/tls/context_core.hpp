@@ -28,6 +28,7 @@ public:
 
 private:
     const std::shared_ptr<context_state> state_;
+    std::mutex loading_; // one at a time: what was read last is what is used
     mutable std::mutex mutex_;
     std::shared_ptr<const material> current_;
 };
