@@ -173,6 +173,10 @@ void set_options(SSL_CTX* context, const settings& config) noexcept {
                                      SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1 |
                                      SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
                                      SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION // since 3.2
+    SSL_CTX_set_options(context, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION |
+                                     SSL_OP_NO_TX_CERTIFICATE_COMPRESSION);
+#endif
     SSL_CTX_clear_mode(context, SSL_CTX_get_mode(context));
     SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
