@@ -2,6 +2,10 @@
 
 #include "tls/context_core.hpp"
 
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/server/server_stop.hpp>
+#include <simplenet/tls/errc.hpp>
+
 #include <utility>
 
 namespace simplenet::v0::tls {
@@ -11,9 +15,18 @@ namespace detail {
 std::shared_ptr<handshake_settings> settings_of(const context& with,
                                                 const server_options& options) {
     if (with.core().plays() != side::server) return nullptr;
-    return std::make_shared<handshake_settings>(with, options.handshake_timeout,
-                                                options.handshake_steps_per_turn,
-                                                options.server.idle_timeout);
+    return std::make_shared<handshake_settings>(
+        with, options.handshake_timeout, options.handshake_steps_per_turn,
+        options.server.idle_timeout, options.on_handshake_failed, options.context);
+}
+
+task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit) {
+    const auto first = co_await when_any(client.transport().readable(), server_stop());
+    if (first.index == 1) { // the server ends, or a stop or the limit came
+        const result<>& stopped = *std::get<1>(first.values);
+        co_return stopped ? fail(std::errc::operation_canceled) : fail(stopped);
+    }
+    co_return co_await client.handshake(limit);
 }
 
 /// The transport counts every byte, so the limit is the stream's.

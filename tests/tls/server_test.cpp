@@ -125,10 +125,55 @@ TEST_P(tls_server_test, silent_clients_do_not_keep_others_from_being_served) {
                                                {.handshake_steps_per_turn = 1}));
     ASSERT_TRUE(server.serve(echo));
     auto silent = connect(server.local_endpoint(), 100);
+    for (auto& each : silent)
+        each.send("\x16\x03\x01"); // and no more
     const auto error =
         simplenet::run(ask(server.local_endpoint(), client(), "hello"), {.backend = GetParam()});
     EXPECT_FALSE(error) << error.message();
     EXPECT_EQ(shut_down(server, 0s).cut, 100U);
+}
+
+TEST_P(tls_server_test, a_failed_handshake_is_told_with_its_reason) {
+    static std::promise<tls::handshake_failure> told;
+    told = {};
+    auto group = make_group(1);
+    auto server =
+        or_throw(tls::server::listen(group, endpoint::loopback(0), server_with(),
+                                     {.on_handshake_failed = [](const tls::handshake_failure& each,
+                                                                void*) { told.set_value(each); }}));
+    ASSERT_TRUE(server.serve(echo));
+    auto plain = connect(server.local_endpoint());
+    plain.send("GET / HTTP/1.1\r\n\r\n");
+    const tls::handshake_failure failure = told.get_future().get();
+    EXPECT_EQ(failure.error, tls::errc::not_tls);
+    EXPECT_EQ(failure.detail, "http request");
+    EXPECT_EQ(failure.connection.peer.address(), endpoint::loopback(0).address());
+}
+
+TEST_P(tls_server_test, a_silent_client_does_not_hold_up_the_shutdown) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with()));
+    ASSERT_TRUE(server.serve(echo));
+    auto silent = connect(server.local_endpoint(), 10);
+    EXPECT_TRUE(eventually([&] { return server.statistics().open == 10; }));
+    EXPECT_EQ(shut_down(server, 1h).cut, 0U);
+    EXPECT_EQ(server.statistics().handshakes_failed, 0U);
+}
+
+TEST_P(tls_server_test, connecting_tells_why_the_handshake_failed) {
+    auto group = make_group(1);
+    auto server =
+        or_throw(tls::server::listen(group, endpoint::loopback(0), server_with("expired")));
+    ASSERT_TRUE(server.serve(echo));
+    std::string detail;
+    const auto connecting = [&]() -> task<std::error_code> {
+        const auto made = co_await tls::async_connect("localhost", server.local_endpoint().port(),
+                                                      client(), {.timeout = 10s}, &detail);
+        co_return made ? std::error_code{} : made.error();
+    };
+    EXPECT_EQ(simplenet::run(connecting(), {.backend = GetParam()}),
+              tls::errc::certificate_expired);
+    EXPECT_EQ(detail, "certificate has expired");
 }
 
 TEST_P(tls_server_test, run_server_serves_until_it_is_stopped) {

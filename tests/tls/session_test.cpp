@@ -5,6 +5,7 @@
 #include "tls/tls_pair.hpp"
 
 #include "support/backend_test.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <simplenet/stream/split.hpp>
 
@@ -20,6 +21,7 @@ using testing::connected;
 using testing::read_all;
 using testing::server_with;
 using testing::shake_hands;
+using testing::tls_ends;
 
 class tls_session_test : public testing::backend_test {
 protected:
@@ -45,6 +47,8 @@ protected:
     static tls::context client() {
         return client_with([](tls::client_config&) {});
     }
+
+    testing::temporary_directory own_;
 };
 
 TEST_P(tls_session_test, a_second_connection_resumes_and_the_next_ones_too) {
@@ -166,8 +170,51 @@ TEST_P(tls_session_test, a_function_that_verifies_is_asked_for_resumed_connectio
     EXPECT_EQ(asked, 3);
 }
 
+TEST_P(tls_session_test, a_ticket_is_bound_to_the_certificate_under_a_name) {
+    const std::string chain = own_ / "certificate.pem";
+    const std::string key = own_ / "certificate.key";
+    const auto write = [&](const std::string& name) {
+        std::ofstream{chain} << testing::content(certificate(name + ".pem"));
+        std::ofstream{key} << testing::content(certificate(name + ".key"));
+    };
+    write("server");
+    auto server = server_with("server", [&](tls::server_config& config) {
+        config.certificate_chain_file = chain;
+        config.private_key_file = key;
+    });
+    const auto by = client();
+    EXPECT_FALSE(resumes(server, by));
+    EXPECT_TRUE(server.reload());
+    EXPECT_TRUE(resumes(server, by));
+    write("server_rsa");
+    EXPECT_TRUE(server.reload());
+    EXPECT_FALSE(resumes(server, by));
+    EXPECT_TRUE(resumes(server, by));
+}
+
+TEST_P(tls_session_test, a_ticket_is_used_once) {
+    tls::session_cache cache;
+    const auto by = client_with([&](tls::client_config& config) { config.sessions = &cache; });
+    const auto server = server_with();
+    EXPECT_FALSE(resumes(server, by));
+    ASSERT_EQ(cache.size(), 2U); // the tickets of one handshake
+    run([&]() -> task<> {
+        auto first = connected(server, by);
+        auto second = connected(server, by);
+        auto third = connected(server, by);
+        EXPECT_EQ(cache.size(), 0U);
+        for (tls_ends* each : {&first, &second, &third}) {
+            const auto errors = co_await shake_hands(*each);
+            EXPECT_FALSE(errors.client || errors.server);
+        }
+        EXPECT_TRUE(first.client.info().resumed);
+        EXPECT_TRUE(second.client.info().resumed);
+        EXPECT_FALSE(third.client.info().resumed);
+    });
+}
+
 TEST_P(tls_session_test, a_reload_with_another_client_authority_invalidates_tickets) {
-    const std::string authorities = certificate("reloaded_authorities.pem");
+    const std::string authorities = own_ / "authorities.pem";
     const auto write = [&](const char* name) {
         std::ofstream{authorities} << testing::content(certificate(name));
     };

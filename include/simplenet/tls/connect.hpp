@@ -9,6 +9,7 @@
 #include <simplenet/tls/stream.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #pragma GCC visibility push(default)
@@ -20,6 +21,8 @@ namespace simplenet::v0::tls {
 ///
 /// @param host  Copied.
 /// @param options  `timeout` limits everything, the handshake included.
+/// @param detail  If not null, gets a text for people when the handshake fails, as
+///                stream::error_detail(). Borrowed until the await returns.
 /// @return A stream that has been verified.
 ///
 /// @par Errors
@@ -28,10 +31,9 @@ namespace simplenet::v0::tls {
 /// The connection is closed.
 /// @par Example
 /// @snippet tls.cpp connect
-[[nodiscard]] task<result<stream<tcp_stream>>> async_connect(std::string_view host,
-                                                             std::uint16_t port,
-                                                             const context& with,
-                                                             connect_options options = {});
+[[nodiscard]] task<result<stream<tcp_stream>>>
+async_connect(std::string_view host, std::uint16_t port, const context& with,
+              connect_options options = {}, std::string* detail = nullptr);
 
 } // namespace simplenet::v0::tls
 

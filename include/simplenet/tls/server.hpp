@@ -21,6 +21,8 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -28,6 +30,13 @@
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::tls {
+
+/// A handshake that has failed, for logs.
+struct handshake_failure {
+    std::error_code error;
+    std::string detail; ///< As stream::error_detail().
+    simplenet::connection_info connection;
+};
 
 /// How a tls::server accepts and treats connections.
 struct server_options {
@@ -38,6 +47,11 @@ struct server_options {
     /// So many steps of handshakes, each a few tenths of a millisecond, happen in a turn of a loop,
     /// so that a crowd of new clients does not delay the others. 0: no limit.
     unsigned handshake_steps_per_turn = 16;
+    /// Called on the loop of the connection, with `context`, when a handshake has failed or was not
+    /// complete in time. Strangers cause these calls: limit the rate of what you log. Null: the
+    /// failure is only counted.
+    void (*on_handshake_failed)(const handshake_failure& failure, void* context) = nullptr;
+    void* context = nullptr;
 };
 
 /// What a server has done since it began.
@@ -54,8 +68,14 @@ struct handshake_settings {
     std::chrono::nanoseconds timeout;
     unsigned steps_per_turn;
     std::chrono::nanoseconds idle_timeout;
+    void (*on_failed)(const handshake_failure& failure, void* told);
+    void* told;
     std::atomic<std::uint64_t> failed = 0;
 };
+
+/// The handshake of a server's connection. A client that has sent nothing yet does not hold up the
+/// end of the server.
+[[nodiscard]] task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit);
 
 /// Null: `with` is not a server's context.
 [[nodiscard]] std::shared_ptr<handshake_settings> settings_of(const context& with,
@@ -105,9 +125,10 @@ public:
     // The copy outlives its handlers.
     task<result<>> operator()(tcp_stream transport, simplenet::connection_info info) {
         served client{std::move(transport), settings_->with};
-        const result<> made = co_await with_timeout(client.handshake(limit_), settings_->timeout);
+        const result<> made =
+            co_await with_timeout(shake_hands(client, limit_), settings_->timeout);
         if (!made) {
-            co_await give_up(client, made.error());
+            co_await give_up(client, made.error(), info);
             co_return result<>{};
         }
         client.set_idle_timeout(settings_->idle_timeout);
@@ -132,9 +153,13 @@ private:
             return std::invoke(handler_, std::move(client));
         }
     }
-    task<> give_up(served& client, std::error_code why) {
+    task<> give_up(served& client, std::error_code why, const simplenet::connection_info& info) {
         if (why == std::errc::operation_canceled) co_return;
         settings_->failed.fetch_add(1, std::memory_order_relaxed);
+        if (settings_->on_failed != nullptr) {
+            const handshake_failure failure{why, client.error_detail(), info};
+            settings_->on_failed(failure, settings_->told);
+        }
         if (why.category() != error_category()) co_return;
         // The client shall read the alert: a close with unread bytes would be a reset.
         const linger_options limits{.bytes = std::size_t{64} * 1024,
