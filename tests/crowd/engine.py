@@ -83,6 +83,7 @@ class Connection:
     """A client, from connect(2) on, or an accepted connection."""
 
     counts = True  # in Engine.moved
+    secure = None  # TLS, if it has it
 
     def __init__(self, engine, address=None, accepted=None, small_buffers=False, secure=False):
         self.engine = engine
@@ -92,7 +93,8 @@ class Connection:
         self._wants = IN if self.connected else OUT
         self.socket = accepted or socket.socket(family_of(address), socket.SOCK_STREAM)
         self.socket.setblocking(False)
-        self.secure = Secure(self.socket) if secure else None
+        if secure:
+            self.secure = Secure(self.socket)
         if small_buffers:  # before connecting, which determines the window
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32768)

@@ -347,8 +347,5 @@ SHORT = [
     ("page:handed-over", "silent"),
     ("page:room", "never-reads"),
     ("tls_echo_server", "never-reads"),
-    ("tls_echo_server/plain", "silent"),
-    ("tls_echo_server/plain", "garbage"),
-    ("tls_terminator", "resets-in-the-middle"),
-    ("mtls/plain", "sends-slowly"),
+    ("tls_terminator/plain", "garbage"),
 ]
