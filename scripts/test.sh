@@ -80,13 +80,12 @@ want netcat-openbsd have nc.openbsd
 want socat have socat
 install_wanted
 # Peers whose tests are skipped without them. They bring services, or much else, so they are installed only
-# in CI.
+# in CI. Go, which takes a minute to install, is a peer where it is there.
 want_services() {
     want haproxy test -x /usr/sbin/haproxy
     want prometheus have promtool
     want systemd have systemd-socket-activate
     want gnutls-bin have gnutls-cli
-    want golang-go have go
     want sslscan have sslscan
     install_wanted
 }
