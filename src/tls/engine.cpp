@@ -92,7 +92,7 @@ int engine_access::write(BIO* bio, const char* from, int size) noexcept {
 
 void engine_access::saw_message(int sent, int, int type, const void* data, std::size_t size,
                                 SSL* connection, void*) noexcept {
-    engine& self = *static_cast<engine*>(SSL_get_app_data(connection));
+    engine& self = of(connection).self;
     const auto* const bytes = static_cast<const unsigned char*>(data);
     if (type == SSL3_RT_ALERT && size == 2) {
         if (sent == 1 && bytes[1] == SSL_AD_NO_RENEGOTIATION) self.refused_ = true;
@@ -128,7 +128,6 @@ engine::engine(const context& with, const stream_options& options)
     BIO_set_init(bio.get(), 1);
     SSL_set_bio(made.get(), bio.get(), bio.get()); // owns it twice
     static_cast<void>(bio.release());
-    if (SSL_set_app_data(made.get(), this) != 1) throw std::bad_alloc{};
     SSL_set_msg_callback(made.get(), &engine_access::saw_message);
     ssl_ = made.get();
     if (config.plays == side::server) {

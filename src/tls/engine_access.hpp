@@ -11,7 +11,7 @@ namespace simplenet::v0::tls::detail {
 struct engine_access {
     /// The connection that an SSL belongs to.
     [[nodiscard]] static engine_access of(SSL* connection) noexcept {
-        return {*static_cast<engine*>(SSL_get_app_data(connection))};
+        return {*static_cast<engine*>(BIO_get_data(SSL_get_rbio(connection)))};
     }
     /// Keeps a session that the server has offered for resumption.
     void keep_session(session_ptr session) const noexcept;

@@ -12,6 +12,7 @@
 #include <simplenet/tls/connection_info.hpp>
 #include <simplenet/tls/context.hpp>
 #include <simplenet/tls/detail/connection.hpp>
+#include <simplenet/tls/detail/operations.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <chrono>

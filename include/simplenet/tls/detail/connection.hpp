@@ -6,7 +6,6 @@
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/write_options.hpp>
-#include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
@@ -26,7 +25,6 @@
 #include <concepts>
 #include <cstddef>
 #include <new>
-#include <optional>
 #include <span>
 #include <system_error>
 #include <type_traits>
@@ -299,31 +297,47 @@ template <class S>
     return on.failure();
 }
 
-/// Waits for ciphertext. @pre has_input() is false.
-template <class S>
-task<result<>> fill(connection<S>& on) {
-    mutable_buffer into;
-    if constexpr (!lends<S>) into = on.input.next();
-    std::optional<simplenet::detail::await_result<decltype(read_input(on, into))>> more;
-    if (on.idle_limit.count() <= 0) {
-        more.emplace(co_await read_input(on, into));
-    } else {
-        const auto start = std::chrono::steady_clock::now();
-        for (bool again = true; again;) {
-            more.emplace(co_await with_deadline(read_input(on, into), idle_deadline(on, start)));
-            if (*more) break;
-            again = co_await goes_on(on, more->error(), start);
-        }
-    }
-    if (!*more) co_return fail(input_failed(on, more->error()));
+/// Ciphertext has arrived in a lease, or in `into`.
+template <class S, class Read>
+[[nodiscard]] result<> take_input(connection<S>& on, [[maybe_unused]] mutable_buffer into,
+                                  Read more) {
+    if (!more) return fail(input_failed(on, more.error()));
     if constexpr (lends<S>) {
-        on.input = **std::move(more);
+        on.input = *std::move(more);
         on.set_input(on.input.data(), on.input.size());
     } else {
         on.input.filled();
-        on.set_input(into.data(), **more);
+        on.set_input(into.data(), *more);
     }
-    co_return result<>{};
+    return {};
+}
+
+template <class S>
+task<result<>> fill_without_limit(connection<S>& on) {
+    mutable_buffer into;
+    if constexpr (!lends<S>) into = on.input.next();
+    auto more = co_await read_input(on, into);
+    co_return take_input(on, into, std::move(more));
+}
+
+template <class S>
+task<result<>> fill_within_limit(connection<S>& on) {
+    mutable_buffer into;
+    if constexpr (!lends<S>) into = on.input.next();
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+        auto more = co_await with_deadline(read_input(on, into), idle_deadline(on, start));
+        if (more) co_return take_input(on, into, std::move(more));
+        const bool again = co_await goes_on(on, more.error(), start);
+        if (!again) co_return fail(input_failed(on, more.error()));
+    }
+}
+
+/// Waits for ciphertext. @pre has_input() is false.
+// Not a coroutine: each one whose frame an idle connection keeps costs it some hundred bytes.
+template <class S>
+task<result<>> fill(connection<S>& on) {
+    return on.idle_limit.count() > 0 ? fill_within_limit(on) : fill_without_limit(on);
 }
 
 /// Takes ciphertext that is there already. @pre has_input() is false.
@@ -339,282 +353,6 @@ template <class S>
         on.input.hold(*std::move(more));
     }
     return {};
-}
-
-/// Completes the handshake. `flushes`: the peer has what it needs for its side of it. Otherwise the
-/// end may leave with the first write, in one segment.
-template <class S>
-task<result<>> shake_hands(connection<S>& on, bool flushes) {
-    const auto turn = co_await on.shaking.lock();
-    if (!turn) co_return fail(turn);
-    while (!on.is_ready()) {
-        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-        if (on.awaits_hello()) {
-            const result<> filled = co_await fill(on);
-            if (!filled) co_return fail(filled);
-            continue;
-        }
-        if (on.limit != nullptr && on.limit->is_set() && on.has_input()) {
-            const result<> taken = co_await on.limit->take();
-            if (!taken) co_return fail(taken);
-        }
-        const engine::progress made = on.advance();
-        drop_used_input(on, made == engine::progress::finished);
-        switch (made) {
-        case engine::progress::finished:
-            break;
-        case engine::progress::lacks_memory:
-            co_return fail(std::errc::not_enough_memory);
-        case engine::progress::failed:
-            offer(on); // the alert
-            co_return fail(on.failure());
-        case engine::progress::needs_input:
-            const result<> sent = co_await send_while(on, &engine::has_output);
-            if (!sent) co_return fail(sent);
-            const result<> filled = co_await fill(on);
-            if (!filled) co_return fail(filled);
-            break;
-        }
-    }
-    // Nobody waits for the tickets of a server: they leave with the first write, or before the
-    // first wait.
-    if (flushes && on.owes_handshake()) offer(on);
-    co_return result<>{};
-}
-
-template <class S>
-task<result<>> handshake(connection_ref<S> keep) {
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    const result<> made = co_await shake_hands(*keep, true);
-    if (!made) co_return fail(made);
-    co_return co_await finish_handshake(*keep);
-}
-
-/// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
-/// and does not read has to wait beyond that.
-inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
-
-/// Reading has used up the input: sends answers, such as those to a KeyUpdate, and waits for more.
-template <class S>
-task<result<>> fetch(connection<S>& on) {
-    drop_used_input(on, false);
-    offer(on);
-    if (on.output_size() > most_answers) {
-        const auto alone = co_await on.writing.lock();
-        if (!alone) co_return fail(alone);
-        const result<> sent = co_await drain(on);
-        if (!sent) co_return fail(sent);
-    }
-    if (on.owes_handshake()) {
-        const result<> finished = co_await finish_handshake(on);
-        if (!finished) co_return fail(finished);
-    }
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    co_return co_await fill(on);
-}
-
-/// Ends a read of application data, or of an error. Answers to what came with data leave with the
-/// next write, or before the next wait.
-template <class S>
-void end_read(connection<S>& on, bool has_read) noexcept {
-    if (has_read) note_movement(on);
-    drop_used_input(on, has_read);
-    if (!has_read) offer(on); // an alert
-}
-
-template <class S>
-task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
-    connection<S>& on = *keep;
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const in_flight read{on, &connection<S>::reads, second_read};
-    if (!on.is_ready()) {
-        const result<> made = co_await shake_hands(on, true);
-        if (!made) co_return fail(made);
-    }
-    for (;;) {
-        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-        const result<std::size_t> count = on.decrypt(into);
-        if (count || count.error() != std::errc::operation_would_block) {
-            end_read(on, count.has_value());
-            co_return count;
-        }
-        const result<> more = co_await fetch(on);
-        if (!more) co_return fail(more);
-    }
-}
-
-/// Waits until reading would give something, or fail.
-template <class S>
-task<result<>> wait_for_data(connection<S>& on) {
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const in_flight read{on, &connection<S>::reads, second_read};
-    if (!on.is_ready()) {
-        const result<> made = co_await shake_hands(on, true);
-        if (!made) co_return fail(made);
-    }
-    while (!on.closed && !on.has_decrypted()) {
-        const result<> more = co_await fetch(on);
-        if (!more) co_return fail(more);
-    }
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    co_return result<>{};
-}
-
-[[nodiscard]] inline bool was_stopped(std::error_code error) noexcept {
-    return error == std::errc::operation_canceled || error == simplenet::errc::deadline_exceeded;
-}
-
-/// Whether a write was stopped or lacked memory: the transport is as it was, and may be used again.
-[[nodiscard]] inline bool may_be_repeated(std::error_code error) noexcept {
-    return was_stopped(error) || error == std::errc::not_enough_memory ||
-           error == std::errc::no_buffer_space;
-}
-
-template <class S>
-task<result<>> readable(connection_ref<S> keep) {
-    connection<S>& on = *keep;
-    const result<> there = co_await wait_for_data(on);
-    // The read reports any other failure.
-    if (!there && (on.closed || was_stopped(there.error()))) co_return fail(there);
-    co_return result<>{};
-}
-
-template <class S>
-task<result<received>> receive(connection_ref<S> keep) {
-    connection<S>& on = *keep;
-    const result<> there = co_await wait_for_data(on);
-    if (!there) co_return fail(there);
-    result<received> taken = on.take();
-    end_read(on, taken.has_value());
-    co_return taken;
-}
-
-template <class S>
-result<received> try_receive(connection<S>& on) {
-    SIMPLENET_EXPECTS(!on.reads, second_read);
-    if (!on.is_ready()) return fail(std::errc::operation_would_block);
-    while (!on.closed && !on.has_decrypted()) {
-        drop_used_input(on, false);
-        offer(on);
-        if (on.output_size() > most_answers) return fail(std::errc::operation_would_block);
-        const result<> more = fill_from_ready(on);
-        if (!more) return fail(more);
-    }
-    if (on.closed) return fail(std::errc::bad_file_descriptor);
-    result<received> taken = on.take();
-    end_read(on, taken.has_value());
-    return taken;
-}
-
-[[nodiscard]] inline std::span<const const_buffer> as_span(const const_buffer& one) noexcept {
-    return {&one, 1};
-}
-[[nodiscard]] inline std::span<const const_buffer>
-as_span(std::span<const const_buffer> several) noexcept {
-    return several;
-}
-
-template <class S, class Buffers>
-task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write_options options) {
-    connection<S>& on = *keep;
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const in_flight write{on, &connection<S>::writes, second_write};
-    if (!on.is_ready()) {
-        const result<> made = co_await shake_hands(on, false);
-        if (!made) co_return fail(made);
-    }
-    const auto alone = co_await on.writing.lock();
-    if (!alone) co_return fail(alone);
-    if (on.stalled) { // the rest of an earlier write
-        const result<> sent = co_await drain(on);
-        if (!sent) co_return fail(sent);
-        on.stalled = false;
-    }
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const result<std::size_t> count = on.encrypt(as_span(from));
-    if (!count) co_return fail(count);
-    result<> sent;
-    try {
-        sent = co_await drain(on, options);
-    } catch (const std::bad_alloc&) {
-        sent = fail(std::errc::not_enough_memory);
-    }
-    if (sent) co_return count;
-    if (on.closed || !may_be_repeated(sent.error())) co_return fail(sent);
-    on.stalled = true; // sealed bytes cannot be taken back
-    co_return count;
-}
-
-template <class S>
-result<std::size_t> try_write_some(connection<S>& on, std::span<const const_buffer> from) {
-    if (on.closed) return fail(std::errc::bad_file_descriptor);
-    offer(on);
-    const bool waits = !on.is_ready() || on.writing.locked() || on.has_output();
-    if (waits && !on.failure()) return fail(std::errc::operation_would_block);
-    const result<std::size_t> count = on.encrypt(from);
-    if (count) offer(on);
-    on.stalled = on.has_output();
-    return count;
-}
-
-template <class S>
-task<result<>> shutdown_write(connection_ref<S> keep) {
-    connection<S>& on = *keep;
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const in_flight write{on, &connection<S>::writes, second_write};
-    if (!on.is_ready()) {
-        const result<> made = co_await shake_hands(on, false);
-        if (!made) co_return fail(made);
-    }
-    const auto alone = co_await on.writing.lock();
-    if (!alone) co_return fail(alone);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const result<> ended = on.finish();
-    if (!ended) co_return fail(ended);
-    co_return co_await drain(on);
-}
-
-/// Exchanges close_notify. What the peer still sends is dropped.
-template <class S>
-task<result<>> say_goodbye(connection_ref<S> keep) {
-    const result<> ended = co_await shutdown_write(keep);
-    if (!ended) co_return fail(ended);
-    std::array<std::byte, 1024> dropped; // NOLINT(*-member-init): written before it is read
-    for (;;) {
-        const result<std::size_t> count = co_await read_some(keep, dropped);
-        if (count) continue;
-        if (count.error() == simplenet::errc::end_of_stream) co_return result<>{};
-        co_return fail(count);
-    }
-}
-
-/// Closes at once.
-template <class S>
-void close(connection<S>& on) noexcept {
-    if (std::exchange(on.closed, true)) return;
-    if (on.is_ready() && !on.writing.locked()) {
-        static_cast<void>(on.finish());
-        offer(on);
-    }
-    if constexpr (requires(S& over) { over.close(); }) on.transport.close();
-}
-
-template <class S>
-task<result<>> close_within(connection_ref<S> keep, std::chrono::nanoseconds grace) {
-    struct closes {
-        connection<S>& on;
-        ~closes() { close(on); }
-    } const at_end{*keep};
-    co_return co_await with_timeout(say_goodbye(keep), grace);
 }
 
 } // namespace simplenet::v0::tls::detail

@@ -1,0 +1,309 @@
+#pragma once
+// The operations of a tls::stream, as coroutines over its connection. Layer tls.
+
+#include <simplenet/core/buffer.hpp>
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/core/error.hpp>
+#include <simplenet/core/write_options.hpp>
+#include <simplenet/coro/detail/refusal.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/received.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/tls/detail/connection.hpp>
+#include <simplenet/tls/detail/engine.hpp>
+#include <simplenet/tls/detail/handshake_limit.hpp>
+#include <simplenet/tls/errc.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::tls::detail {
+
+/// Completes the handshake. `flushes`: the peer has what it needs for its side of it. Otherwise the
+/// end may leave with the first write, in one segment.
+template <class S>
+task<result<>> shake_hands(connection<S>& on, bool flushes) {
+    const auto turn = co_await on.shaking.lock();
+    if (!turn) co_return fail(turn);
+    while (!on.is_ready()) {
+        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        if (on.awaits_hello()) {
+            const result<> filled = co_await fill(on);
+            if (!filled) co_return fail(filled);
+            continue;
+        }
+        if (on.limit != nullptr && on.limit->is_set() && on.has_input()) {
+            const result<> taken = co_await on.limit->take();
+            if (!taken) co_return fail(taken);
+        }
+        const engine::progress made = on.advance();
+        drop_used_input(on, made == engine::progress::finished);
+        switch (made) {
+        case engine::progress::finished:
+            break;
+        case engine::progress::lacks_memory:
+            co_return fail(std::errc::not_enough_memory);
+        case engine::progress::failed:
+            offer(on); // the alert
+            co_return fail(on.failure());
+        case engine::progress::needs_input:
+            const result<> sent = co_await send_while(on, &engine::has_output);
+            if (!sent) co_return fail(sent);
+            const result<> filled = co_await fill(on);
+            if (!filled) co_return fail(filled);
+            break;
+        }
+    }
+    // Nobody waits for the tickets of a server: they leave with the first write, or before the
+    // first wait.
+    if (flushes && on.owes_handshake()) offer(on);
+    co_return result<>{};
+}
+
+template <class S>
+task<result<>> handshake(connection_ref<S> keep) {
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    const result<> made = co_await shake_hands(*keep, true);
+    if (!made) co_return fail(made);
+    co_return co_await finish_handshake(*keep);
+}
+
+/// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
+/// and does not read has to wait beyond that.
+inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
+
+/// Sends what the peer may wait for, and waits for more ciphertext.
+template <class S>
+task<result<>> send_and_fill(connection<S>& on) {
+    if (on.output_size() > most_answers) {
+        const auto alone = co_await on.writing.lock();
+        if (!alone) co_return fail(alone);
+        const result<> sent = co_await drain(on);
+        if (!sent) co_return fail(sent);
+    }
+    if (on.owes_handshake()) {
+        const result<> finished = co_await finish_handshake(on);
+        if (!finished) co_return fail(finished);
+    }
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    co_return co_await fill(on);
+}
+
+/// Reading has used up the input: sends answers, such as those to a KeyUpdate, and waits for more.
+// Not a coroutine, as fill().
+template <class S>
+task<result<>> fetch(connection<S>& on) {
+    drop_used_input(on, false);
+    offer(on);
+    const bool owes = on.output_size() > most_answers || on.owes_handshake();
+    return owes ? send_and_fill(on) : fill(on);
+}
+
+/// Ends a read of application data, or of an error. Answers to what came with data leave with the
+/// next write, or before the next wait.
+template <class S>
+void end_read(connection<S>& on, bool has_read) noexcept {
+    if (has_read) note_movement(on);
+    drop_used_input(on, has_read);
+    if (!has_read) offer(on); // an alert
+}
+
+[[nodiscard]] inline bool was_stopped(std::error_code error) noexcept {
+    return error == std::errc::operation_canceled || error == simplenet::errc::deadline_exceeded;
+}
+
+/// Whether a write was stopped or lacked memory: the transport is as it was, and may be used again.
+[[nodiscard]] inline bool may_be_repeated(std::error_code error) noexcept {
+    return was_stopped(error) || error == std::errc::not_enough_memory ||
+           error == std::errc::no_buffer_space;
+}
+
+/// Reads by `take`, which fails with operation_would_block as long as it needs more input.
+template <class S, class Take>
+auto read_by(connection_ref<S> keep, Take take)
+    -> task<decltype(take(std::declval<connection<S>&>()))> {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight read{on, &connection<S>::reads, second_read};
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, true);
+        if (!made) co_return fail(made);
+    }
+    for (;;) {
+        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        auto taken = take(on);
+        if (taken || taken.error() != std::errc::operation_would_block) {
+            end_read(on, taken.has_value());
+            co_return taken;
+        }
+        const result<> more = co_await fetch(on);
+        if (!more) co_return fail(more);
+    }
+}
+
+template <class S>
+task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
+    return read_by(std::move(keep), [into](connection<S>& on) { return on.decrypt(into); });
+}
+
+template <class S>
+task<result<received>> receive(connection_ref<S> keep) {
+    return read_by(std::move(keep), [](connection<S>& on) -> result<received> {
+        if (!on.has_decrypted()) return fail(std::errc::operation_would_block);
+        return on.take();
+    });
+}
+
+template <class S>
+task<result<>> readable(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight read{on, &connection<S>::reads, second_read};
+    result<> there;
+    if (!on.is_ready()) there = co_await shake_hands(on, true);
+    while (there && !on.closed && !on.has_decrypted())
+        there = co_await fetch(on);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    // The read reports any other failure.
+    if (!there && was_stopped(there.error())) co_return fail(there);
+    co_return result<>{};
+}
+
+template <class S>
+result<received> try_receive(connection<S>& on) {
+    SIMPLENET_EXPECTS(!on.reads, second_read);
+    if (!on.is_ready()) return fail(std::errc::operation_would_block);
+    while (!on.closed && !on.has_decrypted()) {
+        drop_used_input(on, false);
+        offer(on);
+        if (on.output_size() > most_answers) return fail(std::errc::operation_would_block);
+        const result<> more = fill_from_ready(on);
+        if (!more) return fail(more);
+    }
+    if (on.closed) return fail(std::errc::bad_file_descriptor);
+    result<received> taken = on.take();
+    end_read(on, taken.has_value());
+    return taken;
+}
+
+[[nodiscard]] inline std::span<const const_buffer> as_span(const const_buffer& one) noexcept {
+    return {&one, 1};
+}
+[[nodiscard]] inline std::span<const const_buffer>
+as_span(std::span<const const_buffer> several) noexcept {
+    return several;
+}
+
+template <class S, class Buffers>
+task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write_options options) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight write{on, &connection<S>::writes, second_write};
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, false);
+        if (!made) co_return fail(made);
+    }
+    const auto alone = co_await on.writing.lock();
+    if (!alone) co_return fail(alone);
+    if (on.stalled) { // the rest of an earlier write
+        const result<> sent = co_await drain(on);
+        if (!sent) co_return fail(sent);
+        on.stalled = false;
+    }
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const result<std::size_t> count = on.encrypt(as_span(from));
+    if (!count) co_return fail(count);
+    result<> sent;
+    try {
+        sent = co_await drain(on, options);
+    } catch (const std::bad_alloc&) {
+        sent = fail(std::errc::not_enough_memory);
+    }
+    if (sent) co_return count;
+    if (on.closed || !may_be_repeated(sent.error())) co_return fail(sent);
+    on.stalled = true; // sealed bytes cannot be taken back
+    co_return count;
+}
+
+template <class S>
+result<std::size_t> try_write_some(connection<S>& on, std::span<const const_buffer> from) {
+    if (on.closed) return fail(std::errc::bad_file_descriptor);
+    offer(on);
+    const bool waits = !on.is_ready() || on.writing.locked() || on.has_output();
+    if (waits && !on.failure()) return fail(std::errc::operation_would_block);
+    const result<std::size_t> count = on.encrypt(from);
+    if (count) offer(on);
+    on.stalled = on.has_output();
+    return count;
+}
+
+template <class S>
+task<result<>> shutdown_write(connection_ref<S> keep) {
+    connection<S>& on = *keep;
+    const result<> stopped = co_await simplenet::detail::refusal{};
+    if (!stopped) co_return fail(stopped);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const in_flight write{on, &connection<S>::writes, second_write};
+    if (!on.is_ready()) {
+        const result<> made = co_await shake_hands(on, false);
+        if (!made) co_return fail(made);
+    }
+    const auto alone = co_await on.writing.lock();
+    if (!alone) co_return fail(alone);
+    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+    const result<> ended = on.finish();
+    if (!ended) co_return fail(ended);
+    co_return co_await drain(on);
+}
+
+/// Exchanges close_notify. What the peer still sends is dropped.
+template <class S>
+task<result<>> say_goodbye(connection_ref<S> keep) {
+    const result<> ended = co_await shutdown_write(keep);
+    if (!ended) co_return fail(ended);
+    std::array<std::byte, 1024> dropped; // NOLINT(*-member-init): written before it is read
+    for (;;) {
+        const result<std::size_t> count = co_await read_some(keep, dropped);
+        if (count) continue;
+        if (count.error() == simplenet::errc::end_of_stream) co_return result<>{};
+        co_return fail(count);
+    }
+}
+
+/// Closes at once.
+template <class S>
+void close(connection<S>& on) noexcept {
+    if (std::exchange(on.closed, true)) return;
+    if (on.is_ready() && !on.writing.locked()) {
+        static_cast<void>(on.finish());
+        offer(on);
+    }
+    if constexpr (requires(S& over) { over.close(); }) on.transport.close();
+}
+
+template <class S>
+task<result<>> close_within(connection_ref<S> keep, std::chrono::nanoseconds grace) {
+    struct closes {
+        connection<S>& on;
+        ~closes() { close(on); }
+    } const at_end{*keep};
+    co_return co_await with_timeout(say_goodbye(keep), grace);
+}
+
+} // namespace simplenet::v0::tls::detail
+
+#pragma GCC visibility pop
