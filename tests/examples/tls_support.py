@@ -1,6 +1,7 @@
 """Certificates and foreign peers for the tests of the examples with TLS: openssl(1), GnuTLS, Go, Python's ssl."""
 
 import os
+import random
 import re
 import select
 import shutil
@@ -86,6 +87,9 @@ class Program:
         return self
 
     def __exit__(self, *_):
+        self.kill()
+
+    def kill(self):
         self._process.kill()
         self._process.communicate()
 
@@ -115,13 +119,17 @@ def gnutls_client(server, version, *options):
 
 
 def gnutls_server(version, *options, name="server"):
-    """Of /echo or HTTP, as the options say. It cannot choose a port itself."""
-    port = support.free_port()
-    server = Program([GNUTLS_SERV, _only(version), "--x509certfile", file(name + ".pem"), "--x509keyfile",
-                      file(name + ".key"), "-p", str(port), *options])
-    server.expect(rf"IPv4 .* port {port}\.\.\.done")
-    server.port = port
-    return server
+    """Of /echo or HTTP, as the options say. It listens on all addresses and cannot choose a port itself. Ports that
+    the kernel chooses may be in use on one of the many addresses that other tests have, so take others."""
+    for _ in range(20):
+        port = random.randrange(10_000, 32_000)
+        server = Program([GNUTLS_SERV, _only(version), "--x509certfile", file(name + ".pem"), "--x509keyfile",
+                          file(name + ".key"), "-p", str(port), *options])
+        if server.expect(rf"IPv4 .* port {port}\.\.\.(done|bind)")[1] == "done":
+            server.port = port
+            return server
+        server.kill()
+    raise AssertionError("gnutls-serv finds no port")
 
 
 def go_client(server, version, *options):
