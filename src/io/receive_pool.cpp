@@ -29,7 +29,7 @@ shared_buffer share_buffer(receive_pool* pool, std::uint32_t buffer, const std::
 }
 
 std::byte* allocate_lease(std::size_t bytes) noexcept {
-    return receive_pool::allocate_overflow(bytes);
+    return receive_pool::allocate_from_cache(bytes);
 }
 
 result<receive_pool*> receive_pool::create(std::size_t bytes, observer* told) {
@@ -68,9 +68,9 @@ void receive_pool::abandon() noexcept {
 
 namespace {
 
-/// In front of memory from the heap, which it owns.
+/// In front of memory from the heap.
 struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) overflow_header {
-    scratch memory;
+    scratch memory;       // owns this as well; empty: operator new made it
     std::uint32_t leases; // that share it
 };
 static_assert(sizeof(overflow_header) == lease_overhead);
@@ -79,21 +79,36 @@ overflow_header& header_of(const std::byte* begin) noexcept {
     return *reinterpret_cast<overflow_header*>(const_cast<std::byte*>(begin) - lease_overhead);
 }
 
+std::byte* behind_header(void* block, scratch memory) noexcept {
+    ::new (block) overflow_header{std::move(memory), 0};
+    return static_cast<std::byte*>(block) + lease_overhead;
+}
+
 } // namespace
 
+// Leases beyond the pool may be held in large numbers, so they are no larger than their data.
 std::byte* receive_pool::allocate_overflow(std::size_t bytes) noexcept {
+    void* const block = ::operator new(lease_overhead + bytes, std::nothrow);
+    return block == nullptr ? nullptr : behind_header(block, {});
+}
+
+std::byte* receive_pool::allocate_from_cache(std::size_t bytes) noexcept {
     try {
         scratch memory = scratch::borrow(lease_overhead + bytes);
-        std::byte* const begin = memory.data();
-        ::new (static_cast<void*>(begin)) overflow_header{std::move(memory), 0};
-        return begin + lease_overhead;
+        void* const block = memory.data();
+        return behind_header(block, std::move(memory));
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
 }
 
 void receive_pool::free_overflow(const std::byte* memory) noexcept {
-    const scratch last = std::move(header_of(memory).memory); // owns the header too
+    overflow_header& header = header_of(memory);
+    if (header.memory.data() == nullptr) {
+        ::operator delete(&header);
+    } else {
+        const scratch last = std::move(header.memory);
+    }
 }
 
 /// For memory from the heap that begins at `begin`.

@@ -60,6 +60,8 @@ public:
     /// Memory for a lease when no buffer is free; null if there is none. Freed by release(), or by
     /// free_overflow() if nothing was received.
     [[nodiscard]] static std::byte* allocate_overflow(std::size_t bytes) noexcept;
+    /// The same from the thread's cache, whose blocks have 1 KiB at least.
+    [[nodiscard]] static std::byte* allocate_from_cache(std::size_t bytes) noexcept;
     static void free_overflow(const std::byte* memory) noexcept;
 
     void count_overflow() noexcept { ++overflow_; }

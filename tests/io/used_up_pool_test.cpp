@@ -291,8 +291,7 @@ TEST_P(used_up_pool_test, memory_beyond_the_pool_is_counted_and_no_larger_than_t
             EXPECT_TRUE(lease);
             if (!lease) continue;
             // In front of the bytes is the count of the leases that share them.
-            auto* const block =
-                const_cast<std::byte*>(lease->data()) - __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+            auto* const block = const_cast<std::byte*>(lease->data()) - detail::lease_overhead;
             EXPECT_LT(::malloc_usable_size(block), 1024U);
             held.push_back(*std::move(lease));
         }
