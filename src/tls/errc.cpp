@@ -35,7 +35,7 @@ public:
         case errc::certificate_chain_too_long:
             return "certificate chain is too long";
         case errc::certificate_invalid:
-            return "certificate is not valid";
+            return "certificate was not accepted";
         case errc::certificate_required:
             return "a certificate is required";
         case errc::no_common_version:

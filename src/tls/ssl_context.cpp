@@ -132,7 +132,7 @@ int verify_chain(X509_STORE_CTX* chain, void*) noexcept {
                                config)) {
         return 1;
     }
-    if (valid) X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
+    X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
     return 0;
 }
 

@@ -170,6 +170,31 @@ TEST_P(tls_session_test, a_function_that_verifies_is_asked_for_resumed_connectio
     EXPECT_EQ(asked, 3);
 }
 
+TEST_P(tls_session_test, a_function_refuses_a_resumed_connection_with_the_same_error) {
+    static bool answer;
+    static std::error_code found;
+    const auto by = client_with([&](tls::client_config& config) {
+        config.verify = false;
+        config.verify_peer = [](const tls::peer_certificate&, std::error_code what, void*) {
+            found = what;
+            return answer;
+        };
+    });
+    const auto server = server_with("expired");
+    answer = true;
+    EXPECT_FALSE(resumes(server, by));
+    EXPECT_TRUE(resumes(server, by));
+
+    answer = false;
+    found = {};
+    run([&]() -> task<> {
+        auto ends = connected(server, by);
+        EXPECT_EQ((co_await shake_hands(ends)).client, tls::errc::certificate_invalid);
+        EXPECT_TRUE(ends.server.info().resumed);
+        EXPECT_EQ(found, tls::errc::certificate_expired);
+    });
+}
+
 TEST_P(tls_session_test, a_ticket_is_bound_to_the_certificate_under_a_name) {
     const std::string chain = own_ / "certificate.pem";
     const std::string key = own_ / "certificate.key";

@@ -127,6 +127,9 @@ TEST_P(tls_verification_test, without_verification_everything_is_accepted_and_re
         auto ends = connected(server_with("expired"), by);
         EXPECT_FALSE((co_await shake_hands(ends)).client);
         EXPECT_EQ(ends.client.info().verification, tls::errc::certificate_expired);
+        auto misnamed = connected(server_with("other_host"), by);
+        EXPECT_FALSE((co_await shake_hands(misnamed)).client);
+        EXPECT_EQ(misnamed.client.info().verification, tls::errc::certificate_host_mismatch);
     });
 }
 
@@ -175,8 +178,10 @@ TEST_P(tls_verification_test, without_verification_a_function_decides_alone) {
     EXPECT_EQ(verdict_on(server_with("expired"), by), std::error_code{});
     EXPECT_EQ(all.found, tls::errc::certificate_expired);
 
+    // A refusal is one error. It used to be what the chain said.
     all.answer = false;
-    EXPECT_EQ(verdict_on(server_with("expired"), by), tls::errc::certificate_expired);
+    EXPECT_EQ(verdict_on(server_with("expired"), by), tls::errc::certificate_invalid);
+    EXPECT_EQ(all.found, tls::errc::certificate_expired);
     EXPECT_EQ(verdict_on(server_with("server"), by), tls::errc::certificate_invalid);
 }
 

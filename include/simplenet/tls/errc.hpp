@@ -34,7 +34,8 @@ enum class errc {
     certificate_weak,
     /// The chain is longer than `max_chain_depth`.
     certificate_chain_too_long,
-    /// Another defect of the chain, or client_config::verify_peer refused it.
+    /// The chain has another defect; or client_config::verify_peer refused the certificate,
+    /// whatever the verification had found.
     certificate_invalid,
     /// The server requires a certificate of the client, and there was none.
     certificate_required,
