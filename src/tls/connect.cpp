@@ -14,7 +14,11 @@ namespace detail {
 task<result<stream<tcp_stream>>> connect_and_shake_hands(std::string host, std::uint16_t port,
                                                          context with, connect_options options,
                                                          std::string* detail) {
-    if (with.core().plays() != side::client) co_return fail(errc::bad_configuration);
+    if (detail != nullptr) detail->clear();
+    if (with.core().plays() != side::client) {
+        if (detail != nullptr) *detail = "async_connect() with a server's context";
+        co_return fail(errc::bad_configuration);
+    }
     auto connected = co_await simplenet::async_connect(host, port, options);
     if (!connected) co_return fail(connected);
     stream<tcp_stream> made{*std::move(connected), with, {.server_name = host}};

@@ -48,6 +48,16 @@ protected:
     static shutdown_report shut_down(tls::server& server, std::chrono::nanoseconds grace) {
         return simplenet::run(server.shutdown(grace), {.backend = GetParam()});
     }
+    std::error_code error_of_connecting(std::uint16_t port, const tls::context& with) {
+        const auto connecting = [&]() -> task<std::error_code> {
+            const auto made =
+                co_await tls::async_connect("localhost", port, with, {.timeout = 10s}, &detail);
+            co_return made ? std::error_code{} : made.error();
+        };
+        return simplenet::run(connecting(), {.backend = GetParam()});
+    }
+
+    std::string detail; // of error_of_connecting()
 };
 
 TEST_P(tls_server_test, serves_many_clients_on_all_loops) {
@@ -165,15 +175,16 @@ TEST_P(tls_server_test, connecting_tells_why_the_handshake_failed) {
     auto server =
         or_throw(tls::server::listen(group, endpoint::loopback(0), server_with("expired")));
     ASSERT_TRUE(server.serve(echo));
-    std::string detail;
-    const auto connecting = [&]() -> task<std::error_code> {
-        const auto made = co_await tls::async_connect("localhost", server.local_endpoint().port(),
-                                                      client(), {.timeout = 10s}, &detail);
-        co_return made ? std::error_code{} : made.error();
-    };
-    EXPECT_EQ(simplenet::run(connecting(), {.backend = GetParam()}),
-              tls::errc::certificate_expired);
+    const auto at = server.local_endpoint().port();
+    EXPECT_EQ(error_of_connecting(at, client()), tls::errc::certificate_expired);
     EXPECT_EQ(detail, "certificate has expired");
+
+    // It used to be left as it was.
+    EXPECT_EQ(error_of_connecting(at, server_with()), tls::errc::bad_configuration);
+    EXPECT_EQ(detail, "async_connect() with a server's context");
+    EXPECT_EQ(shut_down(server, 0s).cut, 0U);
+    EXPECT_EQ(error_of_connecting(at, client()), std::errc::connection_refused);
+    EXPECT_EQ(detail, "");
 }
 
 TEST_P(tls_server_test, run_server_serves_until_it_is_stopped) {

@@ -21,12 +21,13 @@ namespace simplenet::v0::tls {
 ///
 /// @param host  Copied.
 /// @param options  `timeout` limits everything, the handshake included.
-/// @param detail  If not null, gets a text for people when the handshake fails, as
+/// @param detail  If not null: cleared first. If the handshake fails, gets the text of
 ///                stream::error_detail(). Borrowed until the await returns.
 /// @return A stream that has been verified.
 ///
 /// @par Errors
-/// Those of simplenet::async_connect() and of stream::handshake().
+/// Those of simplenet::async_connect() and of stream::handshake(), and `errc::bad_configuration` if
+/// `with` is a server's context.
 /// @par Cancellation
 /// The connection is closed.
 /// @par Example
