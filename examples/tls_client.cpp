@@ -107,7 +107,8 @@ task<int> run_client(const settings& given) {
     auto connected = co_await with_deadline(
         async_connect(given.to.host, given.to.port, {.no_delay = true}), limit);
     if (!connected) co_return example::failed(where, connected.error());
-    // tls::async_connect() would do both, but the stream has OpenSSL's reason for a failure.
+    // tls::async_connect() would do both, but it verifies the name to which it connects. --name may
+    // be another one.
     tls::stream<tcp_stream> server{
         *std::move(connected), given.context, {.server_name = given.name}};
     if (auto shaken = co_await with_deadline(server.handshake(), limit); !shaken)

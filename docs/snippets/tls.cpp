@@ -166,7 +166,7 @@ task<result<std::string>> read_document(S& stream) {
         } else if (bytes.error() == errc::end_of_stream) {
             co_return document; // complete: the peer said so
         } else {
-            co_return fail(bytes); // tls::errc::truncated: it may be a part of it
+            co_return fail(bytes); // tls::errc::truncated or another error: it may be incomplete
         }
     }
 }
