@@ -33,9 +33,11 @@ namespace simplenet::v0::tls {
 
 /// A handshake that has failed, for logs.
 struct handshake_failure {
+    /// An `errc`, an error of the transport, or after `handshake_timeout` the library's
+    /// `errc::deadline_exceeded`.
     std::error_code error;
-    std::string detail; ///< As stream::error_detail().
-    simplenet::connection_info connection;
+    std::string detail;                    ///< As stream::error_detail().
+    simplenet::connection_info connection; ///< The addresses and the number of the connection.
 };
 
 /// How a tls::server accepts and treats connections.
@@ -44,19 +46,21 @@ struct server_options {
     simplenet::server_options server = {};
     /// A connection whose handshake is not complete within this time is closed.
     std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
-    /// So many steps of handshakes, each a few tenths of a millisecond, happen in a turn of a loop,
-    /// so that a crowd of new clients does not delay the others. 0: no limit.
+    /// The most handshake steps in one turn of a loop; the others wait for the next turn. A step
+    /// costs a few tenths of a millisecond of processor time. Without a limit, many new clients at
+    /// once would delay the connected ones. 0: no limit.
     unsigned handshake_steps_per_turn = 16;
     /// Called on the loop of the connection, with `context`, when a handshake has failed or was not
     /// complete in time. Strangers cause these calls: limit the rate of what you log. Null: the
     /// failure is only counted.
     void (*on_handshake_failed)(const handshake_failure& failure, void* context) = nullptr;
+    /// Passed to `on_handshake_failed`. Borrowed: must outlive the connections of the server.
     void* context = nullptr;
 };
 
 /// What a server has done since it began.
 struct server_statistics : simplenet::server_statistics {
-    /// Of the ended ones, connections whose handshake failed or was not complete in time.
+    /// Connections whose handshake failed or was not complete in time. `ended` counts them too.
     std::uint64_t handshakes_failed = 0;
 };
 

@@ -21,7 +21,7 @@ class session_store;
 /// (appendix C.4) recommends.
 ///
 /// @par Thread safety
-/// Any thread. It outlives the contexts that use it.
+/// Any thread. It must outlive the contexts that use it, and their streams.
 class session_cache {
 public:
     /// Keeps at most `most` sessions, and drops the one that was stored first for a further one.
@@ -30,6 +30,8 @@ public:
     session_cache& operator=(const session_cache&) = delete;
     ~session_cache();
 
+    /// The number of sessions that are kept. An expired one counts until a connection with its key
+    /// (name, ALPN, trust, certificate) looks for a session, or until it makes room for another.
     [[nodiscard]] std::size_t size() const noexcept;
     /// Drops all sessions.
     void clear() noexcept;

@@ -4,15 +4,14 @@
 #include <simplenet/core/abi.hpp>
 #include <simplenet/sync/async_semaphore.hpp>
 
-#include <cstddef>
 #include <memory>
 
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::tls::detail {
 
-/// Lets so many steps of handshakes happen in a turn of the loop; others wait for the next turn, in
-/// the order of their arrival. A handshake that waits for its peer takes no part. Loop thread only.
+/// Limits the handshake steps in one turn of the loop. Others wait for the next turn, first come,
+/// first served. A handshake that waits for its peer takes no part. Loop thread only.
 class handshake_limit {
 public:
     /// 0: no limit.
