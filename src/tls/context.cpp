@@ -1,6 +1,7 @@
 #include <simplenet/tls/context.hpp>
 
 #include "tls/context_core.hpp"
+#include "tls/pem.hpp"
 
 #include <simplenet/tls/errc.hpp>
 #include <simplenet/tls/session_cache.hpp>
@@ -39,27 +40,13 @@ std::string alpn_text(std::span<const std::string_view> protocols) {
     return text.size() > 65535 ? std::string{} : text;
 }
 
-loaded<void> check_identity(const identity_source& identity, const char* what) {
-    const auto is_right = [](const source& each) {
-        return each.is_given() && !each.is_contradictory();
-    };
-    if (is_right(identity.chain) && is_right(identity.key)) return {};
-    return std::unexpected{
-        contradiction(std::string{what} +
-                      ": a certificate chain and a key are needed, each from a file or as text")};
-}
-
 loaded<unique_fd> open_key_log(const std::string& path) {
-    const auto failed = [&path](int number) {
-        const std::error_code code{number, std::system_category()};
-        return std::unexpected{bad_material{code, path + ": " + code.message()}};
-    };
     // A FIFO that nobody reads fails instead of making the program wait.
     constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     unique_fd log{::open(path.c_str(), flags, S_IRUSR | S_IWUSR)};
-    if (!log) return failed(errno);
+    if (!log) return system_failure(errno, path);
     struct ::stat found{};
-    if (::fstat(log.get(), &found) != 0) return failed(errno);
+    if (::fstat(log.get(), &found) != 0) return system_failure(errno, path);
     if (S_ISCHR(found.st_mode)) return log;
     // A write to a pipe could raise SIGPIPE.
     if (!S_ISREG(found.st_mode)) {
@@ -67,17 +54,17 @@ loaded<unique_fd> open_key_log(const std::string& path) {
     }
     // It may have existed, open to others.
     const bool is_private = (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
-    if (!is_private && ::fchmod(log.get(), S_IRUSR | S_IWUSR) != 0) return failed(errno);
+    if (!is_private && ::fchmod(log.get(), S_IRUSR | S_IWUSR) != 0) {
+        return system_failure(errno, path);
+    }
     return log;
 }
 
-loaded<std::unique_ptr<settings>> copy_of(const client_config& from) {
+/// What both configurations have.
+template <class Config>
+loaded<std::unique_ptr<settings>> copy_shared(const Config& from, side plays) {
     auto made = std::make_unique<settings>();
-    made->plays = side::client;
-    copy(made->ca, from.ca_file, from.ca_pem);
-    made->ca_directory = from.ca_directory;
-    made->crl_file = from.crl_file;
-    made->verifies = from.verify;
+    made->plays = plays;
     made->minimum = from.minimum;
     made->ciphers = from.ciphers;
     made->cipher_suites = from.cipher_suites;
@@ -85,72 +72,89 @@ loaded<std::unique_ptr<settings>> copy_of(const client_config& from) {
     made->alpn = alpn_text(from.alpn);
     if (made->alpn.empty() && !from.alpn.empty()) return std::unexpected{contradiction("alpn")};
     made->key_log_file = from.key_log_file;
-    if (from.key_log_from_environment && made->key_log_file.empty()) {
-        if (const char* const named = ::secure_getenv("SSLKEYLOGFILE")) made->key_log_file = named;
-    }
     made->max_chain_depth = from.max_chain_depth;
-    made->sessions = from.sessions;
-    made->verify_peer = from.verify_peer;
-    made->verify_data = from.verify_data;
-
-    identity_source own;
-    copy(own.chain, from.certificate_chain_file, from.certificate_chain_pem);
-    copy(own.key, from.private_key_file, from.private_key_pem);
-    if (own.chain.is_given() || own.key.is_given()) {
-        if (auto right = check_identity(own, "the client's certificate"); !right) {
-            return std::unexpected{std::move(right).error()};
-        }
-        made->identities.push_back(std::move(own));
-    }
     return made;
 }
 
+/// Adds a certificate with its key. `what` is for messages.
+loaded<void> add_identity(settings& to, const certificate_files& from, const char* what) {
+    identity_source made;
+    copy(made.chain, from.chain_file, from.chain_pem);
+    copy(made.key, from.key_file, from.key_pem);
+    made.password.assign(from.password);
+    made.ocsp_response_file = from.ocsp_response_file;
+    for (const source* each : {&made.chain, &made.key}) {
+        if (each->is_given() && !each->is_contradictory()) continue;
+        return std::unexpected{contradiction(
+            std::string{what} +
+            ": a certificate chain and a key are needed, each from a file or as text")};
+    }
+    to.identities.push_back(std::move(made));
+    return {};
+}
+
+loaded<std::unique_ptr<settings>> copy_of(const client_config& from) {
+    auto copied = copy_shared(from, side::client);
+    if (!copied) return copied;
+    settings& made = **copied;
+    copy(made.ca, from.ca_file, from.ca_pem);
+    made.ca_directory = from.ca_directory;
+    made.crl_file = from.crl_file;
+    made.verifies = from.verify;
+    if (from.key_log_from_environment && made.key_log_file.empty()) {
+        if (const char* const named = ::secure_getenv("SSLKEYLOGFILE")) made.key_log_file = named;
+    }
+    made.sessions = from.sessions;
+    made.verify_peer = from.verify_peer;
+    made.verify_data = from.verify_data;
+
+    const certificate_files own{.chain_file = from.certificate_chain_file,
+                                .key_file = from.private_key_file,
+                                .chain_pem = from.certificate_chain_pem,
+                                .key_pem = from.private_key_pem};
+    const bool has_one = !(own.chain_file.empty() && own.key_file.empty() &&
+                           own.chain_pem.empty() && own.key_pem.empty());
+    if (has_one) {
+        if (auto added = add_identity(made, own, "the client's certificate"); !added) {
+            return std::unexpected{std::move(added).error()};
+        }
+    }
+    return copied;
+}
+
 loaded<std::unique_ptr<settings>> copy_of(const server_config& from) {
-    auto made = std::make_unique<settings>();
-    made->plays = side::server;
-    copy(made->ca, from.client_ca_file, from.client_ca_pem);
-    made->crl_file = from.client_crl_file;
-    made->ask = from.ask;
-    if (from.ask != client_certificate::none && !made->ca.is_given()) {
+    auto copied = copy_shared(from, side::server);
+    if (!copied) return copied;
+    settings& made = **copied;
+    copy(made.ca, from.client_ca_file, from.client_ca_pem);
+    made.crl_file = from.client_crl_file;
+    made.ask = from.ask;
+    if (from.ask != client_certificate::none && !made.ca.is_given()) {
         return std::unexpected{contradiction(
             "clients are asked for certificates, but there is no client_ca_file or client_ca_pem")};
     }
-    made->minimum = from.minimum;
-    made->ciphers = from.ciphers;
-    made->cipher_suites = from.cipher_suites;
-    made->groups = from.groups;
-    made->alpn = alpn_text(from.alpn);
-    if (made->alpn.empty() && !from.alpn.empty()) return std::unexpected{contradiction("alpn")};
-    made->key_log_file = from.key_log_file;
-    made->max_chain_depth = from.max_chain_depth;
-    made->session_tickets = from.session_tickets;
-    made->ticket_lifetime = from.ticket_lifetime;
+    made.session_tickets = from.session_tickets;
+    made.ticket_lifetime = from.ticket_lifetime;
     if (from.ticket_lifetime.count() <= 0 || from.ticket_lifetime > std::chrono::hours{7 * 24}) {
         // RFC 8446, section 4.6.1: seven days at most.
         return std::unexpected{contradiction("ticket_lifetime: 1 s to 7 days")};
     }
 
-    identity_source standard;
-    copy(standard.chain, from.certificate_chain_file, from.certificate_chain_pem);
-    copy(standard.key, from.private_key_file, from.private_key_pem);
-    standard.password.assign(from.private_key_password);
-    standard.ocsp_response_file = from.ocsp_response_file;
-    if (auto right = check_identity(standard, "the server's certificate"); !right) {
-        return std::unexpected{std::move(right).error()};
+    const certificate_files standard{.chain_file = from.certificate_chain_file,
+                                     .key_file = from.private_key_file,
+                                     .chain_pem = from.certificate_chain_pem,
+                                     .key_pem = from.private_key_pem,
+                                     .password = from.private_key_password,
+                                     .ocsp_response_file = from.ocsp_response_file};
+    if (auto added = add_identity(made, standard, "the server's certificate"); !added) {
+        return std::unexpected{std::move(added).error()};
     }
-    made->identities.push_back(std::move(standard));
     for (const certificate_files& each : from.more_certificates) {
-        identity_source more;
-        copy(more.chain, each.chain_file, each.chain_pem);
-        copy(more.key, each.key_file, each.key_pem);
-        more.password.assign(each.password);
-        more.ocsp_response_file = each.ocsp_response_file;
-        if (auto right = check_identity(more, "more_certificates"); !right) {
-            return std::unexpected{std::move(right).error()};
+        if (auto added = add_identity(made, each, "more_certificates"); !added) {
+            return std::unexpected{std::move(added).error()};
         }
-        made->identities.push_back(std::move(more));
     }
-    return made;
+    return copied;
 }
 
 loaded<std::shared_ptr<context_core>> make_core(loaded<std::unique_ptr<settings>> config) {

@@ -1,11 +1,10 @@
 #include "tls/material.hpp"
 
+#include "tls/names.hpp"
 #include "tls/pem.hpp"
 #include "tls/ssl_context.hpp"
 
 #include <simplenet/tls/errc.hpp>
-
-#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,29 +17,11 @@ namespace simplenet::v0::tls::detail {
 
 namespace {
 
-/// The DNS names of a certificate, in lower case, without those that contain a NUL.
+/// The DNS names of a certificate, in lower case, sorted.
 std::vector<std::string> dns_names(const X509& certificate) {
-    std::vector<std::string> names;
-    ERR_clear_error();
-    auto* const all = static_cast<GENERAL_NAMES*>(
-        X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr));
-    if (all == nullptr) {
-        if (lacks_memory(ERR_peek_error())) throw std::bad_alloc{};
-        return names;
-    }
-    const std::unique_ptr<GENERAL_NAMES, freed_by<GENERAL_NAMES_free>> owned{all};
-    for (int each = 0; each < sk_GENERAL_NAME_num(all); ++each) {
-        const GENERAL_NAME& entry = *sk_GENERAL_NAME_value(all, each);
-        if (entry.type != GEN_DNS) continue;
-        const ASN1_IA5STRING* const text = entry.d.dNSName;
-        std::string name{reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-                         static_cast<std::size_t>(ASN1_STRING_length(text))};
-        if (name.find('\0') != std::string::npos) continue;
-        std::ranges::transform(name, name.begin(), [](unsigned char letter) {
-            return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
-        });
-        names.push_back(std::move(name));
-    }
+    std::vector<std::string> names = names_of(certificate, alternative_names::of_dns);
+    for (std::string& each : names)
+        each = in_lower_case(std::move(each));
     std::ranges::sort(names);
     return names;
 }
@@ -111,9 +92,7 @@ private:
             struct ::stat found{};
             const bool exists = ::stat(config_.ca_directory.c_str(), &found) == 0;
             if (!exists || !S_ISDIR(found.st_mode)) {
-                const std::error_code code{exists ? ENOTDIR : errno, std::system_category()};
-                return std::unexpected{
-                    bad_material{code, config_.ca_directory + ": " + code.message()}};
+                return system_failure(exists ? ENOTDIR : errno, config_.ca_directory);
             }
             add(trust_text_, config_.ca_directory);
         }

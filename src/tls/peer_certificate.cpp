@@ -1,17 +1,13 @@
 #include <simplenet/tls/peer_certificate.hpp>
 
+#include "tls/names.hpp"
 #include "tls/openssl.hpp"
 
-#include <simplenet/ip/ip_address.hpp>
-
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 
 #include <array>
 #include <ctime>
-#include <memory>
 #include <new>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -20,7 +16,6 @@ namespace simplenet::v0::tls {
 namespace {
 
 using detail::bio_ptr;
-using detail::freed_by;
 
 bio_ptr growing_memory() {
     bio_ptr made{BIO_new(BIO_s_mem())};
@@ -55,14 +50,6 @@ std::string hexadecimal(const unsigned char* data, std::size_t size) {
         text += digits[data[each] & 15U];
     }
     return text;
-}
-
-/// Empty: no address.
-std::string address_text(std::span<const unsigned char> bytes) {
-    const auto content = std::as_bytes(bytes);
-    if (content.size() == 4) return ip_address::from_bytes(content.first<4>()).to_string();
-    if (content.size() == 16) return ip_address::from_bytes(content.first<16>()).to_string();
-    return {};
 }
 
 } // namespace
@@ -104,27 +91,7 @@ std::chrono::system_clock::time_point peer_certificate::not_after() const {
 }
 
 std::vector<std::string> peer_certificate::names() const {
-    std::vector<std::string> names;
-    ERR_clear_error();
-    const std::unique_ptr<GENERAL_NAMES, freed_by<GENERAL_NAMES_free>> all{
-        static_cast<GENERAL_NAMES*>(
-            X509_get_ext_d2i(certificate_, NID_subject_alt_name, nullptr, nullptr))};
-    if (!all && detail::lacks_memory(ERR_peek_error())) throw std::bad_alloc{};
-    if (!all) return names;
-    for (int each = 0; each < sk_GENERAL_NAME_num(all.get()); ++each) {
-        const GENERAL_NAME& entry = *sk_GENERAL_NAME_value(all.get(), each);
-        if (entry.type != GEN_DNS && entry.type != GEN_IPADD) continue;
-        const ASN1_STRING* const value =
-            entry.type == GEN_DNS ? entry.d.dNSName : entry.d.iPAddress;
-        const unsigned char* const data = ASN1_STRING_get0_data(value);
-        const auto size = static_cast<std::size_t>(ASN1_STRING_length(value));
-        std::string name = entry.type == GEN_DNS
-                               ? std::string{reinterpret_cast<const char*>(data), size}
-                               : address_text({data, size});
-        const bool is_usable = !name.empty() && name.find('\0') == std::string::npos;
-        if (is_usable) names.push_back(std::move(name));
-    }
-    return names;
+    return detail::names_of(*certificate_, detail::alternative_names::all);
 }
 
 std::string peer_certificate::fingerprint_sha256() const {

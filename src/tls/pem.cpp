@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <new>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,11 +19,6 @@ namespace simplenet::v0::tls::detail {
 namespace {
 
 constexpr std::size_t most_of_a_file = std::size_t{64} * 1024 * 1024;
-
-std::unexpected<bad_material> system_failure(int number, const std::string& path) {
-    const std::error_code code{number, std::system_category()};
-    return std::unexpected{bad_material{code, path + ": " + code.message()}};
-}
 
 bio_ptr memory_of(std::string_view text) {
     if (text.size() > INT_MAX) throw std::bad_alloc{};
@@ -40,6 +36,27 @@ bool was_last() noexcept {
 // The default of OpenSSL would ask on the terminal.
 int refuse_password(char*, int, int, void*) noexcept {
     return -1;
+}
+
+/// All objects of a kind in PEM; at least one. `Make` and `Read` are OpenSSL's functions for it.
+template <class Owner, auto Make, auto Read>
+loaded<std::vector<Owner>> read_all(OSSL_LIB_CTX* library, std::string_view text,
+                                    const std::string& where, const char* kind) {
+    ERR_clear_error();
+    const bio_ptr from = memory_of(text);
+    std::vector<Owner> all;
+    for (;;) {
+        auto* made = Make(library, nullptr);
+        if (made == nullptr) throw std::bad_alloc{};
+        const bool was_read = Read(from.get(), &made, &refuse_password, nullptr) != nullptr;
+        Owner owned{made}; // null if a failure has freed it
+        if (!was_read) break;
+        all.push_back(std::move(owned));
+    }
+    if (!was_last()) return bad(where);
+    ERR_clear_error();
+    if (all.empty()) return bad(where + ": no " + kind + " in PEM");
+    return all;
 }
 
 struct password_request {
@@ -79,6 +96,11 @@ loaded<secret> read_file(const std::string& path) {
     }
 }
 
+std::unexpected<bad_material> system_failure(int number, const std::string& path) {
+    const std::error_code code{number, std::system_category()};
+    return std::unexpected{bad_material{code, path + ": " + code.message()}};
+}
+
 std::unexpected<bad_material> bad(const std::string& what) {
     if (lacks_memory(ERR_peek_error()) || lacks_memory(ERR_peek_last_error())) {
         ERR_clear_error();
@@ -92,22 +114,8 @@ std::unexpected<bad_material> bad(const std::string& what) {
 
 loaded<std::vector<certificate_ptr>> read_certificates(OSSL_LIB_CTX* library, std::string_view text,
                                                        const std::string& where) {
-    ERR_clear_error();
-    const bio_ptr from = memory_of(text);
-    std::vector<certificate_ptr> all;
-    for (;;) {
-        X509* made = X509_new_ex(library, nullptr);
-        if (made == nullptr) throw std::bad_alloc{};
-        if (PEM_read_bio_X509(from.get(), &made, &refuse_password, nullptr) == nullptr) {
-            X509_free(made);
-            break;
-        }
-        all.emplace_back(made);
-    }
-    if (!was_last()) return bad(where);
-    ERR_clear_error();
-    if (all.empty()) return bad(where + ": no certificate in PEM");
-    return all;
+    return read_all<certificate_ptr, X509_new_ex, PEM_read_bio_X509>(library, text, where,
+                                                                     "certificate");
 }
 
 loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const secret& password,
@@ -127,22 +135,8 @@ loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const sec
 
 loaded<std::vector<crl_ptr>> read_revocations(OSSL_LIB_CTX* library, std::string_view text,
                                               const std::string& where) {
-    ERR_clear_error();
-    const bio_ptr from = memory_of(text);
-    std::vector<crl_ptr> all;
-    for (;;) {
-        X509_CRL* made = X509_CRL_new_ex(library, nullptr);
-        if (made == nullptr) throw std::bad_alloc{};
-        if (PEM_read_bio_X509_CRL(from.get(), &made, &refuse_password, nullptr) == nullptr) {
-            X509_CRL_free(made);
-            break;
-        }
-        all.emplace_back(made);
-    }
-    if (!was_last()) return bad(where);
-    ERR_clear_error();
-    if (all.empty()) return bad(where + ": no revocation list in PEM");
-    return all;
+    return read_all<crl_ptr, X509_CRL_new_ex, PEM_read_bio_X509_CRL>(library, text, where,
+                                                                     "revocation list");
 }
 
 loaded<void> check_ocsp_response(std::string_view text, const std::string& where) {

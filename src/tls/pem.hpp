@@ -37,6 +37,8 @@ read_revocations(OSSL_LIB_CTX* library, std::string_view text, const std::string
 /// That `text` is a response in DER that says something about a certificate.
 [[nodiscard]] loaded<void> check_ocsp_response(std::string_view text, const std::string& where);
 
+/// An error number of a call on a file or directory, with its path.
+[[nodiscard]] std::unexpected<bad_material> system_failure(int number, const std::string& path);
 /// A bad configuration: `what` and the first error of OpenSSL. Throws std::bad_alloc if that is it.
 [[nodiscard]] std::unexpected<bad_material> bad(const std::string& what);
 

@@ -6,6 +6,7 @@
 #include <simplenet/tls/config.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>

@@ -1,10 +1,9 @@
 #include "tls/ssl_context.hpp"
 
 #include "tls/engine_access.hpp"
+#include "tls/names.hpp"
 #include "tls/pem.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <new>
 #include <span>
 #include <string>
@@ -58,11 +57,7 @@ std::string name_in_hello(SSL* connection) {
     if (size < 5 || extension[2] != TLSEXT_NAMETYPE_host_name) return {};
     const std::size_t length = extension[3] * 256U + extension[4];
     if (size - 5 < length) return {};
-    std::string name{reinterpret_cast<const char*>(data) + 5, length};
-    std::ranges::transform(name, name.begin(), [](unsigned char each) {
-        return static_cast<char>(each >= 'A' && each <= 'Z' ? each - 'A' + 'a' : each);
-    });
-    return name;
+    return in_lower_case({reinterpret_cast<const char*>(data) + 5, length});
 }
 
 // Before anything else looks at the message, so that a ticket is checked against the certificate

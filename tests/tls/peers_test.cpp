@@ -86,6 +86,20 @@ raw_ends raw_connected(int version, const tls::context& server = server_with()) 
     return {raw_client{std::move(left), version}, memory_stream{std::move(right), server}};
 }
 
+/// After the handshake.
+task<raw_ends> raw_shaken(int version) {
+    auto ends = raw_connected(version);
+    const auto [shaken, accepted] =
+        co_await when_all(ends.client.handshake(), ends.server.handshake());
+    EXPECT_TRUE(shaken && accepted);
+    co_return ends;
+}
+
+void send(SSL* ssl, std::string_view text) {
+    EXPECT_EQ(SSL_write(ssl, text.data(), static_cast<int>(text.size())),
+              static_cast<int>(text.size()));
+}
+
 class tls_peers_test : public testing::backend_test {
 protected:
     /// Completes a handshake, lets the client do `what`, and returns what the server then reads,
@@ -94,11 +108,7 @@ protected:
     std::pair<std::string, std::error_code> after(int version, What what) {
         std::pair<std::string, std::error_code> got;
         run([&]() -> task<> {
-            auto ends = raw_connected(version);
-            auto [shaken, accepted] =
-                co_await when_all(ends.client.handshake(), ends.server.handshake());
-            EXPECT_TRUE(shaken);
-            EXPECT_TRUE(accepted);
+            auto ends = co_await raw_shaken(version);
             what(ends.client.ssl());
             EXPECT_TRUE(co_await ends.client.flush());
             ends.client.transport().close();
@@ -106,12 +116,20 @@ protected:
         });
         return got;
     }
+    /// The server reads `count` records of one byte, before each of which the client does `what`.
+    template <class What>
+    void expect_bytes(std::size_t count, What what) {
+        const auto [text, end] = after(TLS1_3_VERSION, [&](SSL* ssl) {
+            for (std::size_t each = 0; each < count; ++each) {
+                what(ssl);
+                send(ssl, "x");
+            }
+            SSL_shutdown(ssl);
+        });
+        EXPECT_EQ(text, std::string(count, 'x'));
+        EXPECT_EQ(end, errc::end_of_stream);
+    }
 };
-
-void send(SSL* ssl, std::string_view text) {
-    EXPECT_EQ(SSL_write(ssl, text.data(), static_cast<int>(text.size())),
-              static_cast<int>(text.size()));
-}
 
 TEST_P(tls_peers_test, version_1_2_works) {
     const auto [text, end] = after(TLS1_2_VERSION, [](SSL* ssl) {
@@ -196,15 +214,8 @@ TEST_P(tls_peers_test, older_versions_are_refused) {
 }
 
 TEST_P(tls_peers_test, a_few_key_updates_are_followed) {
-    const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
-        for (int each = 0; each < 100; ++each) {
-            EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
-            send(ssl, "x");
-        }
-        SSL_shutdown(ssl);
-    });
-    EXPECT_EQ(text, std::string(100, 'x'));
-    EXPECT_EQ(end, errc::end_of_stream);
+    expect_bytes(100,
+                 [](SSL* ssl) { EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1); });
 }
 
 TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
@@ -220,13 +231,7 @@ TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
 }
 
 TEST_P(tls_peers_test, records_of_one_byte_are_only_slow) {
-    const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
-        for (int each = 0; each < 3000; ++each)
-            send(ssl, "x");
-        SSL_shutdown(ssl);
-    });
-    EXPECT_EQ(text, std::string(3000, 'x'));
-    EXPECT_EQ(end, errc::end_of_stream);
+    expect_bytes(3000, [](SSL*) {});
 }
 
 TEST_P(tls_peers_test, a_renegotiation_is_refused) {
@@ -240,10 +245,7 @@ TEST_P(tls_peers_test, a_renegotiation_is_refused) {
 
 TEST_P(tls_peers_test, a_record_that_was_changed_on_the_way_is_refused_whole) {
     run([&]() -> task<> {
-        auto ends = raw_connected(TLS1_3_VERSION);
-        auto [shaken, accepted] =
-            co_await when_all(ends.client.handshake(), ends.server.handshake());
-        EXPECT_TRUE(shaken && accepted);
+        auto ends = co_await raw_shaken(TLS1_3_VERSION);
         send(ends.client.ssl(), "good");
         EXPECT_TRUE(co_await ends.client.flush());
         send(ends.client.ssl(), "evil");
@@ -262,10 +264,7 @@ TEST_P(tls_peers_test, a_record_that_was_changed_on_the_way_is_refused_whole) {
 TEST_P(tls_peers_test, a_connection_that_is_cut_at_any_byte_is_truncated) {
     for (std::size_t cut = 0; cut < 26; ++cut) {
         run([&]() -> task<> {
-            auto ends = raw_connected(TLS1_3_VERSION);
-            auto [shaken, accepted] =
-                co_await when_all(ends.client.handshake(), ends.server.handshake());
-            EXPECT_TRUE(shaken && accepted);
+            auto ends = co_await raw_shaken(TLS1_3_VERSION);
             send(ends.client.ssl(), "text");
             std::vector<std::byte> record(100);
             BIO* const out = SSL_get_wbio(ends.client.ssl());
@@ -282,10 +281,7 @@ TEST_P(tls_peers_test, a_connection_that_is_cut_at_any_byte_is_truncated) {
 
 TEST_P(tls_peers_test, an_error_that_others_left_in_the_queue_of_openssl_does_not_matter) {
     run([&]() -> task<> {
-        auto ends = raw_connected(TLS1_3_VERSION);
-        auto [shaken, accepted] =
-            co_await when_all(ends.client.handshake(), ends.server.handshake());
-        EXPECT_TRUE(shaken && accepted);
+        auto ends = co_await raw_shaken(TLS1_3_VERSION);
         send(ends.client.ssl(), "text");
         EXPECT_TRUE(co_await ends.client.flush());
         ERR_raise(ERR_LIB_SSL, SSL_R_BAD_LENGTH);
