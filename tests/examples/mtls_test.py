@@ -61,6 +61,14 @@ class mtls_test(support.TestCase):
                    "certificate may not be used for this purpose")
         self.assertCountEqual(said, [*reasons, *reasons, "the peer does not speak TLS"])
 
+    def test_it_reads_its_certificates_again(self):
+        with server() as it:
+            tls_support.hang_up(it.pid)
+            self.assertEqual(it.line(), "certificates reloaded")
+            with connect(it, client_context(own="client")) as client:
+                self.assertRegex(receive_all(client).decode(), f"^you are {IDENTITY}\n$")
+                tls_support.close(client)
+
     def test_it_needs_to_know_whom_to_trust(self):
         ended = support.run(["mtls", *identity("server")])
         self.assertEqual((ended.returncode, ended.stdout), (2, ""))
