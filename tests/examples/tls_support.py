@@ -59,18 +59,23 @@ class Program:
         self._process.stdin.close()
 
     def expect(self, pattern):
-        """Reads until the output that was not expected before matches; returns the match."""
+        """Reads until the output that was not expected before matches; returns the match. Otherwise ends the program,
+        which may not be in a `with` yet."""
         until = time.monotonic() + support.WAIT
         while not (found := re.search(pattern, self.output[self._seen:], re.MULTILINE)):
             left = until - time.monotonic()
             if not select.select([self._process.stdout], [], [], max(left, 0))[0]:
-                raise AssertionError(f"no {pattern!r} in time in:\n{self.output}")
+                self._give_up(f"no {pattern!r} in time")
             some = os.read(self._process.stdout.fileno(), 65536)
             if not some:
-                raise AssertionError(f"no {pattern!r} in:\n{self.output}")
+                self._give_up(f"no {pattern!r}")
             self.output += some.decode(errors="replace")
         self._seen += found.end()
         return found
+
+    def _give_up(self, why):
+        self.kill()
+        raise AssertionError(f"{why} in:\n{self.output}")
 
     def say_and_hear(self, text):
         """A line that the other side echoes."""
