@@ -152,9 +152,40 @@ count_cases() {
                          END { print count + 0 }' "$root/build/$1/Testing/Temporary/LastTest.log"
 }
 
+# failed_tests <preset>: a line for each test of ctest that failed, with its cases that failed or did not end.
+failed_tests() {
+    local whole=no
+    if has_whole_programs "$1"; then whole=yes; fi
+    awk -v whole="$whole" '
+        function add(name) {
+            if (whole == "no" || ++count[test] > 11) return
+            if (count[test] > 1) cases[test] = cases[test] ", "
+            cases[test] = cases[test] (count[test] == 11 ? "..." : name)
+        }
+        FNR == 1 { ++file }
+        file == 1 && sub(/^[0-9]+\/[0-9]+ Testing: /, "") { test = $0; running = "" }
+        file == 1 && /^\[ RUN      \] / { running = $4 }
+        file == 1 && /^\[       OK \] |^\[  SKIPPED \] / { running = "" }
+        file == 1 && /^\[  FAILED  \] .* ms\)$/ { sub(/,$/, "", $4); add($4); running = "" }
+        file == 1 && /^FAIL: |^ERROR: / { add($2) } # of Python
+        file == 1 && /^<end of output>/ && running != "" { add(running " (unfinished)") }
+        file == 2 && listed && sub(/^[ \t]*[0-9]+ - /, "") {
+            test = $0
+            sub(/ \([^(]*\)$/, "", test)
+            print "failed: " $0 (test in cases ? ": " cases[test] : "")
+        }
+        file == 2 && /^The following tests FAILED:/ { listed = 1 }
+    ' "$root/build/$1/Testing/Temporary/LastTest.log" "$log"
+}
+
+# Clang asks the linker to export symbols that its AddressSanitizer has hidden: with ld.gold, 141 warnings for
+# each program.
+without_linker_noise() { sed -u "/warning: Cannot export local symbol '__/d"; }
+
 export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 
 summary=()
+failures=()
 failed=no
 
 # run_preset <name>
@@ -168,7 +199,11 @@ run_preset() {
         cat "$log" >&2
         die "CMake could not configure $preset."
     fi
-    cmake --build --preset "$preset" --parallel "$jobs" || die "$preset does not build."
+    if [[ $preset == clang-asan ]]; then
+        cmake --build --preset "$preset" --parallel "$jobs" 2>&1 | without_linker_noise
+    else
+        cmake --build --preset "$preset" --parallel "$jobs"
+    fi || die "$preset does not build."
 
     headline "$preset: test"
     require_backends "$preset"
@@ -181,7 +216,10 @@ run_preset() {
         result+="; $(count_cases "$preset" PASSED) cases passed, $(count_cases "$preset" SKIPPED) skipped"
     fi
     say_why_skipped "$root/build/$preset"
-    if ((status != 0)); then failed=yes; fi
+    if ((status != 0)); then
+        failed=yes
+        readarray -t -O ${#failures[@]} failures < <(failed_tests "$preset" | sed "s/^failed: /&$preset: /")
+    fi
     summary+=("$(printf '%-9s %s, %d s' "$preset" "$result" $((SECONDS - started)))")
 }
 
@@ -191,4 +229,5 @@ for preset in "${presets[@]}"; do run_preset "$preset"; done
 headline "Summary"
 printf '%s\n' "${summary[@]}" ${notes[@]+"${notes[@]}"}
 say "Required backends: $SIMPLENET_REQUIRE_BACKENDS"
+((${#failures[@]} == 0)) || printf '%s\n' "${failures[@]}" # last: a log that is cut keeps its end
 [[ $failed == no ]] || die "some tests failed."
