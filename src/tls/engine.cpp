@@ -84,7 +84,15 @@ int engine_access::read(BIO* bio, char* into, int size) noexcept {
 int engine_access::write(BIO* bio, const char* from, int size) noexcept {
     engine& self = *static_cast<engine*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
-    if (self.append(from, static_cast<std::size_t>(size))) return size;
+    const_buffer rest{from, static_cast<std::size_t>(size)};
+    if (self.send_ != nullptr) {
+        const std::size_t before = self.output().size();
+        const std::size_t count = self.send_(self, self.output(), rest);
+        if (before != 0) self.sent(std::min(count, before));
+        if (count > before) rest = rest.subspan(count - before);
+        if (rest.empty()) return size;
+    }
+    if (self.append(rest.data(), rest.size())) return size;
     self.lacks_memory_ = true;
     BIO_set_retry_write(bio);
     return -1;
@@ -343,12 +351,13 @@ result<received> engine::take() noexcept {
     return taken;
 }
 
-result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
+result<std::size_t> engine::encrypt(std::span<const const_buffer> from, sender* send) {
     if (failure_) return fail(failure_);
     if (finished_) return fail(std::errc::broken_pipe);
     std::size_t wanted = 0;
     for (const const_buffer& each : from)
         wanted += std::min(each.size(), most_of_a_send - wanted);
+    if (wanted == 0) return 0;
     const std::size_t records = wanted / most_of_a_record + from.size() + 1;
     reserve(wanted + std::min<std::size_t>(records, 8) * overhead_of_a_record + room_for_messages);
 
@@ -358,22 +367,33 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
     forget_errors();
     std::size_t total = 0;
     std::size_t filled = 0;
-    const auto seal = [&](const void* data, std::size_t size) {
+    const auto seal = [&](const_buffer data) {
         std::size_t count = 0;
-        const int made = SSL_write_ex(ssl_, data, size, &count);
+        const int made = SSL_write_ex(ssl_, data.data(), data.size(), &count);
         if (made == 1) return true;
         failed();
         return false;
+    };
+    const auto seal_last = [&](const_buffer data) {
+        const std::size_t before = (data.size() - 1) / most_of_a_record * most_of_a_record;
+        if (before != 0 && !seal(data.first(before))) return false;
+        send_ = send;
+        const bool made = seal(data.subspan(before));
+        send_ = nullptr;
+        if (!has_output()) output_ended(); // the memory is not needed
+        return made;
     };
     for (const const_buffer& each : from) {
         const_buffer rest = each.first(std::min(each.size(), wanted - total));
         total += rest.size();
         if (filled == 0) { // full records directly from the caller's memory
-            const bool is_last = total == wanted;
-            const std::size_t direct =
-                is_last ? rest.size() : rest.size() - rest.size() % most_of_a_record;
-            if (direct != 0 && !seal(rest.data(), direct)) return fail(failure_);
-            rest = rest.subspan(direct);
+            if (total == wanted) {
+                if (!rest.empty() && !seal_last(rest)) return fail(failure_);
+                break;
+            }
+            const const_buffer full = rest.first(rest.size() - rest.size() % most_of_a_record);
+            if (!full.empty() && !seal(full)) return fail(failure_);
+            rest = rest.subspan(full.size());
         }
         while (!rest.empty()) {
             const std::size_t part = std::min(rest.size(), gathered.size() - filled);
@@ -381,12 +401,12 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from) {
             filled += part;
             rest = rest.subspan(part);
             if (filled == gathered.size()) {
-                if (!seal(gathered.data(), std::exchange(filled, 0))) return fail(failure_);
+                if (!seal({gathered.data(), std::exchange(filled, 0)})) return fail(failure_);
             }
         }
         if (total == wanted) break;
     }
-    if (filled != 0 && !seal(gathered.data(), filled)) return fail(failure_);
+    if (filled != 0 && !seal_last({gathered.data(), filled})) return fail(failure_);
     return total;
 }
 

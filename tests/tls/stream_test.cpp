@@ -5,7 +5,9 @@
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 
+#include <simplenet/coro/detail/frame_allocator.hpp>
 #include <simplenet/coro/spawn.hpp>
+#include <simplenet/io/scratch.hpp>
 #include <simplenet/net/connect.hpp>
 #include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/stream/any_stream.hpp>
@@ -389,6 +391,19 @@ TEST_P(tls_stream_test, the_idle_limit_counts_application_data_only) {
         EXPECT_EQ((co_await ends.server.read_some(buffer)).error(), errc::deadline_exceeded);
         EXPECT_TRUE(co_await async_write_all(ends.client, "x"));
         EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 1U);
+    });
+}
+
+TEST_P(tls_stream_test, a_write_over_tcp_leaves_no_buffer_behind) {
+    if (!detail::recycles_frames) GTEST_SKIP() << "AddressSanitizer builds do not recycle";
+    run([&]() -> task<> {
+        auto ends = co_await testing::connected_over_tcp(server_with(), client());
+        const auto both = co_await when_all(ends.server.handshake(), ends.client.handshake());
+        EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
+        // The memory that was given back last is borrowed first.
+        const std::byte* const before = scratch::borrow(1024).data();
+        EXPECT_EQ((co_await ends.client.write_some("x")).value_or(0), 1U);
+        EXPECT_EQ(scratch::borrow(1024).data(), before);
     });
 }
 

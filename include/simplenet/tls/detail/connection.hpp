@@ -273,6 +273,37 @@ task<result<>> finish_handshake(connection<S>& on) {
     co_return result<>{};
 }
 
+/// Whether a transport can be asked to send while OpenSSL seals.
+template <class S>
+concept sends_at_once = ready_writer<S> && requires(S& to, std::span<const const_buffer> parts) {
+    { to.try_write_some(parts) } noexcept;
+};
+
+/// Gives the output and a record behind it to the transport; the bytes that it took.
+template <class S>
+std::size_t send_at_once(engine& of, const_buffer output, const_buffer record) noexcept {
+    auto& on = static_cast<connection<S>&>(of);
+    const std::array<const_buffer, 2> both{output, record};
+    const result<std::size_t> count =
+        output.empty() ? on.transport.try_write_some(record)
+                       : on.transport.try_write_some(std::span<const const_buffer>{both});
+    if (count) note_movement(on);
+    return count.value_or(0);
+}
+
+/// Seals `from`, and sends at once what it may. The rest is output.
+template <class S>
+[[nodiscard]] result<std::size_t> seal(connection<S>& on, std::span<const const_buffer> from,
+                                       write_options options) {
+    if constexpr (sends_at_once<S>) {
+        if (!options.more && !on.owes_handshake()) {
+            simplenet::detail::run_queue::require_current().spend_inline_turns(1);
+            return on.encrypt(from, &send_at_once<S>);
+        }
+    }
+    return on.encrypt(from, nullptr);
+}
+
 /// Sends what the transport takes now, unless a write is in flight. The holder of `writing` sends
 /// the rest.
 template <class S>
@@ -312,18 +343,26 @@ template <class S, class Read>
     return {};
 }
 
+/// Where read_input() puts ciphertext of a transport that does not lend.
+template <class S>
+[[nodiscard]] mutable_buffer place_for_input([[maybe_unused]] connection<S>& on) {
+    if constexpr (lends<S>) {
+        return {};
+    } else {
+        return on.input.next();
+    }
+}
+
 template <class S>
 task<result<>> fill_without_limit(connection<S>& on) {
-    mutable_buffer into;
-    if constexpr (!lends<S>) into = on.input.next();
+    const mutable_buffer into = place_for_input(on);
     auto more = co_await read_input(on, into);
     co_return take_input(on, into, std::move(more));
 }
 
 template <class S>
 task<result<>> fill_within_limit(connection<S>& on) {
-    mutable_buffer into;
-    if constexpr (!lends<S>) into = on.input.next();
+    const mutable_buffer into = place_for_input(on);
     const auto start = std::chrono::steady_clock::now();
     for (;;) {
         auto more = co_await with_deadline(read_input(on, into), idle_deadline(on, start));
@@ -334,7 +373,6 @@ task<result<>> fill_within_limit(connection<S>& on) {
 }
 
 /// Waits for ciphertext. @pre has_input() is false.
-// Not a coroutine: each one whose frame an idle connection keeps costs it some hundred bytes.
 template <class S>
 task<result<>> fill(connection<S>& on) {
     return on.idle_limit.count() > 0 ? fill_within_limit(on) : fill_without_limit(on);

@@ -73,9 +73,12 @@ public:
     [[nodiscard]] bool has_decrypted() noexcept;
     /// As decrypt(), into memory of the lease. Best after has_decrypted(), when the size is known.
     [[nodiscard]] result<received> take() noexcept;
-    /// Seals as much as one send should carry; the bytes that were taken. Throws std::bad_alloc,
-    /// then nothing was taken.
-    [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from);
+    /// Sends `output` and a record behind it without waiting; the bytes that have left.
+    using sender = std::size_t(engine& of, const_buffer output, const_buffer record) noexcept;
+    /// Seals as much as one send should carry; the bytes that were taken. The last record, and all
+    /// before it, go to `send` if it is not null, and what that leaves is output. Throws
+    /// std::bad_alloc, then nothing was taken.
+    [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from, sender* send);
     /// Decrypted bytes that the last decrypt() left.
     [[nodiscard]] std::size_t pending() const noexcept;
 
@@ -149,9 +152,10 @@ private:
     scratch output_memory_;
     std::size_t output_begin_ = 0;
     std::size_t output_end_ = 0;
-    std::size_t owed_ = 0; // of it, the end of the handshake, for which the peer waits
+    std::size_t owed_ = 0; // bytes up to the end of the handshake, for which the peer waits
     scratch late_memory_;  // what comes behind it, while it is lent
     std::size_t late_size_ = 0;
+    sender* send_ = nullptr;  // while the last record of a write is sealed
     std::string session_key_; // of a client; empty: no resumption
     std::error_code failure_;
     std::unique_ptr<std::string> detail_;

@@ -20,14 +20,15 @@
 #include <new>
 #include <span>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::tls::detail {
 
-/// Completes the handshake. `flushes`: the peer has what it needs for its side of it. Otherwise the
-/// end may leave with the first write, in one segment.
+/// Completes the handshake. `flushes`: also sends what the peer needs for its side of it. Otherwise
+/// that leaves with the first write, in one segment.
 template <class S>
 task<result<>> shake_hands(connection<S>& on, bool flushes) {
     const auto turn = co_await on.shaking.lock();
@@ -76,39 +77,25 @@ task<result<>> handshake(connection_ref<S> keep) {
     co_return co_await finish_handshake(*keep);
 }
 
-/// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
-/// and does not read has to wait beyond that.
-inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
+/// Reading has used up the input. Sends what no write has taken along, such as tickets. Whether
+/// more ciphertext can now be read without fetch().
+template <class S>
+[[nodiscard]] bool may_just_read(connection<S>& on) noexcept {
+    drop_used_input(on, false);
+    offer(on);
+    return !on.owes_handshake() && on.idle_limit.count() <= 0;
+}
 
 /// Sends what the peer may wait for, and waits for more ciphertext.
 template <class S>
-task<result<>> send_and_fill(connection<S>& on) {
-    if (on.output_size() > most_answers) {
-        const auto alone = co_await on.writing.lock();
-        if (!alone) co_return fail(alone);
-        const result<> sent = co_await drain(on);
-        if (!sent) co_return fail(sent);
-    }
-    if (on.owes_handshake()) {
-        const result<> finished = co_await finish_handshake(on);
-        if (!finished) co_return fail(finished);
-    }
+task<result<>> fetch(connection<S>& on) {
+    const result<> finished = co_await finish_handshake(on);
+    if (!finished) co_return fail(finished);
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     co_return co_await fill(on);
 }
 
-/// Reading has used up the input: sends answers, such as those to a KeyUpdate, and waits for more.
-// Not a coroutine, as fill().
-template <class S>
-task<result<>> fetch(connection<S>& on) {
-    drop_used_input(on, false);
-    offer(on);
-    const bool owes = on.output_size() > most_answers || on.owes_handshake();
-    return owes ? send_and_fill(on) : fill(on);
-}
-
-/// Ends a read of application data, or of an error. Answers to what came with data leave with the
-/// next write, or before the next wait.
+/// Ends a read of application data, or of an error.
 template <class S>
 void end_read(connection<S>& on, bool has_read) noexcept {
     if (has_read) note_movement(on);
@@ -127,45 +114,11 @@ void end_read(connection<S>& on, bool has_read) noexcept {
 }
 
 /// Reads by `take`, which fails with operation_would_block as long as it needs more input.
+// The usual wait is in this coroutine: each further frame costs an idle connection some hundred
+// bytes.
 template <class S, class Take>
 auto read_by(connection_ref<S> keep, Take take)
-    -> task<decltype(take(std::declval<connection<S>&>()))> {
-    connection<S>& on = *keep;
-    const result<> stopped = co_await simplenet::detail::refusal{};
-    if (!stopped) co_return fail(stopped);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const in_flight read{on, &connection<S>::reads, second_read};
-    if (!on.is_ready()) {
-        const result<> made = co_await shake_hands(on, true);
-        if (!made) co_return fail(made);
-    }
-    for (;;) {
-        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-        auto taken = take(on);
-        if (taken || taken.error() != std::errc::operation_would_block) {
-            end_read(on, taken.has_value());
-            co_return taken;
-        }
-        const result<> more = co_await fetch(on);
-        if (!more) co_return fail(more);
-    }
-}
-
-template <class S>
-task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
-    return read_by(std::move(keep), [into](connection<S>& on) { return on.decrypt(into); });
-}
-
-template <class S>
-task<result<received>> receive(connection_ref<S> keep) {
-    return read_by(std::move(keep), [](connection<S>& on) -> result<received> {
-        if (!on.has_decrypted()) return fail(std::errc::operation_would_block);
-        return on.take();
-    });
-}
-
-template <class S>
-task<result<>> readable(connection_ref<S> keep) {
+    -> task<std::invoke_result_t<Take&, connection<S>&>> {
     connection<S>& on = *keep;
     const result<> stopped = co_await simplenet::detail::refusal{};
     if (!stopped) co_return fail(stopped);
@@ -173,29 +126,86 @@ task<result<>> readable(connection_ref<S> keep) {
     const in_flight read{on, &connection<S>::reads, second_read};
     result<> there;
     if (!on.is_ready()) there = co_await shake_hands(on, true);
-    while (there && !on.closed && !on.has_decrypted())
-        there = co_await fetch(on);
-    if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    // The read reports any other failure.
-    if (!there && was_stopped(there.error())) co_return fail(there);
-    co_return result<>{};
+    while (there) {
+        if (on.closed) co_return fail(std::errc::bad_file_descriptor);
+        auto taken = take(on);
+        if (taken || taken.error() != std::errc::operation_would_block) co_return taken;
+        if (!may_just_read(on)) {
+            there = co_await fetch(on);
+            continue;
+        }
+        const mutable_buffer into = place_for_input(on);
+        auto more = co_await read_input(on, into);
+        there = take_input(on, into, std::move(more));
+    }
+    co_return take.failed(there.error());
+}
+
+struct taken_into {
+    template <class S>
+    result<std::size_t> operator()(connection<S>& on) const noexcept {
+        const result<std::size_t> count = on.decrypt(memory);
+        if (count || count.error() != std::errc::operation_would_block)
+            end_read(on, count.has_value());
+        return count;
+    }
+    static result<std::size_t> failed(std::error_code error) noexcept { return fail(error); }
+
+    mutable_buffer memory;
+};
+
+struct taken_as_lease {
+    template <class S>
+    result<received> operator()(connection<S>& on) const noexcept {
+        if (!on.has_decrypted()) return fail(std::errc::operation_would_block);
+        result<received> lease = on.take();
+        end_read(on, lease.has_value());
+        return lease;
+    }
+    static result<received> failed(std::error_code error) noexcept { return fail(error); }
+};
+
+struct left_there {
+    template <class S>
+    result<> operator()(connection<S>& on) const noexcept {
+        if (!on.has_decrypted()) return fail(std::errc::operation_would_block);
+        return {};
+    }
+    /// The read that follows reports any failure but a stop.
+    static result<> failed(std::error_code error) noexcept {
+        if (was_stopped(error)) return fail(error);
+        return {};
+    }
+};
+
+template <class S>
+task<result<std::size_t>> read_some(connection_ref<S> keep, mutable_buffer into) {
+    return read_by(std::move(keep), taken_into{into});
+}
+
+template <class S>
+task<result<received>> receive(connection_ref<S> keep) {
+    return read_by(std::move(keep), taken_as_lease{});
+}
+
+template <class S>
+task<result<>> readable(connection_ref<S> keep) {
+    return read_by(std::move(keep), left_there{});
 }
 
 template <class S>
 result<received> try_receive(connection<S>& on) {
-    SIMPLENET_EXPECTS(!on.reads, second_read);
+    const in_flight read{on, &connection<S>::reads, second_read};
     if (!on.is_ready()) return fail(std::errc::operation_would_block);
-    while (!on.closed && !on.has_decrypted()) {
+    for (;;) {
+        if (on.closed) return fail(std::errc::bad_file_descriptor);
+        result<received> taken = taken_as_lease{}(on);
+        if (taken || taken.error() != std::errc::operation_would_block) return taken;
         drop_used_input(on, false);
         offer(on);
-        if (on.output_size() > most_answers) return fail(std::errc::operation_would_block);
         const result<> more = fill_from_ready(on);
         if (!more) return fail(more);
     }
-    if (on.closed) return fail(std::errc::bad_file_descriptor);
-    result<received> taken = on.take();
-    end_read(on, taken.has_value());
-    return taken;
 }
 
 [[nodiscard]] inline std::span<const const_buffer> as_span(const const_buffer& one) noexcept {
@@ -225,8 +235,8 @@ task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write
         on.stalled = false;
     }
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-    const result<std::size_t> count = on.encrypt(as_span(from));
-    if (!count) co_return fail(count);
+    const result<std::size_t> count = seal(on, as_span(from), options);
+    if (!count || !on.has_output()) co_return count;
     result<> sent;
     try {
         sent = co_await drain(on, options);
@@ -241,11 +251,12 @@ task<result<std::size_t>> write_some(connection_ref<S> keep, Buffers from, write
 
 template <class S>
 result<std::size_t> try_write_some(connection<S>& on, std::span<const const_buffer> from) {
+    const in_flight write{on, &connection<S>::writes, second_write};
     if (on.closed) return fail(std::errc::bad_file_descriptor);
     offer(on);
     const bool waits = !on.is_ready() || on.writing.locked() || on.has_output();
     if (waits && !on.failure()) return fail(std::errc::operation_would_block);
-    const result<std::size_t> count = on.encrypt(from);
+    const result<std::size_t> count = seal(on, from, {});
     if (count) offer(on);
     on.stalled = on.has_output();
     return count;
