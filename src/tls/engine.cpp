@@ -12,8 +12,6 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -28,11 +26,12 @@ constexpr std::size_t most_of_a_send = 4 * most_of_a_record;
 constexpr std::size_t overhead_of_a_record = 64;
 // A block of scratch memory.
 constexpr std::size_t most_of_a_lease = std::size_t{32} * 1024 - simplenet::detail::lease_overhead;
-// A pending KeyUpdate leaves with the next record.
+// OpenSSL answers a KeyUpdate with the next record.
 constexpr std::size_t room_for_messages = 256;
 // Messages of the peer in a row that carry no data for the application. Each costs a derivation of
 // keys or more; a server sends a few tickets, and everything else is rare.
 constexpr unsigned most_messages = 32;
+constexpr const char* verify_peer_refused = "client_config::verify_peer refused";
 
 /// Labels of letters, digits, hyphens and underscores. OpenSSL would take a leading dot for "every
 /// host below" (X509_check_host(3)).
@@ -48,11 +47,12 @@ bool is_host_name(std::string_view name) noexcept {
     return before != '.';
 }
 
-// Owned by nobody: it lives as long as the process.
-BIO_METHOD* memory_method() noexcept {
+/// Owned by nobody: it lives as long as the process. Throws std::bad_alloc; the next call tries
+/// again.
+BIO_METHOD* memory_method() {
     static BIO_METHOD* const method = [] {
         BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "engine");
-        if (made == nullptr) return made;
+        if (made == nullptr) throw std::bad_alloc{};
         BIO_meth_set_read(made, &engine_access::read);
         BIO_meth_set_write(made, &engine_access::write);
         BIO_meth_set_ctrl(made, [](BIO*, int command, long, void*) -> long {
@@ -127,9 +127,7 @@ engine::engine(const context& with, const stream_options& options)
     : material_{with.core().current()} {
     const settings& config = material_->config();
     ERR_clear_error();
-    BIO_METHOD* const method = memory_method();
-    if (method == nullptr) throw std::bad_alloc{};
-    bio_ptr bio{BIO_new(method)};
+    bio_ptr bio{BIO_new(memory_method())};
     std::unique_ptr<SSL, freed_by<SSL_free>> made{SSL_new(material_->standard())};
     if (!bio || !made) throw std::bad_alloc{};
     BIO_set_data(bio.get(), this);
@@ -201,7 +199,10 @@ void engine::failed() noexcept {
     const char* reason = ERR_reason_error_string(entry);
     if (ERR_GET_REASON(entry) == SSL_R_CERTIFICATE_VERIFY_FAILED &&
         ERR_GET_LIB(entry) == ERR_LIB_SSL) {
-        reason = X509_verify_cert_error_string(SSL_get_verify_result(ssl_));
+        const long found = SSL_get_verify_result(ssl_);
+        reason = found == X509_V_ERR_APPLICATION_VERIFICATION
+                     ? verify_peer_refused
+                     : X509_verify_cert_error_string(found);
     }
     try {
         if (reason != nullptr) detail_ = std::make_unique<std::string>(reason);
@@ -237,12 +238,6 @@ bool engine::awaits_hello() const noexcept {
 engine::progress engine::advance() noexcept {
     if (failure_) return progress::failed;
     lacks_memory_ = false;
-    // A record of a handshake or an alert, of a version 3.x.
-    if (input_size_ >= 2 && !heard_) {
-        heard_ =
-            (input_[0] == std::byte{SSL3_RT_HANDSHAKE} || input_[0] == std::byte{SSL3_RT_ALERT}) &&
-            input_[1] == std::byte{SSL3_VERSION_MAJOR};
-    }
     forget_errors();
     const int made = SSL_do_handshake(ssl_);
     if (made == 1) {
@@ -251,7 +246,7 @@ engine::progress engine::advance() noexcept {
     }
     switch (SSL_get_error(ssl_, made)) {
     case SSL_ERROR_WANT_READ:
-        return progress::needs_input;
+        return is_abused() ? progress::failed : progress::needs_input;
     case SSL_ERROR_WANT_WRITE:
         return progress::lacks_memory;
     default:
@@ -261,20 +256,25 @@ engine::progress engine::advance() noexcept {
 }
 
 void engine::completed() noexcept {
+    if (!accepts_resumption()) {
+        // Our Finished is in the output: the server must not take the connection for complete.
+        output_ended();
+        return fail_with(errc::certificate_invalid, verify_peer_refused);
+    }
     ready_ = true;
     messages_ = 0;
     // What a server of TLS 1.3 sends last are tickets, which nobody waits for.
     const bool are_tickets = SSL_is_server(ssl_) == 1 && SSL_version(ssl_) == TLS1_3_VERSION;
     owed_ = are_tickets ? 0 : output_size();
+}
+
+/// OpenSSL asks about the peer of a full handshake only, see verify_chain().
+bool engine::accepts_resumption() const noexcept {
     const settings& config = material_->config();
-    if (config.plays == side::client && config.verify_peer != nullptr &&
-        SSL_session_reused(ssl_) == 1) {
-        X509* const peer = SSL_get0_peer_certificate(ssl_);
-        if (peer == nullptr ||
-            !engine_access::accepts(peer, static_cast<int>(SSL_get_verify_result(ssl_)), config)) {
-            fail_with(errc::certificate_invalid, "client_config::verify_peer refused");
-        }
-    }
+    if (config.verify_peer == nullptr || SSL_session_reused(ssl_) != 1) return true;
+    X509* const peer = SSL_get0_peer_certificate(ssl_);
+    return peer != nullptr &&
+           engine_access::accepts(peer, static_cast<int>(SSL_get_verify_result(ssl_)), config);
 }
 
 // --- application data ----------------------------------------------------------------------------
@@ -450,6 +450,15 @@ bool engine::append(const void* data, std::size_t size) noexcept {
     std::memcpy(to.data() + end, data, size);
     end += size;
     return true;
+}
+
+void engine::greet(const std::byte* data, std::size_t size) noexcept {
+    for (; greeted_ != 2 && size != 0; ++greeted_, ++data, --size) {
+        const bool fits = greeted_ == 0 ? *data == std::byte{SSL3_RT_HANDSHAKE} ||
+                                              *data == std::byte{SSL3_RT_ALERT}
+                                        : *data == std::byte{SSL3_VERSION_MAJOR};
+        heard_ = fits && (greeted_ == 0 || heard_);
+    }
 }
 
 void engine::output_ended() noexcept {

@@ -32,6 +32,7 @@ namespace {
 using testing::client;
 using testing::memory_stream;
 using testing::placed_bytes;
+using testing::send_and_end;
 using testing::server_with;
 
 class tls_hostile_test : public testing::backend_test {};
@@ -169,6 +170,24 @@ TEST_P(tls_hostile_test, a_hello_that_is_too_long_is_refused_before_it_is_comple
             std::get<0>(co_await when_all(failing(server), std::move(flooding)));
         EXPECT_EQ(why, std::errc::protocol_error) << why.message();
         EXPECT_LT(sent, 1'000'000U);
+    });
+}
+
+// The client used to wait for more for ever.
+TEST_P(tls_hostile_test, warnings_between_messages_of_a_handshake_are_a_flood_too) {
+    run([&]() -> task<> {
+        auto [left, right] = duplex(std::size_t{64} * 1024);
+        memory_stream end{std::move(left), client(), {.server_name = "localhost"}};
+        // A client in a handshake ignores a HelloRequest. OpenSSL takes four warnings in a row.
+        std::string records;
+        for (int each = 0; each < 20; ++each) {
+            records += std::string_view{"\x16\x03\x03\x00\x04\x00\x00\x00\x00", 9};
+            for (int warning = 0; warning < 4; ++warning)
+                records += std::string_view{"\x15\x03\x03\x00\x02\x01\x5a", 7};
+        }
+        EXPECT_TRUE(co_await send_and_end(right, records));
+        EXPECT_EQ((co_await end.handshake()).error(), tls::errc::record_invalid);
+        EXPECT_EQ(end.error_detail(), "the peer sends many messages without data");
     });
 }
 

@@ -108,6 +108,27 @@ TEST_P(tls_misuse_test, a_second_loop_is_named) {
                  "a tls::stream belongs to the loop that used it first");
 }
 
+TEST_P(tls_misuse_test, a_second_loop_is_named_without_waiting) {
+    std::optional<testing::tls_ends> ends;
+    with_ends([&](testing::tls_ends& made) -> task<> {
+        EXPECT_TRUE(co_await made.server.write_some(const_buffer{"hello"}));
+        EXPECT_EQ(made.client.try_receive().value_or(received{}).size(), 5U);
+        ends.emplace(std::move(made));
+    });
+    const auto read = [&]() -> task<> {
+        EXPECT_FALSE(ends->client.try_receive());
+        co_return;
+    };
+    EXPECT_DEATH(simplenet::run(read(), {.backend = GetParam()}),
+                 "a tls::stream belongs to the loop that used it first");
+    const auto write = [&]() -> task<> {
+        EXPECT_FALSE(ends->client.try_write_some("x"));
+        co_return;
+    };
+    EXPECT_DEATH(simplenet::run(write(), {.backend = GetParam()}),
+                 "a tls::stream belongs to the loop that used it first");
+}
+
 TEST_P(tls_misuse_test, info_before_the_handshake_is_named) {
     auto ends = connected(server_with(), client());
     EXPECT_DEATH(static_cast<void>(ends.client.info()), "before the handshake is complete");

@@ -15,6 +15,7 @@
 #include <simplenet/stream/queued_writer.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/time/deadline.hpp>
+#include <simplenet/time/sleep.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
@@ -394,6 +395,33 @@ TEST_P(tls_stream_test, the_idle_limit_counts_application_data_only) {
     });
 }
 
+TEST_P(tls_stream_test, an_idle_limit_without_end_is_none) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        ends.server.set_idle_timeout(std::chrono::hours::max());
+        ends.client.set_idle_timeout(std::chrono::nanoseconds::max());
+        co_await exchange(ends.server, ends.client, pattern(1000));
+    });
+}
+
+TEST_P(tls_stream_test, an_operation_in_flight_goes_on_without_its_idle_limit) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        ends.server.set_idle_timeout(5ms);
+        auto reading = spawn([](memory_stream& from) -> task<result<std::size_t>> {
+            std::array<char, 8> buffer{};
+            co_return co_await from.read_some(buffer);
+        }(ends.server));
+        co_await testing::turns(3);
+        ends.server.set_idle_timeout(0ms);
+        EXPECT_TRUE(co_await async_sleep(10ms));
+        EXPECT_TRUE(co_await async_write_all(ends.client, "x"));
+        EXPECT_EQ((co_await reading).value_or(0), 1U);
+    });
+}
+
 TEST_P(tls_stream_test, a_write_over_tcp_leaves_no_buffer_behind) {
     if (!detail::recycles_frames) GTEST_SKIP() << "AddressSanitizer builds do not recycle";
     run([&]() -> task<> {
@@ -419,6 +447,21 @@ TEST_P(tls_stream_test, something_else_than_tls_is_named) {
             EXPECT_FALSE(server.error_detail().empty());
         });
     }
+}
+
+// Any two bytes used to decide it.
+TEST_P(tls_stream_test, the_first_two_bytes_tell_tls_from_something_else) {
+    run([&]() -> task<> {
+        auto [left, right] = duplex();
+        memory_stream server{std::move(left), server_with()};
+        auto shaking = spawn([](memory_stream& end) -> task<result<>> {
+            co_return co_await end.handshake();
+        }(server));
+        EXPECT_TRUE(co_await async_write_all(right, "\x16"));
+        co_await testing::turns(3);
+        EXPECT_TRUE(co_await async_write_all(right, "\x03\x01\xff\xff")); // too long a record
+        EXPECT_EQ((co_await shaking).error(), tls::errc::record_invalid);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tls_stream_test, testing::all_backends, testing::backend_name);

@@ -32,9 +32,9 @@ namespace simplenet::v0::tls {
 /// first read or write does it. At most one read and one write may be in flight. Movable, even with
 /// operations in flight; destroying it is close(). Loop thread only.
 ///
-/// After a stop or a deadline it is usable: a read has lost nothing, and a write reports bytes that
-/// were sealed as written. Their rest leaves with the next write or shutdown_write(). The same
-/// holds after a std::bad_alloc. If OpenSSL itself lacks memory, the connection fails.
+/// After a stop or a deadline the stream is usable: a read has lost nothing, and a write reports
+/// bytes that were sealed as written. Their rest leaves with the next write or shutdown_write().
+/// The same holds after a std::bad_alloc. If OpenSSL itself lacks memory, the connection fails.
 ///
 /// @par Cost
 /// Creating one allocates. An idle one holds no buffers: they are borrowed from the loop while
@@ -45,9 +45,9 @@ template <class S>
     requires async_reader<S> && async_writer<S> && std::move_constructible<S>
 class stream {
 public:
-    /// Takes `transport`; throws std::bad_alloc. On a client that verifies, an empty server_name
-    /// fails the handshake with `errc::bad_configuration`, unless stream_options::verify_name is
-    /// off.
+    /// Takes `transport`; throws std::bad_alloc. On a client that verifies, an empty `server_name`
+    /// makes the handshake fail with `errc::bad_configuration`, unless
+    /// stream_options::verify_name is false.
     stream(S transport, const context& with, const stream_options& options = {})
         : connection_{new detail::connection<S>{std::move(transport), with, options}} {}
 
@@ -68,8 +68,8 @@ public:
     /// @return An awaitable of `result<>`.
     ///
     /// @par Errors
-    /// - Those of `errc` but `record_invalid` and the ones about configuration; then the stream
-    ///   fails with the same error from then on.
+    /// - Each `errc` but `key_mismatch`. The stream fails with the same error from then on.
+    /// - `std::errc::not_enough_memory`.
     /// - Those of the transport.
     /// @par Cancellation
     /// Continues where it was.
@@ -185,8 +185,8 @@ public:
         return here().transport.closed();
     }
 
-    /// Sends a close_notify, waits for that of the peer, dropping what it still sends, and closes;
-    /// at the latest after `grace`.
+    /// Sends a close_notify, drops what the peer still sends until its close_notify arrives, and
+    /// closes; at the latest after `grace`.
     ///
     /// @pre No operation is in flight.
     /// @return An awaitable of `result<>`: success if the peer has answered.
@@ -200,6 +200,9 @@ public:
     /// Lets a read or write fail with `errc::deadline_exceeded` when it has waited for `limit` and
     /// no application data has moved in either direction meanwhile: records without data do not
     /// count. Zero or less: no limit.
+    ///
+    /// A new limit applies to operations that begin after the call. One in flight that the old
+    /// limit ends goes on if the new one allows it.
     template <class Rep, class Period>
     void set_idle_timeout(std::chrono::duration<Rep, Period> limit) noexcept {
         here().idle_limit = simplenet::detail::saturated(limit);
@@ -209,7 +212,7 @@ public:
     ///
     /// @pre The handshake is complete.
     [[nodiscard]] const connection_info& info() const { return here().info(); }
-    /// OpenSSL's reason for the last failure, for people; empty: none.
+    /// The reason of the failure for people: OpenSSL's, or ours. Empty if there was none.
     [[nodiscard]] std::string error_detail() const { return here().error_detail(); }
 
     /// The stream below. What is read from it or written to it by others breaks the connection.

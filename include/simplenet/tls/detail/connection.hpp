@@ -101,7 +101,7 @@ struct connection : engine {
     S transport;
     input_of<S> input; // the memory behind set_input()
     async_mutex shaking;
-    async_mutex writing;              // whoever unlocks it has sent all output, or has failed to
+    async_mutex writing;              // its holder sends all output, or fails, before it unlocks
     handshake_limit* limit = nullptr; // of a server; borrowed
     std::chrono::nanoseconds idle_limit{0};
     std::chrono::steady_clock::time_point moved{}; // the last application data; with idle_limit
@@ -116,7 +116,7 @@ struct connection : engine {
 /// A read or a write, as long as it is in flight.
 class in_flight {
 public:
-    /// `message`: for a program that starts a second one, or starts one on another loop.
+    /// `message` ends a program that starts a second one.
     template <class S>
     in_flight(connection<S>& on, bool connection<S>::* kind, const char* message) noexcept
         : is_{on.*kind} {
@@ -180,15 +180,17 @@ void note_movement(connection<S>& on) noexcept {
     if (on.idle_limit.count() > 0) on.moved = std::chrono::steady_clock::now();
 }
 
-/// When an operation that began at `start` fails because nothing has moved.
+/// The time at which an operation that began at `start` fails if nothing moves.
 template <class S>
 [[nodiscard]] std::chrono::steady_clock::time_point
 idle_deadline(const connection<S>& on, std::chrono::steady_clock::time_point start) noexcept {
-    return std::max(start, on.moved) + on.idle_limit;
+    constexpr auto never = std::chrono::steady_clock::time_point::max();
+    const auto since = std::max(start, on.moved);
+    const bool is_limited = on.idle_limit.count() > 0 && on.idle_limit < never - since;
+    return is_limited ? since + on.idle_limit : never;
 }
 
-/// Whether an operation that the idle limit has ended is to go on, because something has moved
-/// meanwhile.
+/// After an idle deadline: whether the operation continues, because data has moved meanwhile.
 template <class S>
 task<bool> goes_on(const connection<S>& on, std::error_code ended_by,
                    std::chrono::steady_clock::time_point start) {
@@ -243,8 +245,8 @@ task<result<>> send_while(connection<S>& on, bool (engine::*remains)() const noe
     co_return result<>{};
 }
 
-/// Sends all output. While that has the end of the handshake, it holds `shaking` as well: so a
-/// reader, whose peer waits for that end, learns when it has left, or that a stop came before.
+/// Sends all output. While the end of the handshake is part of it, also holds `shaking`. A reader
+/// that waits for `shaking` then learns whether that end has left or the write was stopped.
 /// @pre the caller holds `writing`.
 template <class S>
 task<result<>> drain(connection<S>& on, write_options options = {}) {

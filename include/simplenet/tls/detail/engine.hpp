@@ -1,7 +1,7 @@
 #pragma once
 // engine: TLS of one connection without I/O. Layer tls.
 // Ciphertext goes in and comes out through memory; the stream around it moves that memory.
-// OpenSSL's calls never wait and are made only here and in engine.cpp.
+// OpenSSL is called in engine.cpp only, and never waits.
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -36,7 +36,8 @@ namespace simplenet::v0::tls {
 struct stream_options {
     /// On a client: the name that is verified, and sent as SNI unless it is an address.
     std::string_view server_name = {};
-    /// Off: the chain is verified, but not the name, and `server_name` may be empty.
+    /// False: the name is not verified, and `server_name` may be empty. The chain is still
+    /// verified.
     bool verify_name = true;
 };
 
@@ -59,8 +60,8 @@ public:
     // --- the handshake ---
 
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
-    /// On a server before the first byte: OpenSSL would allocate 33 KiB for a client that may stay
-    /// silent.
+    /// True on a server before the client's first byte. Wait then without calling advance():
+    /// OpenSSL would allocate 33 KiB for a client that may stay silent.
     [[nodiscard]] bool awaits_hello() const noexcept;
     /// As far as the input allows. @pre not is_ready().
     [[nodiscard]] progress advance() noexcept;
@@ -86,8 +87,7 @@ public:
 
     /// Puts a close_notify into the output, once. @pre the output has room or memory is there.
     [[nodiscard]] result<> finish() noexcept;
-    [[nodiscard]] bool has_finished() const noexcept { return finished_; }
-    /// The transport has ended: the input will not come.
+    /// The transport has ended: no more input will come.
     void input_ended() noexcept;
     /// The sticky failure of both directions; zero: none.
     [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
@@ -98,6 +98,8 @@ public:
 
     [[nodiscard]] bool has_input() const noexcept { return input_size_ != 0; }
     void set_input(const std::byte* data, std::size_t size) noexcept {
+        if (greeted_ != 2) [[unlikely]]
+            greet(data, size);
         input_ = data;
         input_size_ = size;
     }
@@ -105,7 +107,7 @@ public:
     [[nodiscard]] std::size_t output_size() const noexcept {
         return output_end_ - output_begin_ + late_size_;
     }
-    /// Whether the output has something that the peer needs for its side of the handshake.
+    /// Whether the output has a part of the handshake that the peer waits for.
     [[nodiscard]] bool owes_handshake() const noexcept { return owed_ != 0; }
     [[nodiscard]] const_buffer output() const noexcept {
         return {output_memory_.data() + output_begin_, output_end_ - output_begin_};
@@ -137,6 +139,9 @@ private:
 
     void set_name(const stream_options& options);
     void completed() noexcept;
+    [[nodiscard]] bool accepts_resumption() const noexcept;
+    /// Looks at the first two bytes of the connection.
+    void greet(const std::byte* data, std::size_t size) noexcept;
     void failed() noexcept;
     void fail_with(errc code, const char* why) noexcept;
     [[nodiscard]] bool is_abused() noexcept;
@@ -163,7 +168,8 @@ private:
     unsigned messages_ = 0; // of the peer since the last application data
     bool lent_ = false;     // see lent_output
     bool ready_ = false;
-    bool heard_ = false;        // the peer speaks TLS
+    std::uint8_t greeted_ = 0;  // how many of the peer's first two bytes have arrived
+    bool heard_ = false;        // they begin a handshake or an alert of a version 3.x: TLS
     bool ended_ = false;        // the peer has sent close_notify
     bool finished_ = false;     // we have
     bool lacks_memory_ = false; // the output could not grow
