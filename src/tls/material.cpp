@@ -43,11 +43,11 @@ void add(std::string& to, std::string_view part) {
 }
 
 std::string der_of(const X509& certificate) {
-    unsigned char* data = nullptr;
-    const int size = i2d_X509(&certificate, &data);
+    const int size = i2d_X509(&certificate, nullptr);
     if (size < 0) throw std::bad_alloc{};
-    std::string der{reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)};
-    OPENSSL_free(data);
+    std::string der(static_cast<std::size_t>(size), '\0');
+    auto* into = reinterpret_cast<unsigned char*>(der.data());
+    if (i2d_X509(&certificate, &into) != size) throw std::bad_alloc{};
     return der;
 }
 

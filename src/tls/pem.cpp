@@ -59,6 +59,20 @@ loaded<std::vector<Owner>> read_all(OSSL_LIB_CTX* library, std::string_view text
     return all;
 }
 
+/// Whether the public key could not be decoded for lack of memory. OpenSSL then treats it as a key
+/// of an unknown kind, and the certificate verifies nothing.
+bool lost_its_key(const X509& certificate, OSSL_LIB_CTX* library) {
+    if (X509_get0_pubkey(&certificate) != nullptr) return false;
+    ERR_clear_error();
+    unsigned char* der = nullptr;
+    const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(&certificate), &der);
+    if (size < 0) return true;
+    const unsigned char* next = der;
+    const key_ptr key{d2i_PUBKEY_ex(nullptr, &next, size, library, nullptr)};
+    OPENSSL_free(der);
+    return key || lacks_memory(ERR_peek_error()) || lacks_memory(ERR_peek_last_error());
+}
+
 struct password_request {
     const secret& password;
     bool made = false;
@@ -114,8 +128,14 @@ std::unexpected<bad_material> bad(const std::string& what) {
 
 loaded<std::vector<certificate_ptr>> read_certificates(OSSL_LIB_CTX* library, std::string_view text,
                                                        const std::string& where) {
-    return read_all<certificate_ptr, X509_new_ex, PEM_read_bio_X509>(library, text, where,
-                                                                     "certificate");
+    auto all = read_all<certificate_ptr, X509_new_ex, PEM_read_bio_X509>(library, text, where,
+                                                                         "certificate");
+    if (!all) return all;
+    for (const certificate_ptr& each : *all) {
+        if (lost_its_key(*each, library)) throw std::bad_alloc{};
+    }
+    ERR_clear_error();
+    return all;
 }
 
 loaded<key_ptr> read_key(OSSL_LIB_CTX* library, std::string_view text, const secret& password,
