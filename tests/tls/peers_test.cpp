@@ -1,5 +1,6 @@
 // Peers that follow the protocol to the letter and not in spirit, by OpenSSL itself.
 
+#include "tls/raw_tls.hpp"
 #include "tls/tls_pair.hpp"
 
 #include "support/backend_test.hpp"
@@ -8,7 +9,6 @@
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,69 +21,19 @@ namespace {
 using testing::certificate;
 using testing::handshake_or_close;
 using testing::memory_stream;
+using testing::raw_side;
+using testing::raw_tls;
 using testing::read_all;
 using testing::server_with;
 
-/// A client of OpenSSL's own, over one end of a duplex.
-class raw_client {
-public:
-    raw_client(duplex_stream over, int version)
-        : over_{std::move(over)}
-        , context_{SSL_CTX_new(TLS_client_method()), &SSL_CTX_free}
-        , in_{BIO_new(BIO_s_mem())}
-        , out_{BIO_new(BIO_s_mem())} {
-        SSL_CTX_set_max_proto_version(context_.get(), version);
-        SSL_CTX_set_min_proto_version(context_.get(), version);
-        ssl_.reset(SSL_new(context_.get()));
-        SSL_set_bio(ssl_.get(), in_, out_);
-        SSL_set_connect_state(ssl_.get());
-    }
-
-    /// Repeats `step`, a call of OpenSSL, until it needs nothing more. False: it failed.
-    template <class Step>
-    task<bool> until_done(Step step) {
-        for (;;) {
-            const int made = step(ssl_.get());
-            if (!co_await flush()) co_return false;
-            if (made > 0) co_return true;
-            if (SSL_get_error(ssl_.get(), made) != SSL_ERROR_WANT_READ) co_return false;
-            std::array<std::byte, 4096> some{};
-            const auto count = co_await over_.read_some(some);
-            if (!count) co_return false;
-            BIO_write(in_, some.data(), static_cast<int>(*count));
-        }
-    }
-    task<bool> handshake() { return until_done(SSL_do_handshake); }
-
-    /// Sends what OpenSSL has to say.
-    task<bool> flush() {
-        std::vector<std::byte> waiting(BIO_pending(out_));
-        if (waiting.empty()) co_return true;
-        BIO_read(out_, waiting.data(), static_cast<int>(waiting.size()));
-        const auto sent = co_await async_write_all(over_, const_buffer{waiting});
-        co_return sent.has_value();
-    }
-    SSL* ssl() const noexcept { return ssl_.get(); }
-    duplex_stream& transport() noexcept { return over_; }
-
-private:
-    duplex_stream over_;
-    std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
-    struct frees {
-        void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
-    };
-    std::unique_ptr<SSL, frees> ssl_;
-    BIO* in_; // of ssl_
-    BIO* out_;
-};
-
 struct raw_ends {
-    raw_client client;
+    raw_tls client;
     memory_stream server;
 };
 raw_ends raw_connected(int version, const tls::context& server = server_with()) {
     auto [left, right] = duplex(std::size_t{1} << 20U);
-    return {raw_client{std::move(left), version}, memory_stream{std::move(right), server}};
+    return {raw_tls{std::move(left), raw_side::client, version},
+            memory_stream{std::move(right), server}};
 }
 
 /// After the handshake.
