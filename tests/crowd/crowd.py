@@ -7,6 +7,7 @@ Each case is one server, one backend, and many raw clients with one kind of bad 
 It asserts:
 - Victims, one connected before the crowd and one after it, are served within --patience seconds.
 - The server survives.
+- Clients that do not complete the TLS handshake are disconnected, whatever they send.
 - Each client costs no more memory and descriptors than targets.py states. Both are back near the start
   when the crowd has left.
 - The server sleeps while the crowd is idle: it uses less than a fifth of a processor.
@@ -132,7 +133,7 @@ class Case:
         size = self.options.clients
         target.budget = self._budget
 
-        crowd = Crowd(self, size)
+        crowd, arrival = Crowd(self, size), time.monotonic()
         still = crowd.arrive(self.options.seconds)
         self.server.must_live("under the crowd")
         self._check_victims(old)
@@ -144,9 +145,10 @@ class Case:
                         "KiB of memory", "under the crowd")
         if still:  # otherwise the server has work
             self._check_sleep("while the crowd is idle")
-        if target.shows_out and self.manner in (manners.NeverReads, manners.Silent, manners.Garbage):
+        if self._are_shown_out:
             self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
-                       "idle clients are disconnected", problem_only=True)
+                       "idle clients are disconnected", extra=target.handshake, problem_only=True)
+            self.figures["gone"] = time.monotonic() - arrival
         crowd.leave()
         self._wait(lambda: self.server.descriptors() <= descriptors + SPARE_DESCRIPTORS,
                    "the descriptors are closed", problem_only=True)
@@ -160,6 +162,12 @@ class Case:
         self._wait(lambda: self.server.status() is not None, "SIGTERM ends it", extra=target.grace)
         if self.server.exit_code() != 0:
             raise Failed(f"SIGTERM ends it with {self.server.status()} {self.server.last_words()}")
+
+    @property
+    def _are_shown_out(self):
+        """Whether the server has to disconnect the crowd, which stays."""
+        idle = self.manner in (manners.NeverReads, manners.Silent, manners.Garbage)
+        return self.target.handshake > 0 or self.target.shows_out and idle
 
     @property
     def _budget(self):
@@ -340,6 +348,8 @@ def print_one(name, problems, figures, seconds):
     text = [f"victims {figures['served']:.2f} s" if "served" in figures else "victims -",
             f"{figures.get('descriptors', 0)} fds", f"{figures.get('KiB of memory', 0)} KiB",
             f"({figures.get('kept', 0)} kept)", f"{figures.get('% of a processor', '-')} % busy", f"{seconds:.0f} s"]
+    if "gone" in figures:
+        text.append(f"gone after {figures['gone']:.1f} s")
     print(f"{name} {'FAILED' if problems else 'ok':7} {', '.join(text)}", flush=True)
     for problem in problems:
         print(f"    {problem}", flush=True)

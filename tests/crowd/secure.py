@@ -12,6 +12,16 @@ def present(certificate, key):
     _context.load_cert_chain(certificate, key)
 
 
+def client_hello():
+    """The first message of a handshake."""
+    outgoing = ssl.MemoryBIO()
+    try:
+        _context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
 class Secure:
     """TLS over a nonblocking socket."""
 

@@ -9,10 +9,12 @@ import itertools
 import os
 
 from engine import IN, FarEnd
+from secure import client_hello
 
 KIB = 1024
 MIB = 1024 * 1024
 FILE_SIZE = 4 * MIB
+HANDSHAKE = 10.0  # seconds: tls::server_options::handshake_timeout, which the examples leave as it is
 PROXY_HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 1234 80\r\n"
 
 _numbers = itertools.count(1)
@@ -161,6 +163,7 @@ class Target:
     grace: float = 0.0  # seconds that the server takes to end, by design
     keep_alive: bytes = b""  # sent repeatedly by the old victim
     shows_out: bool = False  # disconnects idle clients, after a second
+    handshake: float = 0.0  # seconds that a client has for it; 0: there is none, or the crowd completes it
     announces: str = r"listening(?: on (.*):(\d+) \((?:epoll|io_uring)\))?\n"  # how a line of its output begins
     secure: str = ""  # TLS: "victims" have it, or "all": then the crowd misbehaves inside of it
     drops: bool = False  # disconnects a member that is far behind; such a victim connects again
@@ -222,7 +225,8 @@ def examples():
 
 
 def secure_examples():
-    """Twice each: a crowd that misbehaves inside of TLS, and one that does not speak it."""
+    """Of each: a crowd that misbehaves inside of TLS, one that does not speak it, and one that stops in the middle
+    of its first message."""
     own = ("--cert", "server.pem", "--key", "server.key")
     known = [
         ("tls_echo_server", {"arguments": own, "grace": 7.0}),
@@ -231,8 +235,13 @@ def secure_examples():
         ("tls_terminator", {"arguments": (*own, "--to", "FAR"), "proxy": True, "descriptors": 6, "budget": 4 * MIB,
                             "grace": 7.0}),
     ]
-    return [Target(name + suffix, name, secure=secure, memory=300 * KIB, **more)
-            for name, more in known for suffix, secure in (("", "all"), ("/plain", "victims"))]
+    hello = client_hello()
+    half = {"opening": hello[:len(hello) // 2], "budget": len(hello) // 2}
+    crowds = [("", {"secure": "all"}),
+              ("/plain", {"secure": "victims", "handshake": HANDSHAKE}),
+              ("/half-hello", {"secure": "victims", "handshake": HANDSHAKE, **half})]
+    return [Target(name + suffix, name, **{"memory": 300 * KIB, **more, **crowd})
+            for name, more in known for suffix, crowd in crowds]
 
 
 class Idiom(Target):
