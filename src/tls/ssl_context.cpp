@@ -176,7 +176,8 @@ void set_options(SSL_CTX* context, const settings& config) noexcept {
     SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_max_early_data(context, 0);
-    SSL_CTX_set_recv_max_early_data(context, 0);
+    // Skipped, see RFC 8446, 4.2.10: a client may have a ticket of another server for this name.
+    SSL_CTX_set_recv_max_early_data(context, SSL3_RT_MAX_PLAIN_LENGTH);
     SSL_CTX_set_block_padding(context, 0);
     SSL_CTX_set_read_ahead(context, 0);
     SSL_CTX_set_post_handshake_auth(context, 0);

@@ -101,6 +101,28 @@ class tls_echo_server_test(support.TestCase):
             status, said = client.finish()
             self.assertEqual((status, said.count("\nNew, "), said.count("\nReused, ")), (0, 1, 5), said)
 
+    def test_early_data_is_skipped(self):
+        # The ticket of a server that the client knew before, which accepted early data.
+        with tempfile.TemporaryDirectory() as directory, echo_server() as server:
+            ticket, early = (os.path.join(directory, name) for name in ("ticket", "early"))
+            with tls_support.s_server("1.3", "-early_data") as other:
+                other.host = server.host
+                with s_client(other, "1.3", "-sess_out", ticket) as client:
+                    client.say("hello\n")
+                    other.expect("hello")
+                    other.say("hello\n")
+                    client.expect("hello")  # after the ticket
+                    client.finish()
+            for times in (1, 3276):  # a ticket allows 16 384 bytes
+                with open(early, "w", encoding="ascii") as data:
+                    data.write("early" * times)
+                with s_client(server, "1.3", "-sess_in", ticket, "-early_data", early) as client:
+                    client.say_and_hear("hello")
+                    status, said = client.finish()
+                self.assertEqual(status, 0, said)
+                self.assertIn("\nEarly data was rejected\n", said)
+                self.assertNotIn("early", said)  # else it would have come back
+
     @unittest.skipUnless(tls_support.GNUTLS_CLI, "gnutls-cli is missing")
     def test_gnutls_resumes_a_session(self):
         with echo_server() as server:
