@@ -142,6 +142,94 @@ TEST_P(tls_hostile_test, a_handshake_that_is_reset_at_any_byte_fails) {
     }
 }
 
+/// Copies at most `left` bytes, which may change meanwhile, and then resets both directions.
+task<> copy_until_reset(tcp_stream& from, tcp_stream& to, std::size_t& left) {
+    std::array<std::byte, 4096> buffer{};
+    for (;;) {
+        const auto count = co_await from.read_some(buffer);
+        if (!count) break;
+        const std::size_t part = std::min(left, *count);
+        const auto sent = co_await async_write_all(to, const_buffer{buffer.data(), part});
+        left -= part;
+        if (left == 0 || !sent) break;
+    }
+    for (tcp_stream* const each : {&from, &to}) {
+        if (left == 0) static_cast<void>(each->set_linger(std::chrono::seconds{0}));
+        each->close();
+    }
+}
+
+struct cut_stream {
+    std::string text;
+    std::error_code end;
+    std::size_t passed = 0;
+};
+
+/// One side sends three records and close_notify, of which `most` bytes arrive before a reset.
+task<cut_stream> reset_after(std::size_t most, bool from_client, const tls::context& server,
+                             const tls::context& client) {
+    const auto connect = [] {
+        auto [one, other] = testing::tcp_ends();
+        return std::pair{testing::make_tcp_stream(std::move(one)),
+                         testing::make_tcp_stream(std::move(other))};
+    };
+    auto [client_end, to_client] = connect();
+    auto [server_end, to_server] = connect();
+    tls::stream<tcp_stream> at_client{std::move(client_end), client, {.server_name = "localhost"}};
+    tls::stream<tcp_stream> at_server{std::move(server_end), server};
+    for (tcp_stream* const each :
+         {&at_client.transport(), &at_server.transport(), &to_client, &to_server})
+        EXPECT_TRUE(each->set_no_delay(true));
+    constexpr std::size_t all = std::size_t{1} << 20U;
+    std::size_t forth = all;
+    std::size_t back = all;
+    cut_stream got;
+    auto talk = [&]() -> task<> {
+        const auto [one, other] = co_await when_all(at_client.handshake(), at_server.handshake());
+        EXPECT_TRUE(one && other);
+        auto& sender = from_client ? at_client : at_server;
+        auto& receiver = from_client ? at_server : at_client;
+        std::size_t& left = from_client ? forth : back;
+        left = most;
+        // The reset may meet any of them.
+        for (const std::string_view word : {"one ", "two ", "three"})
+            static_cast<void>(co_await sender.write_some(word));
+        static_cast<void>(co_await sender.shutdown_write());
+        got.text = co_await testing::read_all(receiver, got.end);
+        got.passed = most - left;
+        for (auto* const each : {&at_client, &at_server})
+            each->close();
+    };
+    auto talking = talk();
+    co_await when_all(std::move(talking), copy_until_reset(to_client, to_server, forth),
+                      copy_until_reset(to_server, to_client, back));
+    co_return got;
+}
+
+TEST_P(tls_hostile_test, a_stream_that_is_reset_at_any_byte_has_no_end) {
+    const auto server = server_without_tickets();
+    const auto by = client();
+    const std::size_t step = testing::short_or_full<std::size_t>(7, 1);
+    for (const bool from_client : {true, false}) {
+        const auto reset_at = [&](std::size_t most) {
+            still_alive();
+            cut_stream got;
+            run([&]() -> task<> { got = co_await reset_after(most, from_client, server, by); });
+            return got;
+        };
+        const cut_stream undisturbed = reset_at(std::size_t{1} << 20U);
+        EXPECT_EQ(undisturbed.text, "one two three");
+        EXPECT_EQ(undisturbed.end, errc::end_of_stream);
+        const std::size_t whole = undisturbed.passed;
+        for (std::size_t most = 0; most < whole; most += step) {
+            const cut_stream got = reset_at(most);
+            EXPECT_TRUE(undisturbed.text.starts_with(got.text)) << got.text;
+            EXPECT_EQ(got.end, std::errc::connection_reset) << most << ": " << got.end.message();
+        }
+        EXPECT_GT(whole, 80U);
+    }
+}
+
 // --- too much ------------------------------------------------------------------------------------
 
 TEST_P(tls_hostile_test, a_hello_that_is_too_long_is_refused_before_it_is_complete) {

@@ -193,6 +193,185 @@ TEST_P(tls_peers_test, a_renegotiation_is_refused) {
     EXPECT_EQ(end, tls::errc::renegotiation_refused);
 }
 
+// --- records that say nothing --------------------------------------------------------------------
+
+/// Both roles of the raw peer, and both versions.
+struct raw_role {
+    raw_side plays;
+    int version;
+};
+constexpr raw_role all_roles[] = {{raw_side::client, TLS1_2_VERSION},
+                                  {raw_side::client, TLS1_3_VERSION},
+                                  {raw_side::server, TLS1_2_VERSION},
+                                  {raw_side::server, TLS1_3_VERSION}};
+
+struct roles {
+    raw_tls raw;
+    memory_stream victim;
+};
+roles cast(raw_role role) {
+    auto [left, right] = duplex(std::size_t{1} << 20U);
+    const bool serves = role.plays == raw_side::client;
+    return {raw_tls{std::move(left), role.plays, role.version},
+            serves
+                ? memory_stream{std::move(right), server_with()}
+                : memory_stream{std::move(right), testing::client(), {.server_name = "localhost"}}};
+}
+
+class tls_records_test : public testing::backend_test {
+protected:
+    /// What a victim reads after the handshake, and with which end, of records that `make` seals.
+    template <class Make>
+    std::pair<std::string, std::error_code> read_of(raw_role role, Make make) {
+        std::pair<std::string, std::error_code> got;
+        still_alive();
+        run([&]() -> task<> {
+            auto both = cast(role);
+            auto [shaken, accepted] =
+                co_await when_all(both.raw.handshake(), both.victim.handshake());
+            EXPECT_TRUE(shaken && accepted);
+            testing::record_sealer sealer{both.raw};
+            make(sealer);
+            EXPECT_TRUE(co_await async_write_all(both.raw.transport(), sealer.records()));
+            both.raw.transport().close();
+            got.first = co_await read_all(both.victim, got.second);
+        });
+        return got;
+    }
+};
+
+constexpr std::string_view close_notify{"\1\0", 2};
+constexpr std::string_view user_canceled{"\1\x5a", 2};
+
+TEST_P(tls_records_test, a_few_empty_records_are_passed_over) {
+    for (const raw_role role : all_roles) {
+        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
+            for (int each = 0; each < 5; ++each) {
+                sealer.seal("", SSL3_RT_APPLICATION_DATA, 10);
+                sealer.seal("x");
+            }
+            sealer.seal(close_notify, SSL3_RT_ALERT);
+        });
+        EXPECT_EQ(text, "xxxxx");
+        EXPECT_EQ(end, errc::end_of_stream) << end.message();
+    }
+}
+
+TEST_P(tls_records_test, a_flood_of_empty_records_ends_the_connection) {
+    for (const raw_role role : all_roles) {
+        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
+            sealer.seal("x");
+            sealer.seal("", SSL3_RT_APPLICATION_DATA, 100);
+            sealer.seal("y");
+        });
+        EXPECT_EQ(text, "x");
+        EXPECT_EQ(end, tls::errc::record_invalid) << end.message();
+    }
+}
+
+TEST_P(tls_records_test, a_few_warnings_are_passed_over) {
+    for (const raw_role role : all_roles) {
+        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
+            for (int each = 0; each < 5; ++each) {
+                sealer.seal(user_canceled, SSL3_RT_ALERT, 3);
+                sealer.seal("x");
+            }
+            sealer.seal(close_notify, SSL3_RT_ALERT);
+        });
+        EXPECT_EQ(text, "xxxxx");
+        EXPECT_EQ(end, errc::end_of_stream) << end.message();
+    }
+}
+
+TEST_P(tls_records_test, a_flood_of_warnings_ends_the_connection) {
+    for (const raw_role role : all_roles) {
+        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
+            sealer.seal("x");
+            sealer.seal(user_canceled, SSL3_RT_ALERT, 100);
+            sealer.seal("y");
+        });
+        EXPECT_EQ(text, "x");
+        EXPECT_EQ(end, tls::errc::record_invalid) << end.message();
+    }
+}
+
+TEST_P(tls_records_test, a_server_that_asks_for_a_renegotiation_is_refused) {
+    run([&]() -> task<> {
+        auto both = cast({raw_side::server, TLS1_2_VERSION});
+        auto [shaken, accepted] = co_await when_all(both.raw.handshake(), both.victim.handshake());
+        EXPECT_TRUE(shaken && accepted);
+        send(both.raw.ssl(), "x");
+        EXPECT_EQ(SSL_renegotiate(both.raw.ssl()), 1);
+        static_cast<void>(SSL_do_handshake(both.raw.ssl())); // writes a HelloRequest
+        EXPECT_TRUE(co_await both.raw.flush());
+        both.raw.transport().close();
+        std::error_code end;
+        EXPECT_EQ(co_await read_all(both.victim, end), "x");
+        EXPECT_EQ(end, tls::errc::renegotiation_refused) << end.message();
+    });
+}
+
+TEST_P(tls_records_test, a_handshake_in_fragments_of_one_byte_succeeds) {
+    for (const raw_role role : all_roles) {
+        still_alive();
+        run([&]() -> task<> {
+            auto both = cast(role);
+            both.raw.send_fragments();
+            auto [shaken, accepted] =
+                co_await when_all(both.raw.handshake(), handshake_or_close(both.victim));
+            EXPECT_TRUE(shaken);
+            EXPECT_TRUE(accepted) << accepted.error().message();
+        });
+    }
+}
+
+constexpr std::string_view early_data{"\x17\3\3\0\5hello", 10};
+
+TEST_P(tls_records_test, application_data_instead_of_a_hello_is_no_tls) {
+    for (const raw_side plays : {raw_side::client, raw_side::server}) {
+        still_alive();
+        run([&]() -> task<> {
+            auto both = cast({plays, TLS1_2_VERSION});
+            EXPECT_TRUE(co_await async_write_all(both.raw.transport(), early_data));
+            const auto made = co_await handshake_or_close(both.victim);
+            EXPECT_EQ(made.error(), tls::errc::not_tls) << made.error().message();
+        });
+    }
+}
+
+TEST_P(tls_records_test, application_data_during_the_handshake_is_refused) {
+    for (const raw_role role : all_roles) {
+        still_alive();
+        run([&]() -> task<> {
+            auto both = cast(role);
+            auto intrude = [&]() -> task<bool> {
+                // Its first flight, and then data instead of the rest.
+                const auto one_flight = [answered = false](SSL* ssl) mutable {
+                    if (answered) return 1;
+                    const int made = SSL_do_handshake(ssl);
+                    answered = BIO_pending(SSL_get_wbio(ssl)) != 0;
+                    return answered ? 1 : made;
+                };
+                if (!co_await both.raw.until_done(one_flight)) co_return false;
+                co_return (co_await async_write_all(both.raw.transport(), early_data)).has_value();
+            };
+            auto intruding = intrude();
+            auto [sent, made] =
+                co_await when_all(std::move(intruding), handshake_or_close(both.victim));
+            EXPECT_TRUE(sent);
+            // A server of 1.3 has completed the handshake with its first flight.
+            const bool completes = role.plays == raw_side::server && role.version == TLS1_3_VERSION;
+            EXPECT_EQ(made.has_value(), completes);
+            std::error_code end;
+            EXPECT_EQ(co_await read_all(both.victim, end), "");
+            const std::error_code why = completes ? end : made.error();
+            EXPECT_EQ(why, tls::errc::record_invalid) << why.message();
+        });
+    }
+}
+
+// --- records that are not whole ------------------------------------------------------------------
+
 TEST_P(tls_peers_test, a_record_that_was_changed_on_the_way_is_refused_whole) {
     run([&]() -> task<> {
         auto ends = co_await raw_shaken(TLS1_3_VERSION);
@@ -243,6 +422,7 @@ TEST_P(tls_peers_test, an_error_that_others_left_in_the_queue_of_openssl_does_no
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tls_peers_test, testing::all_backends, testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, tls_records_test, testing::all_backends, testing::backend_name);
 
 } // namespace
 } // namespace simplenet::v0
