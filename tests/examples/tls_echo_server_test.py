@@ -156,7 +156,7 @@ class tls_echo_server_test(support.TestCase):
                         subject = client.getpeercert()["subject"]
                         self.assertEqual(subject, ((("commonName", certificate),),))
             with s_client(server, "1.3", name=None) as client:  # without a name
-                self.assertIn("\nsubject=CN = server\n", client.finish()[1])
+                self.assertRegex(client.finish()[1], "\nsubject=CN ?= ?server\n")
 
     def test_a_name_that_no_certificate_has_gets_the_first(self):
         with echo_server(*identity("one")) as server:
@@ -166,9 +166,9 @@ class tls_echo_server_test(support.TestCase):
     def test_the_kind_of_key_is_chosen_too(self):
         with echo_server(*identity("server_rsa")) as server:
             for version in VERSIONS:
-                for algorithm, kind in (("ECDSA+SHA256", "id-ecPublicKey"), ("RSA-PSS+SHA256", "rsaEncryption")):
+                for algorithm, kind in (("ECDSA+SHA256", "id-ecPublicKey|EC"), ("RSA-PSS+SHA256", "rsaEncryption|RSA")):
                     with s_client(server, version, "-sigalgs", algorithm) as client:
-                        self.assertIn("a:PKEY: " + kind, client.finish()[1])
+                        self.assertRegex(client.finish()[1], f"a:PKEY: ({kind}),")
 
     def test_protocols_are_agreed_on_or_refused(self):
         with echo_server("--alpn", "h2,http/1.1") as server:
@@ -188,7 +188,7 @@ class tls_echo_server_test(support.TestCase):
                 with s_client(server, version, "-cert", file("client.pem"), "-key", file("client.key")) as client:
                     client.say_and_hear("hello")
                     # The authorities that the server names.
-                    self.assertIn("Acceptable client certificate CA names\nCN = root\n", client.finish()[1])
+                    self.assertRegex(client.finish()[1], "Acceptable client certificate CA names\nCN ?= ?root\n")
 
     def test_clients_without_a_good_certificate_are_refused(self):
         # Each version has its own alert for a missing certificate.
