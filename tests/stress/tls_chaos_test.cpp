@@ -9,6 +9,7 @@
 #include "support/backend_test.hpp"
 #include "support/full_form.hpp"
 #include "support/placed_bytes.hpp"
+#include "support/placed_file.hpp"
 #include "support/random_stop.hpp"
 #include "support/raw_peer.hpp"
 #include "support/resources.hpp"
@@ -92,7 +93,7 @@ private:
     task<> read_once() {
         ++round_.operations;
         const auto into = std::span{memory_}.first(round_.random.size(memory_.size()));
-        switch (round_.random.up_to(2)) {
+        switch (round_.random.up_to(3)) {
         case 0: {
             const result<> there = co_await round_.perhaps_stopped(stream_.readable());
             if (!there) failed(there.error(), read_over_);
@@ -102,6 +103,12 @@ private:
             const auto count = co_await round_.perhaps_stopped(async_read_exact(stream_, into));
             take(into.first(count ? *count : count.error().transferred));
             if (!count) failed(count.error().code, read_over_);
+            co_return;
+        }
+        case 2: {
+            auto lease = co_await round_.perhaps_stopped(stream_.receive());
+            if (lease) take({lease->data(), lease->size()});
+            if (!lease) failed(lease.error(), read_over_);
             co_return;
         }
         default: {
@@ -128,7 +135,7 @@ private:
                                                 const_buffer{std::span{bytes}.subspan(middle)}};
         const std::span<const const_buffer> several{parts};
         result<std::size_t> count = 0;
-        switch (round_.random.up_to(3)) {
+        switch (round_.random.up_to(4)) {
         case 0:
             count = co_await round_.perhaps_stopped(stream_.write_some(const_buffer{bytes}));
             break;
@@ -139,6 +146,14 @@ private:
             count = round_.random.percent(50) ? stream_.try_write_some(several)
                                               : stream_.try_write_some(const_buffer{bytes});
             break;
+        case 3: {
+            file_.grow_to(written_ + bytes.size());
+            const auto all = co_await round_.perhaps_stopped(
+                async_send_file(stream_, file_.fd(), written_, bytes.size()));
+            count = all ? *all : all.error().transferred;
+            if (!all) failed(all.error().code, write_over_);
+            break;
+        }
         default: {
             const auto all =
                 co_await round_.perhaps_stopped(async_write_all(stream_, const_buffer{bytes}));
@@ -168,6 +183,7 @@ private:
     tls::stream<S> stream_;
     const placed_bytes incoming_;
     const placed_bytes outgoing_;
+    testing::placed_file file_{outgoing_};
     std::vector<std::byte> memory_ = std::vector<std::byte>(40'000);
     std::uint64_t read_ = 0;
     std::uint64_t written_ = 0;
