@@ -66,6 +66,14 @@ struct stream_access {
     {
         return stream.read_ready(into);
     }
+    /// The same for bytes that the kernel still has: those that were received ahead would be
+    /// copied.
+    template <class Stream>
+    [[nodiscard]] static auto read_ready_directly(Stream& stream, mutable_buffer into)
+        requires requires { stream.read_ready_directly(into); }
+    {
+        return stream.read_ready_directly(into);
+    }
     /// The same, moved into the empty pipe `into`. Does not report the end of the stream.
     template <class Stream>
     [[nodiscard]] static auto splice_ready(Stream& stream, int into, std::size_t most)

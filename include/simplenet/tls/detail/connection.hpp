@@ -9,6 +9,7 @@
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/stream/transfer.hpp>
@@ -110,6 +111,7 @@ struct connection : engine {
     bool writes = false;
     bool closed = false;
     bool stalled = false; // the output is the rest of a write that was stopped
+    bool in_bulk = false; // the last input filled a buffer of the loop's pool: there may be more
     unsigned owners = 1;
 };
 
@@ -337,6 +339,7 @@ template <class S, class Read>
     if (!more) return fail(input_failed(on, more.error()));
     if constexpr (lends<S>) {
         on.input = *std::move(more);
+        on.in_bulk = on.input.size() >= std::size_t{16} * 1024;
         on.set_input(on.input.data(), on.input.size());
     } else {
         on.input.filled();
@@ -352,6 +355,29 @@ template <class S>
         return {};
     } else {
         return on.input.next();
+    }
+}
+
+/// Reads more of a long transfer: several records at once, while a buffer of the loop's pool is
+/// shorter than one. operation_would_block: nothing more is known to be there.
+/// @pre connection::in_bulk.
+template <class S>
+[[nodiscard]] result<> fill_in_bulk([[maybe_unused]] connection<S>& on) {
+    using simplenet::detail::stream_access;
+    if constexpr (lends<S> && requires {
+                      stream_access::read_ready_directly(on.transport, mutable_buffer{});
+                  }) {
+        constexpr std::size_t size = std::size_t{64} * 1024 - simplenet::detail::lease_overhead;
+        std::byte* const memory = simplenet::detail::allocate_lease(size);
+        if (memory == nullptr) return fail(std::errc::operation_would_block);
+        received lease{memory, size};
+        const result<std::size_t> count =
+            stream_access::read_ready_directly(on.transport, {memory, size});
+        if (count) return take_input(on, {}, result<received>{lease.split(*count)});
+        if (count.error() == std::errc::operation_would_block) return fail(count);
+        return fail(input_failed(on, count.error()));
+    } else {
+        return fail(std::errc::operation_would_block);
     }
 }
 

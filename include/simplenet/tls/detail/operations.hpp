@@ -134,6 +134,10 @@ auto read_by(connection_ref<S> keep, Take take)
             there = co_await fetch(on);
             continue;
         }
+        if (on.in_bulk) {
+            there = fill_in_bulk(on);
+            if (there || there.error() != std::errc::operation_would_block) continue;
+        }
         const mutable_buffer into = place_for_input(on);
         auto more = co_await read_input(on, into);
         there = take_input(on, into, std::move(more));
