@@ -22,6 +22,9 @@ OTHERS = {
 
 BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
+# The tables of TLS have a place of their own, because they may come from another run.
+TLS_BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --tls --update README.md; do not edit -->"
+TLS_END = "<!-- to here: scripts/generate_perf_figures.py --tls -->"
 # What stands beside the tables.
 FIGURES = {"echo_64": "echo of 64 bytes: processor time of the server", "micro": "pieces of a loop: nanoseconds"}
 
@@ -91,6 +94,35 @@ WAYS_TO_BALANCE = {
 }
 
 
+TLS = [
+    ("echo, 64 B, 1", ("tls_echo", "64B_1", "server_cpu_ns")),
+    ("64 B, 100", ("tls_echo", "64B_100", "server_cpu_ns")),
+    ("16 KiB, 100", ("tls_echo", "16384B_100", "server_cpu_ns")),
+    ("sending, 64 KiB writes", ("tls_send", "65536B", "server_cpu_us_per_mib")),
+    ("16 KiB writes", ("tls_send", "16384B", "server_cpu_us_per_mib")),
+    ("receiving", ("tls_receive", "65536B", "server_cpu_us_per_mib")),
+    ("full handshake", ("tls_handshakes", "full", "server_cpu_ns")),
+    ("resumed", ("tls_handshakes", "resumed", "server_cpu_ns")),
+    ("memory of an idle connection", ("tls_idle_memory", "1000", "bytes_per_connection")),
+]
+TLS_SERVERS = {
+    "ours_epoll": "libsimplenet, epoll",
+    "ours_io_uring": "libsimplenet, io_uring",
+    "ours_epoll_readable": "the same without a buffer of its own, epoll",
+    "ours_io_uring_readable": "the same without a buffer of its own, io_uring",
+    "asio_epoll": "Boost.Asio, epoll",
+    "asio_io_uring": "Boost.Asio, io_uring",
+}
+TLS_LOOPS = [(f"64 B, {n}", ("tls_many_loops", f"64B_{n}", "server_cpu_ns")) for n in (100, 1000)]
+TLS_SERVERS_ON_LOOPS = {
+    "ours_epoll": "libsimplenet, two loops, epoll",
+    "one_loop_epoll": "libsimplenet, one loop, epoll",
+    "ours_io_uring": "libsimplenet, two loops, io_uring",
+    "one_loop_io_uring": "libsimplenet, one loop, io_uring",
+    "asio_threads": "Boost.Asio, an `io_context` for each of two threads",
+}
+
+
 def number(value):
     if value == 0:
         return "0"
@@ -111,8 +143,8 @@ def present(data, keys):
     return [(label, key) for label, key in keys if key in data.medians]
 
 
-def cost_table(data, keys, names, base):
-    """Processor time as a multiple of that of `base`."""
+def cost_table(data, keys, names, base, head="processor time of the server"):
+    """The cost as a multiple of that of `base`."""
     columns = present(data, keys)
 
     def cell(key, subject):
@@ -122,7 +154,7 @@ def cost_table(data, keys, names, base):
         return ("≈ " if data.unclear(key, subject, base) else "") + f"{found[0]:.2f}"
 
     rows = [[name, *(cell(key, subject) for _, key in columns)] for subject, name in names.items()]
-    return grid(["processor time of the server", *(label for label, _ in columns)], rows)
+    return grid([head, *(label for label, _ in columns)], rows)
 
 
 def echo_table(data):
@@ -214,11 +246,12 @@ def counts(data):
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def source(data, root):
+def source(data, root, first=ECHO, option=""):
+    """Where the figures are from; `first` are the keys of the first table."""
     meta = data.meta
     place = os.path.relpath(data.file, root)
     where = f"[{place}]({place})" if not place.startswith("..") else f"`{os.path.basename(data.file)}`"
-    noise = sorted(data.noise.get(key, 0.0) for _, key in ECHO if key in data.noise)
+    noise = sorted(data.noise.get(key, 0.0) for _, key in first if key in data.noise)
     lines = [
         f"Measured on {meta['date']} at commit {meta['commit']}: {meta['processor']}, "
         f"{meta['processors']} processors, Linux {meta['kernel']},",
@@ -229,12 +262,12 @@ def source(data, root):
     ]
     if noise:
         lines.append(f"In the first table a program differed from itself by up to {100 * noise[-1]:.1f} %.")
-    if not meta.get("complete"):
+    if not option and not meta.get("complete"):
         lines.append("**The run was not completed.**")
     if meta.get("busy", 0) > 0.15:
         lines.append(f"**Other programs used {meta['busy']:.2f} processors when it began.**")
     lines.append(
-        f"`python3 scripts/generate_perf_figures.py` made these tables from\n{where};\n"
+        f"`python3 scripts/generate_perf_figures.py{option}` made these tables from\n{where};\n"
         "[docs/development/performance.md](docs/development/performance.md) explains the measurements."
     )
     return ["\n".join(lines)]
@@ -273,19 +306,37 @@ def markdown(data, root, figures=""):
         balance_table(data),
         source(data, root),
     ]
-    # Drop headings without a table.
+    return joined(parts, headings=(0, 3, 6, 8, 10))
+
+
+def joined(parts, headings):
+    """The parts as one text, without a heading whose table is empty."""
     kept = []
     for at, part in enumerate(parts):
-        heading = at in (0, 3, 6, 8, 10)
-        if part and not (heading and not parts[at + 1]):
+        if part and not (at in headings and not parts[at + 1]):
             kept.append("\n".join(part))
     return "\n\n".join(kept) + "\n"
 
 
-def update(text, tables):
+def tls_markdown(data, root):
+    """The tables of TLS."""
+    parts = [
+        [
+            "TLS 1.3 with AES-256-GCM and a key on P-256: processor time of the server, and memory, beside `asio::ssl` on epoll,",
+            "which is 1.00. Less is better. Servers have a buffer for each connection, a page, unless the table says otherwise.",
+        ],
+        cost_table(data, TLS, TLS_SERVERS, BASE, "cost of the server"),
+        ["Echo over TLS on two loops and on one, beside `asio::ssl` on two threads."],
+        cost_table(data, TLS_LOOPS, TLS_SERVERS_ON_LOOPS, "asio_threads"),
+        source(data, root, TLS, " --tls"),
+    ]
+    return joined(parts, headings=(0, 2))
+
+
+def update(text, tables, marks=(BEGIN, END)):
     """`text` with the tables between the two marks; ValueError if it lacks them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise ValueError(f"has no lines\n{BEGIN}\n{END}")
+        raise ValueError("has no lines\n" + "\n".join(marks))
     return f"{before}{begin}\n\n{tables}\n{end}{after}"

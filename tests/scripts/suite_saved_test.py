@@ -139,6 +139,16 @@ class TablesTest(unittest.TestCase):
         self.assertRegex(text, r"\| handed over, epoll \| 1\.0[23] \|")
         self.assertRegex(text, r"\| as the kernel chose, epoll \| 1\.(19|20|21) \|")
 
+    def test_tls_has_tables_of_its_own(self):
+        cost = {"ours_epoll": 83.0, "asio_epoll": 100.0, "asio_io_uring": 103.0}
+        run = data.Data(self.write(where=("tls_echo", "64B_100"), cost=cost, complete=False))
+        text = tables.tls_markdown(run, self.place)
+        self.assertIn("| cost of the server | 64 B, 100 |", text)
+        self.assertIn("| libsimplenet, epoll | 0.83 |", text)
+        self.assertIn("generate_perf_figures.py --tls` made", text)
+        self.assertNotIn("two loops", text)  # was not measured
+        self.assertNotIn("not completed", text)  # the other scenarios are not missed here
+
     def test_a_table_says_where_it_comes_from(self):
         text = tables.markdown(data.Data(self.write()), self.place)
         for said in ("2026-01-02", "commit abc", "[run.json](run.json)", "generate_perf_figures.py"):
@@ -177,7 +187,9 @@ class TablesTest(unittest.TestCase):
 
     def test_the_readme_has_a_place_for_them(self):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-            tables.update(file.read(), "")
+            text = file.read()
+        tables.update(text, "")
+        tables.update(text, "", (tables.TLS_BEGIN, tables.TLS_END))
 
 
 if __name__ == "__main__":
