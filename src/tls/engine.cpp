@@ -26,7 +26,7 @@ constexpr std::size_t most_of_a_send = 4 * most_of_a_record;
 constexpr std::size_t overhead_of_a_record = 64;
 // A block of scratch memory.
 constexpr std::size_t most_of_a_lease = std::size_t{32} * 1024 - simplenet::detail::lease_overhead;
-// OpenSSL answers a KeyUpdate with the next record.
+// A pending KeyUpdate leaves with the next record.
 constexpr std::size_t room_for_messages = 256;
 // Messages of the peer in a row that carry no data for the application. Each costs a derivation of
 // keys or more; a server sends a few tickets, and everything else is rare.

@@ -6,9 +6,11 @@
 #include "support/backend_test.hpp"
 
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -30,15 +32,16 @@ struct raw_ends {
     raw_tls client;
     memory_stream server;
 };
-raw_ends raw_connected(int version, const tls::context& server = server_with()) {
-    auto [left, right] = duplex(std::size_t{1} << 20U);
+raw_ends raw_connected(int version, const tls::context& server = server_with(),
+                       std::size_t capacity = std::size_t{1} << 20U) {
+    auto [left, right] = duplex(capacity);
     return {raw_tls{std::move(left), raw_side::client, version},
             memory_stream{std::move(right), server}};
 }
 
 /// After the handshake.
-task<raw_ends> raw_shaken(int version) {
-    auto ends = raw_connected(version);
+task<raw_ends> raw_shaken(int version, std::size_t capacity = std::size_t{1} << 20U) {
+    auto ends = raw_connected(version, server_with(), capacity);
     const auto [shaken, accepted] =
         co_await when_all(ends.client.handshake(), ends.server.handshake());
     EXPECT_TRUE(shaken && accepted);
@@ -166,6 +169,36 @@ TEST_P(tls_peers_test, older_versions_are_refused) {
 TEST_P(tls_peers_test, a_few_key_updates_are_followed) {
     expect_bytes(100,
                  [](SSL* ssl) { EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1); });
+}
+
+// OpenSSL answers each KeyUpdate while it reads.
+TEST_P(tls_peers_test, a_peer_that_does_not_read_the_answers_to_its_key_updates_has_to_wait) {
+    run([&]() -> task<> {
+        auto ends = co_await raw_shaken(TLS1_3_VERSION, 16'384);
+        duplex_stream& transport = ends.client.transport();
+        const auto update_once = [&] {
+            EXPECT_EQ(SSL_key_update(ends.client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+            send(ends.client.ssl(), "x");
+            const auto records = ends.client.take_output();
+            EXPECT_EQ(transport.try_write_some(records).value_or(0), records.size());
+            return ends.server.try_receive();
+        };
+        // An answer has 27 bytes; 16 KiB of them fit between the two.
+        std::size_t followed = 0;
+        while (followed < 20'000 && update_once())
+            ++followed;
+        EXPECT_GT(followed, 128U * 1024 / 27);
+        EXPECT_LT(followed, 20'000U);
+        EXPECT_EQ(error_of(ends.server.try_receive()), std::errc::operation_would_block);
+        std::array<char, 8> buffer{};
+        EXPECT_EQ(error_of(co_await with_timeout(ends.server.read_some(buffer),
+                                                 std::chrono::milliseconds{1})),
+                  errc::deadline_exceeded);
+
+        std::vector<std::byte> answers(200'000);
+        EXPECT_TRUE(co_await transport.read_some(answers));
+        EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 1U);
+    });
 }
 
 TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {

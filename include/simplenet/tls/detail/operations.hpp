@@ -77,18 +77,28 @@ task<result<>> handshake(connection_ref<S> keep) {
     co_return co_await finish_handshake(*keep);
 }
 
-/// Reading has used up the input. Sends what no write has taken along, such as tickets. Whether
-/// more ciphertext can now be read without fetch().
+/// Bytes of output that reading may cause and leave to the next write. A peer that makes us answer
+/// and does not read has to wait beyond that.
+inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
+
+/// Reading has used up the input. Sends what no write has taken along: tickets, and answers to
+/// KeyUpdates. Returns whether more ciphertext can be read without fetch().
 template <class S>
 [[nodiscard]] bool may_just_read(connection<S>& on) noexcept {
     drop_used_input(on, false);
     offer(on);
-    return !on.owes_handshake() && on.idle_limit.count() <= 0;
+    return on.output_size() <= most_answers && !on.owes_handshake() && on.idle_limit.count() <= 0;
 }
 
 /// Sends what the peer may wait for, and waits for more ciphertext.
 template <class S>
 task<result<>> fetch(connection<S>& on) {
+    if (on.output_size() > most_answers) {
+        const auto alone = co_await on.writing.lock();
+        if (!alone) co_return fail(alone);
+        const result<> sent = co_await drain(on);
+        if (!sent) co_return fail(sent);
+    }
     const result<> finished = co_await finish_handshake(on);
     if (!finished) co_return fail(finished);
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
@@ -207,6 +217,7 @@ result<received> try_receive(connection<S>& on) {
         if (taken || taken.error() != std::errc::operation_would_block) return taken;
         drop_used_input(on, false);
         offer(on);
+        if (on.output_size() > most_answers) return fail(std::errc::operation_would_block);
         const result<> more = fill_from_ready(on);
         if (!more) return fail(more);
     }
