@@ -96,13 +96,13 @@ WAYS_TO_BALANCE = {
 
 TLS = [
     ("echo, 64 B, 1", ("tls_echo", "64B_1", "server_cpu_ns")),
-    ("64 B, 100", ("tls_echo", "64B_100", "server_cpu_ns")),
-    ("16 KiB, 100", ("tls_echo", "16384B_100", "server_cpu_ns")),
+    ("echo, 64 B, 100", ("tls_echo", "64B_100", "server_cpu_ns")),
+    ("echo, 16 KiB, 100", ("tls_echo", "16384B_100", "server_cpu_ns")),
     ("sending, 64 KiB writes", ("tls_send", "65536B", "server_cpu_us_per_mib")),
-    ("16 KiB writes", ("tls_send", "16384B", "server_cpu_us_per_mib")),
+    ("sending, 16 KiB writes", ("tls_send", "16384B", "server_cpu_us_per_mib")),
     ("receiving", ("tls_receive", "65536B", "server_cpu_us_per_mib")),
     ("full handshake", ("tls_handshakes", "full", "server_cpu_ns")),
-    ("resumed", ("tls_handshakes", "resumed", "server_cpu_ns")),
+    ("resumed handshake", ("tls_handshakes", "resumed", "server_cpu_ns")),
     ("memory of an idle connection", ("tls_idle_memory", "1000", "bytes_per_connection")),
 ]
 TLS_SERVERS = {

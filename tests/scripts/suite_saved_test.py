@@ -143,7 +143,7 @@ class TablesTest(unittest.TestCase):
         cost = {"ours_epoll": 83.0, "asio_epoll": 100.0, "asio_io_uring": 103.0}
         run = data.Data(self.write(where=("tls_echo", "64B_100"), cost=cost, complete=False))
         text = tables.tls_markdown(run, self.place)
-        self.assertIn("| cost of the server | 64 B, 100 |", text)
+        self.assertIn("| cost of the server | echo, 64 B, 100 |", text)
         self.assertIn("| libsimplenet, epoll | 0.83 |", text)
         self.assertIn("generate_perf_figures.py --tls` made", text)
         self.assertNotIn("two loops", text)  # was not measured
