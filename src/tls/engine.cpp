@@ -100,6 +100,9 @@ int engine_access::write(BIO* bio, const char* from, int size) noexcept {
 
 void engine_access::saw_message(int sent, int, int type, const void* data, std::size_t size,
                                 SSL* connection, void*) noexcept {
+    // It is told of the header of each record, too.
+    if (type != SSL3_RT_ALERT && type != SSL3_RT_HANDSHAKE) [[likely]]
+        return;
     engine& self = of(connection).self;
     const auto* const bytes = static_cast<const unsigned char*>(data);
     if (type == SSL3_RT_ALERT && size == 2) {
