@@ -251,6 +251,9 @@ roles cast(raw_role role) {
                 : memory_stream{std::move(right), testing::client(), {.server_name = "localhost"}}};
 }
 
+constexpr std::string_view close_notify{"\1\0", 2};
+constexpr std::string_view user_canceled{"\1\x5a", 2};
+
 class tls_records_test : public testing::backend_test {
 protected:
     /// What a victim reads after the handshake, and with which end, of records that `make` seals.
@@ -271,61 +274,54 @@ protected:
         });
         return got;
     }
+    /// The victim reads five bytes, before each of which `seal_more` puts records without data.
+    template <class More>
+    void expect_passed_over(More seal_more) {
+        for (const raw_role role : all_roles) {
+            const auto [text, end] = read_of(role, [&](testing::record_sealer& sealer) {
+                for (int each = 0; each < 5; ++each) {
+                    seal_more(sealer);
+                    sealer.seal("x");
+                }
+                sealer.seal(close_notify, SSL3_RT_ALERT);
+            });
+            EXPECT_EQ(text, std::string(5, 'x'));
+            EXPECT_EQ(end, errc::end_of_stream) << end.message();
+        }
+    }
+    /// The victim reads what comes before the records of `seal_many`, and then fails.
+    template <class Many>
+    void expect_flood(Many seal_many) {
+        for (const raw_role role : all_roles) {
+            const auto [text, end] = read_of(role, [&](testing::record_sealer& sealer) {
+                sealer.seal("x");
+                seal_many(sealer);
+                sealer.seal("y");
+            });
+            EXPECT_EQ(text, "x");
+            EXPECT_EQ(end, tls::errc::record_invalid) << end.message();
+        }
+    }
 };
 
-constexpr std::string_view close_notify{"\1\0", 2};
-constexpr std::string_view user_canceled{"\1\x5a", 2};
-
 TEST_P(tls_records_test, a_few_empty_records_are_passed_over) {
-    for (const raw_role role : all_roles) {
-        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
-            for (int each = 0; each < 5; ++each) {
-                sealer.seal("", SSL3_RT_APPLICATION_DATA, 10);
-                sealer.seal("x");
-            }
-            sealer.seal(close_notify, SSL3_RT_ALERT);
-        });
-        EXPECT_EQ(text, "xxxxx");
-        EXPECT_EQ(end, errc::end_of_stream) << end.message();
-    }
+    expect_passed_over(
+        [](testing::record_sealer& sealer) { sealer.seal("", SSL3_RT_APPLICATION_DATA, 10); });
 }
 
 TEST_P(tls_records_test, a_flood_of_empty_records_ends_the_connection) {
-    for (const raw_role role : all_roles) {
-        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
-            sealer.seal("x");
-            sealer.seal("", SSL3_RT_APPLICATION_DATA, 100);
-            sealer.seal("y");
-        });
-        EXPECT_EQ(text, "x");
-        EXPECT_EQ(end, tls::errc::record_invalid) << end.message();
-    }
+    expect_flood(
+        [](testing::record_sealer& sealer) { sealer.seal("", SSL3_RT_APPLICATION_DATA, 100); });
 }
 
 TEST_P(tls_records_test, a_few_warnings_are_passed_over) {
-    for (const raw_role role : all_roles) {
-        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
-            for (int each = 0; each < 5; ++each) {
-                sealer.seal(user_canceled, SSL3_RT_ALERT, 3);
-                sealer.seal("x");
-            }
-            sealer.seal(close_notify, SSL3_RT_ALERT);
-        });
-        EXPECT_EQ(text, "xxxxx");
-        EXPECT_EQ(end, errc::end_of_stream) << end.message();
-    }
+    expect_passed_over(
+        [](testing::record_sealer& sealer) { sealer.seal(user_canceled, SSL3_RT_ALERT, 3); });
 }
 
 TEST_P(tls_records_test, a_flood_of_warnings_ends_the_connection) {
-    for (const raw_role role : all_roles) {
-        const auto [text, end] = read_of(role, [](testing::record_sealer& sealer) {
-            sealer.seal("x");
-            sealer.seal(user_canceled, SSL3_RT_ALERT, 100);
-            sealer.seal("y");
-        });
-        EXPECT_EQ(text, "x");
-        EXPECT_EQ(end, tls::errc::record_invalid) << end.message();
-    }
+    expect_flood(
+        [](testing::record_sealer& sealer) { sealer.seal(user_canceled, SSL3_RT_ALERT, 100); });
 }
 
 TEST_P(tls_records_test, a_server_that_asks_for_a_renegotiation_is_refused) {
