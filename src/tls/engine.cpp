@@ -110,6 +110,7 @@ void engine_access::saw_message(int sent, int, int type, const void* data, std::
         if (sent == 0) ++self.messages_;
     } else if (type == SSL3_RT_HANDSHAKE && sent == 0 && self.ready_) {
         ++self.messages_;
+        ++self.messages_at_once_;
     }
 }
 
@@ -291,6 +292,7 @@ result<std::size_t> engine::decrypt(mutable_buffer into) noexcept {
         if (made == 1) {
             total += count;
             messages_ = 0;
+            if (is_weary()) break;
             continue;
         }
         const int why = SSL_get_error(ssl_, made);

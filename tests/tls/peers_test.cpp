@@ -5,6 +5,8 @@
 
 #include "support/backend_test.hpp"
 
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/this_task.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/errc.hpp>
@@ -211,6 +213,39 @@ TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
     });
     EXPECT_EQ(text, "");
     EXPECT_EQ(end, tls::errc::record_invalid);
+}
+
+// Each costs a derivation of keys. A client that mixed them with data used to hold up all others of
+// its loop until its input was used up.
+TEST_P(tls_peers_test, others_have_their_turn_between_the_key_updates_of_a_peer) {
+    run([&]() -> task<> {
+        auto ends = co_await raw_shaken(TLS1_3_VERSION);
+        for (int each = 0; each < 200; ++each) {
+            EXPECT_EQ(SSL_key_update(ends.client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+            send(ends.client.ssl(), "x");
+        }
+        SSL_shutdown(ends.client.ssl());
+        EXPECT_TRUE(co_await ends.client.flush());
+
+        std::string text;
+        bool has_ended = false;
+        int turns = 0;
+        auto reading = [&]() -> task<> {
+            std::error_code end;
+            text = co_await read_all(ends.server, end);
+            EXPECT_EQ(end, errc::end_of_stream);
+            has_ended = true;
+        };
+        auto counting = [&]() -> task<> {
+            while (!has_ended) {
+                ++turns;
+                co_await yield();
+            }
+        };
+        co_await when_all(reading(), counting());
+        EXPECT_EQ(text, std::string(200, 'x'));
+        EXPECT_GE(turns, 200 / 10);
+    });
 }
 
 TEST_P(tls_peers_test, records_of_one_byte_are_only_slow) {

@@ -80,6 +80,10 @@ public:
     /// before it, go to `send` if it is not null, and what that leaves is output. Throws
     /// std::bad_alloc, then nothing was taken.
     [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from, sender* send);
+    /// Whether decrypt() has dealt with so many messages, such as KeyUpdates, that others should
+    /// have their turn before the next one. It does not go on by itself then.
+    [[nodiscard]] bool is_weary() const noexcept { return messages_at_once_ >= most_at_once; }
+    void rest() noexcept { messages_at_once_ = 0; }
     /// Decrypted bytes that the last decrypt() left.
     [[nodiscard]] std::size_t pending() const noexcept;
 
@@ -137,6 +141,9 @@ public:
 private:
     friend engine_access;
 
+    // So many KeyUpdates and their answers cost about as much as a step of a handshake.
+    static constexpr unsigned most_at_once = 4;
+
     void set_name(const stream_options& options);
     void completed() noexcept;
     [[nodiscard]] bool accepts_resumption() const noexcept;
@@ -165,8 +172,9 @@ private:
     std::error_code failure_;
     std::unique_ptr<std::string> detail_;
     mutable std::unique_ptr<connection_info> info_;
-    unsigned messages_ = 0; // of the peer since the last application data
-    bool lent_ = false;     // see lent_output
+    unsigned messages_ = 0;         // of the peer since the last application data
+    unsigned messages_at_once_ = 0; // of the peer since the last rest()
+    bool lent_ = false;             // see lent_output
     bool ready_ = false;
     std::uint8_t greeted_ = 0;  // how many of the peer's first two bytes have arrived
     bool heard_ = false;        // they begin a handshake or an alert of a version 3.x: TLS

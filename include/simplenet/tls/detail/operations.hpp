@@ -7,6 +7,7 @@
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/coro/this_task.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/detail/connection.hpp>
@@ -90,9 +91,14 @@ template <class S>
     return on.output_size() <= most_answers && !on.owes_handshake() && on.idle_limit.count() <= 0;
 }
 
-/// Sends what the peer may wait for, and waits for more ciphertext.
+/// Lets others have their turn, or sends what the peer may wait for, and waits for more ciphertext.
 template <class S>
 task<result<>> fetch(connection<S>& on) {
+    if (on.is_weary()) {
+        on.rest();
+        co_await yield();
+        co_return result<>{};
+    }
     if (on.output_size() > most_answers) {
         const auto alone = co_await on.writing.lock();
         if (!alone) co_return fail(alone);
@@ -138,9 +144,12 @@ auto read_by(connection_ref<S> keep, Take take)
     if (!on.is_ready()) there = co_await shake_hands(on, true);
     while (there) {
         if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-        auto taken = take(on);
-        if (taken || taken.error() != std::errc::operation_would_block) co_return taken;
-        if (!may_just_read(on)) {
+        const bool rests = on.is_weary();
+        if (!rests) {
+            auto taken = take(on);
+            if (taken || taken.error() != std::errc::operation_would_block) co_return taken;
+        }
+        if (rests || !may_just_read(on)) {
             there = co_await fetch(on);
             continue;
         }
@@ -211,6 +220,7 @@ template <class S>
 result<received> try_receive(connection<S>& on) {
     const in_flight read{on, &connection<S>::reads, second_read};
     if (!on.is_ready()) return fail(std::errc::operation_would_block);
+    on.rest();
     for (;;) {
         if (on.closed) return fail(std::errc::bad_file_descriptor);
         result<received> taken = taken_as_lease{}(on);
