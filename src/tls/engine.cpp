@@ -85,7 +85,7 @@ int engine_access::write(BIO* bio, const char* from, int size) noexcept {
     engine& self = *static_cast<engine*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
     const_buffer rest{from, static_cast<std::size_t>(size)};
-    if (self.send_ != nullptr) {
+    if (self.send_ != nullptr && !self.comes_late()) {
         const std::size_t before = self.output().size();
         const std::size_t count = self.send_(self, self.output(), rest);
         if (before != 0) self.sent(std::min(count, before));
@@ -428,17 +428,15 @@ result<> engine::finish() noexcept {
 // --- output --------------------------------------------------------------------------------------
 
 void engine::reserve(std::size_t more) {
-    const std::size_t wanted = output_end_ - output_begin_ + more;
-    if (!lent_ && output_memory_.size() - output_begin_ >= wanted) return;
-    scratch& to = lent_ ? late_memory_ : output_memory_;
-    const std::size_t used = lent_ ? late_size_ : output_end_ - output_begin_;
-    if (to.size() >= used + more && lent_) return;
+    const bool late = comes_late();
+    scratch& to = late ? late_memory_ : output_memory_;
+    const std::size_t begin = late ? 0 : output_begin_;
+    const std::size_t used = (late ? late_size_ : output_end_) - begin;
+    if (to.size() - begin >= used + more) return;
     scratch larger = scratch::borrow(std::max<std::size_t>(used + more, 1024));
-    const std::byte* const data =
-        lent_ ? late_memory_.data() : output_memory_.data() + output_begin_;
-    if (used != 0) std::memcpy(larger.data(), data, used);
+    if (used != 0) std::memcpy(larger.data(), to.data() + begin, used);
     to = std::move(larger);
-    if (!lent_) {
+    if (!late) {
         output_begin_ = 0;
         output_end_ = used;
     }
@@ -450,8 +448,9 @@ bool engine::append(const void* data, std::size_t size) noexcept {
     } catch (const std::bad_alloc&) {
         return false;
     }
-    scratch& to = lent_ ? late_memory_ : output_memory_;
-    std::size_t& end = lent_ ? late_size_ : output_end_;
+    const bool late = comes_late();
+    scratch& to = late ? late_memory_ : output_memory_;
+    std::size_t& end = late ? late_size_ : output_end_;
     std::memcpy(to.data() + end, data, size);
     end += size;
     return true;

@@ -203,6 +203,53 @@ TEST_P(tls_peers_test, a_peer_that_does_not_read_the_answers_to_its_key_updates_
     });
 }
 
+// They used to leave before answers that were given while a write was under way, in the wrong order
+// for the peer.
+TEST_P(tls_peers_test, what_is_sealed_after_a_stopped_write_leaves_behind_answers_to_key_updates) {
+    run([&]() -> task<> {
+        auto ends = co_await raw_shaken(TLS1_3_VERSION, 16'384);
+        SSL* const client = ends.client.ssl();
+        const auto update = [&]() -> task<> {
+            EXPECT_EQ(SSL_key_update(client, SSL_KEY_UPDATE_REQUESTED), 1);
+            send(client, "x");
+            EXPECT_TRUE(co_await ends.client.flush());
+            EXPECT_TRUE(ends.server.try_receive());
+        };
+        const auto update_twice = [&]() -> task<> { // OpenSSL answers the first before the second
+            co_await update();
+            co_await update();
+        };
+        const std::string text(40'000, 't');
+        const auto [written, updated] = co_await when_all(
+            with_timeout(ends.server.write_some(text), std::chrono::milliseconds{20}),
+            update_twice());
+        EXPECT_EQ(written.value_or(0), text.size());
+        co_await update();
+
+        std::string got(text.size(), '\0');
+        std::size_t size = 0;
+        const auto read = [&](SSL* ssl) {
+            std::size_t count = 0;
+            while (SSL_read_ex(ssl, got.data() + size, got.size() - size, &count) == 1) {
+                size += count;
+                if (size == got.size()) return 1;
+            }
+            return -1;
+        };
+        const auto [whole, ended] =
+            co_await when_all(ends.client.until_done(read), ends.server.shutdown_write());
+        EXPECT_TRUE(whole);
+        EXPECT_TRUE(ended);
+        EXPECT_TRUE(got == text);
+        const auto end = [](SSL* ssl) {
+            char none = 0;
+            static_cast<void>(SSL_read(ssl, &none, 1));
+            return SSL_get_shutdown(ssl) == SSL_RECEIVED_SHUTDOWN ? 1 : -1;
+        };
+        EXPECT_TRUE(co_await ends.client.until_done(end));
+    });
+}
+
 TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
     const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
         for (int each = 0; each < 1000; ++each) {

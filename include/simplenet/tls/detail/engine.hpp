@@ -153,6 +153,8 @@ private:
     void fail_with(errc code, const char* why) noexcept;
     [[nodiscard]] bool is_abused() noexcept;
     [[nodiscard]] bool may_have_data() const noexcept;
+    /// Whether append() has to leave the output as it is, or to keep the order behind what did.
+    [[nodiscard]] bool comes_late() const noexcept { return lent_ || late_size_ != 0; }
     void reserve(std::size_t more);
     [[nodiscard]] bool append(const void* data, std::size_t size) noexcept;
     void output_ended() noexcept;
@@ -165,7 +167,7 @@ private:
     std::size_t output_begin_ = 0;
     std::size_t output_end_ = 0;
     std::size_t owed_ = 0; // bytes up to the end of the handshake, for which the peer waits
-    scratch late_memory_;  // what comes behind it, while it is lent
+    scratch late_memory_;  // what comes behind the output since it was lent
     std::size_t late_size_ = 0;
     sender* send_ = nullptr;  // while the last record of a write is sealed
     std::string session_key_; // of a client; empty: no resumption
