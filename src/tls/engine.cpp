@@ -88,7 +88,7 @@ int engine_access::write(BIO* bio, const char* from, int size) noexcept {
     if (self.send_ != nullptr && !self.comes_late()) {
         const std::size_t before = self.output().size();
         const std::size_t count = self.send_(self, self.output(), rest);
-        if (before != 0) self.sent(std::min(count, before));
+        self.output_begin_ += std::min(count, before); // not sent(): the rest needs the memory
         if (count > before) rest = rest.subspan(count - before);
         if (rest.empty()) return size;
     }

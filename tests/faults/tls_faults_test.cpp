@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -776,6 +777,57 @@ private:
 };
 TEST_P(tls_faults_test, both_directions_with_repeated_operations) {
     fail_everywhere<enduring>();
+}
+
+task<result<>> shut_down_or_close(memory_stream& writer) {
+    const auto ended = co_await writer.shutdown_write();
+    if (!ended) writer.close();
+    co_return ended;
+}
+
+/// One write of 40000 bytes into a connection that takes 35000, a part of the last record. Its
+/// allocations fail, from the `failing`-th on. Returns whether any of them did.
+task<bool> write_with(memory_stream& writer, memory_stream& reader, std::size_t failing) {
+    const std::string text = noise(40'000, 4);
+    std::size_t written = 0;
+    bool failed = false;
+    {
+        const testing::failing_allocations here{failing, true};
+        try {
+            written = writer.try_write_some(text).value_or(0);
+        } catch (const std::bad_alloc&) {
+        }
+        failed = testing::failing_allocations::seen() > failing;
+    }
+    EXPECT_TRUE(written == text.size() || (failed && written == 0)) << written;
+    std::error_code end;
+    auto [ended, got] =
+        co_await when_all(shut_down_or_close(writer), testing::read_all(reader, end));
+    EXPECT_TRUE(ended) << ended.error().message();
+    EXPECT_EQ(end, errc::end_of_stream);
+    EXPECT_TRUE(got == text.substr(0, written));
+    co_return failed;
+}
+
+// If the transport took a part of the last record, the connection used to fail.
+TEST_P(tls_faults_test, a_write_that_lacks_memory_takes_nothing_or_everything) {
+    std::thread{[] { // without memory in its cache
+        exempts_openssl = true;
+        auto loop = or_throw(event_loop::create({.backend = used}));
+        bool failed = true;
+        auto all = [&]() -> task<> {
+            for (std::size_t failing = 0; failed; ++failing) {
+                auto ends = testing::connected(server_with(), testing::client(),
+                                               {.server_name = "localhost"}, 35'000);
+                const auto errors = co_await testing::shake_hands(ends);
+                EXPECT_FALSE(errors.client || errors.server);
+                failed = co_await write_with(ends.client, ends.server, failing);
+            }
+        };
+        loop.spawn(all());
+        EXPECT_TRUE(loop.run_for(10s));
+    }}
+        .join();
 }
 
 /// TLS whose transport may lack memory, too.
