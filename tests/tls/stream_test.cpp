@@ -327,6 +327,29 @@ TEST_P(tls_stream_test, a_stopped_read_loses_nothing) {
     });
 }
 
+// It used to report truncation: the kernel tells of a reset once.
+TEST_P(tls_stream_test, the_read_after_readable_reports_a_reset) {
+    run([&]() -> task<> {
+        for (const bool waits : {true, false}) {
+            auto ends = co_await testing::connected_over_tcp(server_with(), client());
+            const auto both = co_await when_all(ends.server.handshake(), ends.client.handshake());
+            EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
+            EXPECT_TRUE(ends.server.transport().set_linger(0s));
+            ends.server.transport().close();
+            EXPECT_TRUE(co_await ends.client.readable());
+            EXPECT_TRUE(co_await ends.client.readable());
+            std::array<char, 8> buffer{};
+            std::error_code error;
+            if (waits) {
+                error = error_of(co_await ends.client.read_some(buffer));
+            } else {
+                error = error_of(ends.client.try_receive());
+            }
+            EXPECT_EQ(error, std::errc::connection_reset) << error.message();
+        }
+    });
+}
+
 TEST_P(tls_stream_test, the_rest_of_a_stopped_write_leaves_first) {
     run([&]() -> task<> {
         auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 1000);

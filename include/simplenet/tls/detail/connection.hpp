@@ -106,6 +106,7 @@ struct connection : engine {
     handshake_limit* limit = nullptr; // of a server; borrowed
     std::chrono::nanoseconds idle_limit{0};
     std::chrono::steady_clock::time_point moved{}; // the last application data; with idle_limit
+    std::error_code met_by_readable;               // for the read that follows
     const void* loop = nullptr;                    // the one that used it first
     bool reads = false;                            // an operation is in flight
     bool writes = false;

@@ -140,6 +140,7 @@ auto read_by(connection_ref<S> keep, Take take)
     if (!stopped) co_return fail(stopped);
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     const in_flight read{on, &connection<S>::reads, second_read};
+    if (on.met_by_readable) co_return take.failed(on, std::exchange(on.met_by_readable, {}));
     result<> there;
     if (!on.is_ready()) there = co_await shake_hands(on, true);
     while (there) {
@@ -161,7 +162,7 @@ auto read_by(connection_ref<S> keep, Take take)
         auto more = co_await read_input(on, into);
         there = take_input(on, into, std::move(more));
     }
-    co_return take.failed(there.error());
+    co_return take.failed(on, there.error());
 }
 
 struct taken_into {
@@ -172,7 +173,10 @@ struct taken_into {
             end_read(on, count.has_value());
         return count;
     }
-    static result<std::size_t> failed(std::error_code error) noexcept { return fail(error); }
+    template <class S>
+    static result<std::size_t> failed(connection<S>&, std::error_code error) noexcept {
+        return fail(error);
+    }
 
     mutable_buffer memory;
 };
@@ -185,7 +189,10 @@ struct taken_as_lease {
         end_read(on, lease.has_value());
         return lease;
     }
-    static result<received> failed(std::error_code error) noexcept { return fail(error); }
+    template <class S>
+    static result<received> failed(connection<S>&, std::error_code error) noexcept {
+        return fail(error);
+    }
 };
 
 struct left_there {
@@ -194,9 +201,11 @@ struct left_there {
         if (!on.has_decrypted()) return fail(std::errc::operation_would_block);
         return {};
     }
-    /// The read that follows reports any failure but a stop.
-    static result<> failed(std::error_code error) noexcept {
+    /// The read that follows reports any failure but a stop: the transport may report it only once.
+    template <class S>
+    static result<> failed(connection<S>& on, std::error_code error) noexcept {
         if (was_stopped(error)) return fail(error);
+        on.met_by_readable = error;
         return {};
     }
 };
@@ -219,6 +228,7 @@ task<result<>> readable(connection_ref<S> keep) {
 template <class S>
 result<received> try_receive(connection<S>& on) {
     const in_flight read{on, &connection<S>::reads, second_read};
+    if (on.met_by_readable && !on.closed) return fail(std::exchange(on.met_by_readable, {}));
     if (!on.is_ready()) return fail(std::errc::operation_would_block);
     on.rest();
     for (;;) {
