@@ -103,8 +103,12 @@ public:
     ///
     /// @pre No other read is in flight.
     /// @return An awaitable of `result<received>`: a lease on at least one byte.
-    /// Errors and cancellation as of read_some(). Without memory `std::errc::not_enough_memory`;
-    /// nothing is lost.
+    ///
+    /// @par Errors
+    /// - `std::errc::not_enough_memory`: nothing is lost.
+    /// - Those of read_some().
+    /// @par Cancellation
+    /// Nothing is lost.
     [[nodiscard]] task<result<received>> receive() { return detail::receive(keep()); }
     /// Takes what has arrived already, without waiting.
     ///
@@ -168,9 +172,12 @@ public:
     /// Tells the peer with a close_notify that nothing more will be sent; reading continues.
     ///
     /// @pre No write is in flight.
-    /// @return An awaitable of `result<>`.
+    /// @return An awaitable of `result<>`: success once the transport has taken the close_notify.
+    ///
+    /// @par Errors
+    /// - Those of handshake() and of the transport.
     /// @par Cancellation
-    /// May be repeated.
+    /// May be repeated: the close_notify is sent once.
     [[nodiscard]] task<result<>> shutdown_write() { return detail::shutdown_write(keep()); }
 
     /// Closes the transport at once. A close_notify is sent if the transport takes it without
@@ -189,7 +196,12 @@ public:
     /// closes; at the latest after `grace`.
     ///
     /// @pre No operation is in flight.
-    /// @return An awaitable of `result<>`: success if the peer has answered.
+    /// @return An awaitable of `result<>`: success if the peer has answered. The transport is closed
+    ///         in any case.
+    ///
+    /// @par Errors
+    /// - `errc::deadline_exceeded` of the library: the peer has not answered within `grace`.
+    /// - Those of read_some() and shutdown_write().
     /// @par Cancellation
     /// Closes at once.
     template <class Rep, class Period>
