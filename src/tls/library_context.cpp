@@ -37,8 +37,8 @@ void keep_after_exit() noexcept {
     static_cast<void>(done);
 }
 
-/// OpenSSL makes its default library context only once, and never again after a failure. Other
-/// contexts need it, too. So it comes first, while little memory was asked for.
+/// OpenSSL makes its default library context once, and does not try again after a failure. The
+/// other contexts need it. So make it first, before anything else asks for memory.
 void make_default() noexcept {
     static OSSL_LIB_CTX* const made = OSSL_LIB_CTX_get0_global_default();
     static_cast<void>(made);

@@ -39,7 +39,8 @@ read_revocations(OSSL_LIB_CTX* library, std::string_view text, const std::string
 
 /// An error number of a call on a file or directory, with its path.
 [[nodiscard]] std::unexpected<bad_material> system_failure(int number, const std::string& path);
-/// A bad configuration: `what` and the first error of OpenSSL. Throws std::bad_alloc if that is it.
+/// A bad configuration: `what` and the first error of OpenSSL. Throws std::bad_alloc if OpenSSL
+/// lacked memory.
 [[nodiscard]] std::unexpected<bad_material> bad(const std::string& what);
 
 } // namespace simplenet::v0::tls::detail

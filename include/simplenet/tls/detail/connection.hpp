@@ -284,7 +284,7 @@ concept sends_at_once = ready_writer<S> && requires(S& to, std::span<const const
     { to.try_write_some(parts) } noexcept;
 };
 
-/// Gives the output and a record behind it to the transport; the bytes that it took.
+/// Gives the output and then a record to the transport. Returns how many bytes it took.
 template <class S>
 std::size_t send_at_once(engine& of, const_buffer output, const_buffer record) noexcept {
     auto& on = static_cast<connection<S>&>(of);
@@ -359,8 +359,8 @@ template <class S>
     }
 }
 
-/// Reads more of a long transfer: several records at once, while a buffer of the loop's pool is
-/// shorter than one. operation_would_block: nothing more is known to be there.
+/// Reads more of a long transfer, up to 64 KiB at once: a buffer of the loop's pool is shorter than
+/// a record. operation_would_block: nothing more is known to be there.
 /// @pre connection::in_bulk.
 template <class S>
 [[nodiscard]] result<> fill_in_bulk([[maybe_unused]] connection<S>& on) {

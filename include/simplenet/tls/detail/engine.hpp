@@ -74,11 +74,11 @@ public:
     [[nodiscard]] bool has_decrypted() noexcept;
     /// As decrypt(), into memory of the lease. Best after has_decrypted(), when the size is known.
     [[nodiscard]] result<received> take() noexcept;
-    /// Sends `output` and a record behind it without waiting; the bytes that have left.
+    /// Sends `output` and then `record`, without waiting. Returns how many bytes have left.
     using sender = std::size_t(engine& of, const_buffer output, const_buffer record) noexcept;
-    /// Seals as much as one send should carry; the bytes that were taken. The last record, and all
-    /// before it, go to `send` if it is not null, and what that leaves is output. Throws
-    /// std::bad_alloc, then nothing was taken.
+    /// Seals as much of `from` as one send should carry, and returns how many bytes that is. If
+    /// `send` is not null, it gets the output and the last record; what it does not send becomes
+    /// output. Throws std::bad_alloc; nothing was sealed then.
     [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from, sender* send);
     /// Whether decrypt() has dealt with so many messages, such as KeyUpdates, that others should
     /// have their turn before the next one. It does not go on by itself then.
@@ -89,7 +89,7 @@ public:
 
     // --- the end ---
 
-    /// Puts a close_notify into the output, once. @pre the output has room or memory is there.
+    /// Puts a close_notify into the output, once. After `not_enough_memory` it may be called again.
     [[nodiscard]] result<> finish() noexcept;
     /// The transport has ended: no more input will come.
     void input_ended() noexcept;
