@@ -55,6 +55,21 @@ void send(SSL* ssl, std::string_view text) {
               static_cast<int>(text.size()));
 }
 
+/// Reads `size` bytes. False: the connection failed.
+task<bool> read_exactly(raw_tls& from, std::size_t size, std::string& got) {
+    got.assign(size, '\0');
+    std::size_t there = 0;
+    const auto read = [&](SSL* ssl) {
+        std::size_t count = 0;
+        while (SSL_read_ex(ssl, got.data() + there, size - there, &count) == 1) {
+            there += count;
+            if (there == size) return 1;
+        }
+        return -1;
+    };
+    co_return co_await from.until_done(read);
+}
+
 class tls_peers_test : public testing::backend_test {
 protected:
     /// Completes a handshake, lets the client do `what`, and returns what the server then reads,
@@ -226,18 +241,9 @@ TEST_P(tls_peers_test, what_is_sealed_after_a_stopped_write_leaves_behind_answer
         EXPECT_EQ(written.value_or(0), text.size());
         co_await update();
 
-        std::string got(text.size(), '\0');
-        std::size_t size = 0;
-        const auto read = [&](SSL* ssl) {
-            std::size_t count = 0;
-            while (SSL_read_ex(ssl, got.data() + size, got.size() - size, &count) == 1) {
-                size += count;
-                if (size == got.size()) return 1;
-            }
-            return -1;
-        };
-        const auto [whole, ended] =
-            co_await when_all(ends.client.until_done(read), ends.server.shutdown_write());
+        std::string got;
+        const auto [whole, ended] = co_await when_all(read_exactly(ends.client, text.size(), got),
+                                                      ends.server.shutdown_write());
         EXPECT_TRUE(whole);
         EXPECT_TRUE(ended);
         EXPECT_TRUE(got == text);
@@ -248,6 +254,29 @@ TEST_P(tls_peers_test, what_is_sealed_after_a_stopped_write_leaves_behind_answer
         };
         EXPECT_TRUE(co_await ends.client.until_done(end));
     });
+}
+
+// The answer leaves with the next write, in a record before its data.
+TEST_P(tls_peers_test, writes_take_answers_to_key_updates_along) {
+    for (const std::size_t capacity : {1000U, 100'000U}) {
+        run([&]() -> task<> {
+            auto ends = co_await raw_shaken(TLS1_3_VERSION, capacity);
+            for (int each = 0; each < 20; ++each) {
+                EXPECT_EQ(SSL_key_update(ends.client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+                send(ends.client.ssl(), "x");
+                EXPECT_TRUE(co_await ends.client.flush());
+                EXPECT_TRUE(co_await ends.server.receive());
+                const std::string text(static_cast<std::size_t>(each) * 2000 + 1, 't');
+                std::string got;
+                const auto [read, written] =
+                    co_await when_all(read_exactly(ends.client, text.size(), got),
+                                      async_write_all(ends.server, text));
+                EXPECT_TRUE(read);
+                EXPECT_TRUE(written);
+                EXPECT_TRUE(got == text);
+            }
+        });
+    }
 }
 
 TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
