@@ -19,6 +19,7 @@
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -403,6 +404,23 @@ TEST_P(tls_stream_test, destroying_it_ends_operations_in_flight) {
         ends.reset();
         EXPECT_EQ(co_await reading, std::errc::operation_canceled);
     });
+}
+
+// The close_notify used to need a running loop, without which the program ended.
+TEST_P(tls_stream_test, it_may_be_destroyed_while_no_loop_runs) {
+    std::optional<testing::tcp_ends> ends;
+    run([&]() -> task<> {
+        auto made = co_await testing::connected_over_tcp(server_with(), client());
+        const auto both = co_await when_all(made.server.handshake(), made.client.handshake());
+        EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
+        ends.emplace(std::move(made));
+    });
+
+    {
+        const auto gone = std::move(ends->server);
+    }
+    destroy_loop();
+    ends.reset();
 }
 
 TEST_P(tls_stream_test, the_idle_limit_counts_application_data_only) {

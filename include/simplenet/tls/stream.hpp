@@ -180,8 +180,8 @@ public:
     /// May be repeated: the close_notify is sent once.
     [[nodiscard]] task<result<>> shutdown_write() { return detail::shutdown_write(keep()); }
 
-    /// Closes the transport at once. A close_notify is sent if the transport takes it without
-    /// waiting. Operations in flight end as those of the transport.
+    /// Closes the transport at once. A close_notify is sent if the loop runs and the transport
+    /// takes it without waiting. Operations in flight end as those of the transport.
     void close() noexcept {
         if (connection_ != nullptr) detail::close(*connection_);
     }

@@ -6,6 +6,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/detail/refusal.hpp>
+#include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/io/received.hpp>
@@ -330,11 +331,12 @@ task<result<>> say_goodbye(connection_ref<S> keep) {
     }
 }
 
-/// Closes at once.
+/// Closes at once. Sends nothing if no loop runs: that of the stream may have ended.
 template <class S>
 void close(connection<S>& on) noexcept {
     if (std::exchange(on.closed, true)) return;
-    if (on.is_ready() && !on.writing.locked()) {
+    const bool runs = simplenet::detail::run_queue::current() != nullptr;
+    if (runs && on.is_ready() && !on.writing.locked()) {
         static_cast<void>(on.finish());
         offer(on);
     }
