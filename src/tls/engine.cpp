@@ -84,6 +84,9 @@ int engine_access::read(BIO* bio, char* into, int size) noexcept {
 int engine_access::write(BIO* bio, const char* from, int size) noexcept {
     engine& self = *static_cast<engine*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
+    // Nothing follows a close_notify (RFC 8446, section 6.1). OpenSSL would still answer
+    // KeyUpdates.
+    if (self.finished_) return size;
     const_buffer rest{from, static_cast<std::size_t>(size)};
     if (self.send_ != nullptr && !self.comes_late()) {
         const std::size_t before = self.output().size();
@@ -417,10 +420,10 @@ result<std::size_t> engine::encrypt(std::span<const const_buffer> from, sender* 
 
 result<> engine::finish() noexcept {
     if (failure_) return fail(failure_);
-    if (std::exchange(finished_, true)) return {};
+    if (finished_) return {};
     ERR_clear_error();
-    if (SSL_shutdown(ssl_) >= 0) return {};
-    finished_ = false;
+    finished_ = SSL_shutdown(ssl_) >= 0;
+    if (finished_) return {};
     ERR_clear_error();
     return fail(std::errc::not_enough_memory);
 }

@@ -279,6 +279,32 @@ TEST_P(tls_peers_test, writes_take_answers_to_key_updates_along) {
     }
 }
 
+// Answers behind it used to keep shutdown_write() waiting for a peer that no longer reads.
+TEST_P(tls_peers_test, nothing_follows_a_close_notify) {
+    run([&]() -> task<> {
+        auto ends = co_await raw_shaken(TLS1_3_VERSION);
+        const auto ask = [&]() -> task<> {
+            EXPECT_EQ(SSL_key_update(ends.client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+            send(ends.client.ssl(), "x");
+            EXPECT_TRUE(co_await ends.client.flush());
+            std::array<char, 8> buffer{};
+            EXPECT_EQ((co_await ends.server.read_some(buffer)).value_or(0), 1U);
+        };
+        const auto end = [](SSL* ssl) {
+            char none = 0;
+            static_cast<void>(SSL_read(ssl, &none, 1));
+            return SSL_get_shutdown(ssl) == SSL_RECEIVED_SHUTDOWN ? 1 : -1;
+        };
+        co_await ask();
+        EXPECT_TRUE(co_await ends.server.shutdown_write());
+        EXPECT_TRUE(co_await ends.client.until_done(end));
+        co_await ask(); // OpenSSL answers the first one before this one
+        EXPECT_EQ(error_of(ends.server.try_receive()), std::errc::operation_would_block);
+        EXPECT_EQ(error_of(ends.client.transport().try_receive()),
+                  std::errc::operation_would_block);
+    });
+}
+
 TEST_P(tls_peers_test, a_flood_of_key_updates_ends_the_connection) {
     const auto [text, end] = after(TLS1_3_VERSION, [](SSL* ssl) {
         for (int each = 0; each < 1000; ++each) {
