@@ -1,9 +1,11 @@
 // TLS streams over every transport are read and written in every way, while most operations are
 // stopped or have a limit, from the handshake on; some ends close. Each byte tells its position:
-// none may be lost, duplicated or reordered, and an end of stream needs a close_notify.
+// none may be lost, duplicated or reordered, and an end of stream needs a close_notify. The peer is
+// another stream, or OpenSSL together with a sealer of records that changes its keys at any moment.
 //
 // A failure prints a seed; SIMPLENET_SEED=<seed> starts with that one.
 
+#include "tls/raw_tls.hpp"
 #include "tls/tls_pair.hpp"
 
 #include "support/backend_test.hpp"
@@ -24,11 +26,15 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include <openssl/ssl.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -37,7 +43,7 @@ using namespace std::chrono_literals;
 using testing::all_backends;
 using testing::backend_name;
 using testing::placed_bytes;
-using testing::was_stopped;
+using testing::raw_side;
 
 struct round_of_tls : testing::random_stops {
     using random_stops::random_stops;
@@ -46,6 +52,8 @@ struct round_of_tls : testing::random_stops {
     std::uint64_t stops = 0;
     std::uint64_t closes = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t updates = 0; // of keys, by a raw peer
+    std::uint64_t answers = 0;
     bool any_closes = false;
 };
 
@@ -83,11 +91,17 @@ public:
         stream_.close();
     }
     /// @pre All tasks have ended.
-    void verify(const end_of_tls& other) const {
+    template <class Other>
+    void verify(const Other& other) const {
+        if (read_ended_) {
+            EXPECT_EQ(read_, other.written()) << "an end before the last byte";
+        }
         if (round_.any_closes) return;
         EXPECT_TRUE(ended_);
-        EXPECT_EQ(other.read_, written_) << "bytes are missing";
+        EXPECT_EQ(other.read(), written_) << "bytes are missing";
     }
+    [[nodiscard]] std::uint64_t read() const noexcept { return read_; }
+    [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
 
 private:
     task<> read_once() {
@@ -175,6 +189,7 @@ private:
             return;
         }
         over = true;
+        if (&over == &read_over_) read_ended_ = why == errc::end_of_stream;
         if (round_.any_closes) return;
         EXPECT_EQ(why, errc::end_of_stream) << stream_.error_detail();
     }
@@ -190,18 +205,192 @@ private:
     std::size_t writes_left_;
     bool read_over_ = false;
     bool write_over_ = false;
+    bool read_ended_ = false; // by close_notify
     bool ended_ = false;
+};
+
+/// An end that says what no stream of the library says: KeyUpdates and records without data, at any
+/// moment, and records of any size. OpenSSL reads.
+template <class S>
+class raw_end {
+public:
+    raw_end(round_of_tls& in, S over, raw_side plays, std::uint64_t reads, std::uint64_t writes)
+        : round_{in}
+        , version_{in.random.percent(80) ? TLS1_3_VERSION : TLS1_2_VERSION}
+        , peer_{std::move(over), plays, version_}
+        , incoming_{reads}
+        , outgoing_{writes}
+        , sends_left_{in.random.up_to(40)} {
+        SSL_set_msg_callback(peer_.ssl(), &raw_end::saw_message);
+        SSL_set_msg_callback_arg(peer_.ssl(), this);
+    }
+    raw_end(const raw_end&) = delete;
+    raw_end& operator=(const raw_end&) = delete;
+
+    task<> talk() {
+        shaken_ = co_await peer_.handshake();
+        EXPECT_TRUE(shaken_ || round_.any_closes);
+        if (!shaken_) co_return;
+        sealer_.emplace(peer_);
+        co_await when_all(read_everything(), write_everything());
+    }
+    task<> close_some_time() {
+        co_await testing::turns(static_cast<int>(round_.random.up_to(100)));
+        ++round_.closes;
+        peer_.transport().close();
+    }
+    /// @pre All tasks have ended.
+    template <class Other>
+    void verify(const Other& other) const {
+        EXPECT_FALSE(was_asked_) << "our stream asked for other keys";
+        EXPECT_LE(answers_, requests_);
+        round_.answers += answers_;
+        if (ended_) {
+            EXPECT_EQ(read_, other.written()) << "an end before the last byte";
+        }
+        if (round_.any_closes) return;
+        EXPECT_TRUE(ended_);
+    }
+    [[nodiscard]] std::uint64_t read() const noexcept { return read_; }
+    [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
+
+private:
+    static void saw_message(int sent, int, int type, const void* data, std::size_t size, SSL*,
+                            void* self) {
+        const auto* const bytes = static_cast<const unsigned char*>(data);
+        if (sent != 0 || type != SSL3_RT_HANDSHAKE || bytes[0] != SSL3_MT_KEY_UPDATE) return;
+        ++static_cast<raw_end*>(self)->answers_;
+        if (bytes[size - 1] != SSL_KEY_UPDATE_NOT_REQUESTED)
+            static_cast<raw_end*>(self)->was_asked_ = true;
+    }
+
+    task<> read_everything() {
+        std::size_t count = 0;
+        const auto read_once = [&](SSL* ssl) {
+            return SSL_read_ex(ssl, memory_.data(), memory_.size(), &count);
+        };
+        for (;;) {
+            const bool made = co_await peer_.until_done(read_once);
+            if (!made) break;
+            const auto bytes = std::span{memory_}.first(count);
+            const auto mistake = incoming_.mistake(read_, bytes);
+            EXPECT_FALSE(mistake) << *mistake;
+            read_ += count;
+        }
+        ended_ = (SSL_get_shutdown(peer_.ssl()) & SSL_RECEIVED_SHUTDOWN) != 0;
+    }
+
+    task<> write_everything() {
+        for (; sends_left_ != 0; --sends_left_) {
+            for (std::size_t more = round_.random.up_to(8); more != 0; --more)
+                seal_something();
+            const bool sent = co_await send();
+            if (!sent) co_return;
+            if (round_.random.percent(30)) co_await testing::turns(3);
+        }
+        sealer_->seal({"\1\0", 2}, SSL3_RT_ALERT); // close_notify
+        static_cast<void>(co_await send());
+    }
+    task<bool> send() {
+        const std::string records = sealer_->take_records();
+        if (records.empty()) co_return true;
+        const auto sent = co_await async_write_all(peer_.transport(), records);
+        EXPECT_TRUE(sent || round_.any_closes);
+        co_return sent.has_value();
+    }
+    void seal_something() {
+        // More of them in a row end the connection, by the tests of tls/peers_test.cpp.
+        const bool may_be_silent = silent_ < 20;
+        switch (may_be_silent ? round_.random.up_to(4) : 4) {
+        case 0:
+            sealer_->seal({});
+            ++silent_;
+            break;
+        case 1:
+        case 2:
+            if (version_ == TLS1_3_VERSION) update_keys();
+            break;
+        default: {
+            const auto bytes = outgoing_.piece(written_, round_.random.size(16'384));
+            sealer_->seal({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+            written_ += bytes.size();
+            silent_ = 0;
+        }
+        }
+    }
+    void update_keys() {
+        const bool requests = round_.random.percent(50);
+        requests_ += requests ? 1 : 0;
+        sealer_->seal({requests ? "\x18\0\0\1\1" : "\x18\0\0\1\0", 5}, SSL3_RT_HANDSHAKE);
+        sealer_->update_keys();
+        ++silent_;
+        ++round_.updates;
+    }
+
+    round_of_tls& round_;
+    const int version_;
+    testing::raw_tls_over<S> peer_;
+    std::optional<testing::record_sealer> sealer_; // after the handshake
+    const placed_bytes incoming_;
+    const placed_bytes outgoing_;
+    std::vector<std::byte> memory_ = std::vector<std::byte>(40'000);
+    std::uint64_t read_ = 0;
+    std::uint64_t written_ = 0;
+    std::uint64_t requests_ = 0; // KeyUpdates that ask for one
+    std::uint64_t answers_ = 0;
+    std::size_t sends_left_;
+    int silent_ = 0; // records in a row without data
+    bool shaken_ = false;
+    bool ended_ = false;
+    bool was_asked_ = false;
 };
 
 class tls_chaos_test : public testing::backend_test {
 protected:
-    /// Rounds until there were enough operations. `connect` makes two ends of a transport.
+    /// `connect` makes two ends of a transport.
     template <class S, class Connect>
-    void rage(Connect connect) {
-        const std::uint64_t enough = testing::short_or_full<std::uint64_t>(4'000, 300'000);
+    void between_streams(Connect connect) {
+        rage(4'000, 300'000, [&](round_of_tls& round, std::uint64_t seed) {
+            auto [one, other] = connect(round.random);
+            end_of_tls<S> at_server{round, tls::stream<S>{std::move(one), server_}, 2 * seed,
+                                    2 * seed + 1};
+            end_of_tls<S> at_client{
+                round, tls::stream<S>{std::move(other), client_, {.server_name = "localhost"}},
+                2 * seed + 1, 2 * seed};
+            play(round, at_server, at_client, [&] {
+                for (auto* const each : {&at_server, &at_client})
+                    spawn(*each);
+            });
+        });
+    }
+    /// The same with a raw peer in either role.
+    template <class S, class Connect>
+    void with_raw_peer(Connect connect) {
+        const round_of_tls sum = rage(1'500, 100'000, [&](round_of_tls& round, std::uint64_t seed) {
+            auto [one, other] = connect(round.random);
+            const bool serves = round.random.percent(50);
+            auto stream =
+                serves ? tls::stream<S>{std::move(one), server_}
+                       : tls::stream<S>{std::move(one), client_, {.server_name = "localhost"}};
+            end_of_tls<S> ours{round, std::move(stream), 2 * seed, 2 * seed + 1};
+            raw_end<S> raw{round, std::move(other), serves ? raw_side::client : raw_side::server,
+                           2 * seed + 1, 2 * seed};
+            play(round, ours, raw, [&] {
+                spawn(ours);
+                loop().spawn(raw.talk());
+            });
+        });
+        if (HasFailure() || IsSkipped()) return;
+        EXPECT_GT(sum.updates, 100U);
+        EXPECT_GT(sum.answers, 50U);
+    }
+
+private:
+    /// Rounds until there were enough operations; all together.
+    template <class Round>
+    round_of_tls rage(std::uint64_t in_short, std::uint64_t in_full, Round one_round) {
+        const std::uint64_t enough = testing::short_or_full(in_short, in_full);
         const std::uint64_t first = testing::first_seed();
-        const tls::context server = testing::server_with();
-        const tls::context client = testing::client();
         testing::stopping_thread stopping;
         std::uint64_t seed = first;
         round_of_tls sum{seed, stopping};
@@ -209,60 +398,65 @@ protected:
             const ::testing::ScopedTrace trace{
                 __FILE__, __LINE__, "to reproduce: SIMPLENET_SEED=" + std::to_string(seed)};
             round_of_tls round{seed, stopping};
-            one_round<S>(round, seed, server, client, connect);
+            still_alive();
+            destroy_loop();
+            const auto before = testing::resources::now();
+            begin(round);
+            if (IsSkipped()) return sum;
+            one_round(round, seed);
+            testing::expect_nothing_left(before);
             sum.operations += round.operations;
             sum.stops += round.stops;
             sum.closes += round.closes;
             sum.bytes += round.bytes;
-            if (HasFailure() || IsSkipped()) return;
+            sum.updates += round.updates;
+            sum.answers += round.answers;
+            if (HasFailure()) return sum;
         }
         EXPECT_GT(sum.stops * 20, sum.operations) << "too few operations were stopped";
-        testing::report_figures(std::to_string(sum.operations) + " operations, " +
-                                std::to_string(sum.stops) + " stopped, " +
-                                std::to_string(sum.closes) + " closes, " +
-                                std::to_string(sum.bytes >> 20U) + " MiB, seeds " +
-                                std::to_string(first) + " to " + std::to_string(seed - 1));
+        std::string figures = std::to_string(sum.operations) + " operations, " +
+                              std::to_string(sum.stops) + " stopped, " +
+                              std::to_string(sum.closes) + " closes, " +
+                              std::to_string(sum.bytes >> 20U) + " MiB, ";
+        if (sum.updates != 0) {
+            figures += std::to_string(sum.updates) + " KeyUpdates, " + std::to_string(sum.answers) +
+                       " answers, ";
+        }
+        testing::report_figures(figures + "seeds " + std::to_string(first) + " to " +
+                                std::to_string(seed - 1));
+        return sum;
     }
-
-private:
-    template <class S, class Connect>
-    void one_round(round_of_tls& round, std::uint64_t seed, const tls::context& server,
-                   const tls::context& client, Connect connect) {
-        still_alive();
-        destroy_loop();
-        const auto before = testing::resources::now();
+    void begin(round_of_tls& round) {
         loop_options options;
         options.read_ahead = round.random.one_of<std::size_t>({1, 4096, 64 * 1024});
         if (round.random.percent(40)) options.receive_pool = 1; // two buffers
         remake_loop(options);
-        if (IsSkipped()) return;
-        {
-            auto [one, other] = connect(round.random);
-            end_of_tls<S> at_server{round, tls::stream<S>{std::move(one), server}, 2 * seed,
-                                    2 * seed + 1};
-            end_of_tls<S> at_client{
-                round, tls::stream<S>{std::move(other), client, {.server_name = "localhost"}},
-                2 * seed + 1, 2 * seed};
-            round.any_closes = round.random.percent(20);
-            for (auto* const each : {&at_server, &at_client}) {
-                loop().spawn(each->read_everything());
-                loop().spawn(each->write_everything());
-            }
-            if (round.any_closes) {
-                loop().spawn(at_server.close_some_time());
-                loop().spawn(at_client.close_some_time());
-            }
-            if (!loop().run_for(30s)) {
-                ADD_FAILURE() << "it hangs";
-                loop().dump_tasks(std::cerr);
-            } else {
-                at_server.verify(at_client);
-                at_client.verify(at_server);
-            }
-            destroy_loop(); // the ends outlive the loop
-        }
-        testing::expect_nothing_left(before);
     }
+    template <class S>
+    void spawn(end_of_tls<S>& end) {
+        loop().spawn(end.read_everything());
+        loop().spawn(end.write_everything());
+    }
+    template <class One, class Other, class Spawn>
+    void play(round_of_tls& round, One& one, Other& other, Spawn spawn_both) {
+        round.any_closes = round.random.percent(20);
+        spawn_both();
+        if (round.any_closes) {
+            loop().spawn(one.close_some_time());
+            loop().spawn(other.close_some_time());
+        }
+        if (!loop().run_for(30s)) {
+            ADD_FAILURE() << "it hangs";
+            loop().dump_tasks(std::cerr);
+        } else {
+            one.verify(other);
+            other.verify(one);
+        }
+        destroy_loop(); // the ends outlive the loop
+    }
+
+    const tls::context server_ = testing::server_with();
+    const tls::context client_ = testing::client();
 };
 
 testing::buffer_sizes small(testing::decisions& random) {
@@ -270,26 +464,34 @@ testing::buffer_sizes small(testing::decisions& random) {
     return {.ours = size, .theirs = size};
 }
 
+auto over_tcp(testing::decisions& random) {
+    auto [one, other] = testing::tcp_ends(small(random));
+    return std::pair{testing::make_tcp_stream(std::move(one)),
+                     testing::make_tcp_stream(std::move(other))};
+}
+auto over_unix_sockets(testing::decisions& random) {
+    auto [one, other] = testing::local_ends(small(random));
+    return std::pair{testing::make_local_stream(std::move(one)),
+                     testing::make_local_stream(std::move(other))};
+}
+auto in_memory(testing::decisions& random) {
+    return duplex(random.one_of<std::size_t>({30, 1000, 20'000, 500'000}));
+}
+
 TEST_P(tls_chaos_test, over_tcp) {
-    rage<tcp_stream>([](testing::decisions& random) {
-        auto [one, other] = testing::tcp_ends(small(random));
-        return std::pair{testing::make_tcp_stream(std::move(one)),
-                         testing::make_tcp_stream(std::move(other))};
-    });
+    between_streams<tcp_stream>(over_tcp);
 }
-
 TEST_P(tls_chaos_test, over_unix_sockets) {
-    rage<local_stream>([](testing::decisions& random) {
-        auto [one, other] = testing::local_ends(small(random));
-        return std::pair{testing::make_local_stream(std::move(one)),
-                         testing::make_local_stream(std::move(other))};
-    });
+    between_streams<local_stream>(over_unix_sockets);
 }
-
 TEST_P(tls_chaos_test, in_memory) {
-    rage<duplex_stream>([](testing::decisions& random) {
-        return duplex(random.one_of<std::size_t>({30, 1000, 20'000, 500'000}));
-    });
+    between_streams<duplex_stream>(in_memory);
+}
+TEST_P(tls_chaos_test, a_raw_peer_over_tcp) {
+    with_raw_peer<tcp_stream>(over_tcp);
+}
+TEST_P(tls_chaos_test, a_raw_peer_in_memory) {
+    with_raw_peer<duplex_stream>(in_memory);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, tls_chaos_test, all_backends, backend_name);

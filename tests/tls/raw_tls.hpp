@@ -1,6 +1,6 @@
 #pragma once
-// raw_tls: a peer by OpenSSL itself over one end of a duplex, which may say what no stream of the
-// library says.
+// raw_tls: a peer by OpenSSL itself over a transport of the library, which may say what no stream
+// of the library says.
 
 #include "tls/tls_pair.hpp"
 
@@ -30,10 +30,11 @@ namespace simplenet::v0::testing {
 /// Which side a raw peer plays.
 enum class raw_side : bool { client, server };
 
-class raw_tls {
+template <class S>
+class raw_tls_over {
 public:
     /// A server has the certificate `server`, and gives no tickets.
-    raw_tls(duplex_stream over, raw_side plays, int version)
+    raw_tls_over(S over, raw_side plays, int version)
         : over_{std::move(over)}
         , context_{SSL_CTX_new(plays == raw_side::server ? TLS_server_method()
                                                          : TLS_client_method()),
@@ -102,7 +103,7 @@ public:
 
     SSL* ssl() const noexcept { return ssl_.get(); }
     const std::string& key_log() const noexcept { return *key_log_; }
-    duplex_stream& transport() noexcept { return over_; }
+    S& transport() noexcept { return over_; }
 
 private:
     std::vector<std::byte> in_fragments(std::span<const std::byte> records) {
@@ -128,7 +129,7 @@ private:
 
     std::unique_ptr<std::string> key_log_ = std::make_unique<std::string>();
     bool fragments_ = false;
-    duplex_stream over_;
+    S over_;
     std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
     struct frees {
         void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
@@ -137,22 +138,22 @@ private:
     BIO* in_; // of ssl_
     BIO* out_;
 };
+using raw_tls = raw_tls_over<duplex_stream>;
 
 /// Seals records as a raw peer, which says nothing itself any more, with AES-128-GCM or
 /// AES-256-GCM.
 class record_sealer {
 public:
     /// @pre The handshake is complete.
-    explicit record_sealer(const raw_tls& as)
+    template <class S>
+    explicit record_sealer(const raw_tls_over<S>& as)
         : is_1_3_{SSL_version(as.ssl()) == TLS1_3_VERSION}
         , number_{is_1_3_ ? 0U : 1U} { // after the Finished of 1.2
         SSL* const ssl = as.ssl();
         const bool is_server = SSL_is_server(ssl) == 1;
         if (is_1_3_) {
-            const std::string secret = logged(as.key_log(), is_server ? "SERVER_TRAFFIC_SECRET_0"
-                                                                      : "CLIENT_TRAFFIC_SECRET_0");
-            key_ = derive("HKDF", secret, std::string{"\0\x10\x09tls13 key\0", 13}, 16);
-            iv_ = derive("HKDF", secret, std::string{"\0\x0c\x08tls13 iv\0", 12}, 12);
+            use(logged(as.key_log(),
+                       is_server ? "SERVER_TRAFFIC_SECRET_0" : "CLIENT_TRAFFIC_SECRET_0"));
             return;
         }
         const std::size_t size = SSL_CIPHER_get_bits(SSL_get_current_cipher(ssl), nullptr) / 8;
@@ -176,9 +177,20 @@ public:
         for (int each = 0; each < count; ++each)
             records_ += sealed(content, type);
     }
+    /// The keys of the next records, after a KeyUpdate. @pre Version 1.3.
+    void update_keys() {
+        use(derive("HKDF", secret_, std::string{"\0\x20\x11tls13 traffic upd\0", 21}, 32));
+        number_ = 0;
+    }
     [[nodiscard]] const std::string& records() const noexcept { return records_; }
+    [[nodiscard]] std::string take_records() noexcept { return std::exchange(records_, {}); }
 
 private:
+    void use(std::string secret) {
+        secret_ = std::move(secret);
+        key_ = derive("HKDF", secret_, std::string{"\0\x10\x09tls13 key\0", 13}, 16);
+        iv_ = derive("HKDF", secret_, std::string{"\0\x0c\x08tls13 iv\0", 12}, 12);
+    }
     std::string sealed(std::string_view content, int type) {
         std::string number;
         for (int shift = 56; shift >= 0; shift -= 8)
@@ -258,6 +270,7 @@ private:
 
     bool is_1_3_;
     std::uint64_t number_;
+    std::string secret_; // of version 1.3
     std::string key_;
     std::string iv_;
     std::string records_;
