@@ -381,8 +381,8 @@ protected:
             });
         });
         if (HasFailure() || IsSkipped()) return;
-        EXPECT_GT(sum.updates, 100U);
-        EXPECT_GT(sum.answers, 50U);
+        EXPECT_GT(sum.updates, 0U);
+        EXPECT_GT(sum.answers, 0U);
     }
 
 private:
