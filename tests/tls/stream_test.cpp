@@ -429,21 +429,39 @@ TEST_P(tls_stream_test, destroying_it_ends_operations_in_flight) {
     });
 }
 
-// The close_notify used to need a running loop, without which the program ended.
-TEST_P(tls_stream_test, it_may_be_destroyed_while_no_loop_runs) {
-    std::optional<testing::tcp_ends> ends;
+/// Both ends have read and written.
+task<> exchange_words(testing::tcp_ends& ends) {
+    std::array<char, 8> there{};
+    std::array<char, 8> back{};
+    const auto [asked, answered, got, heard] =
+        co_await when_all(ends.client.write_some("word"), ends.server.write_some("word"),
+                          ends.server.read_some(there), ends.client.read_some(back));
+    EXPECT_TRUE(asked && answered && got && heard);
+}
+
+// The close_notify used to need the running loop of the stream, without which the program ended.
+TEST_P(tls_stream_test, it_may_be_destroyed_while_its_loop_does_not_run) {
+    std::vector<testing::tcp_ends> all;
     run([&]() -> task<> {
-        auto made = co_await testing::connected_over_tcp(server_with(), client());
-        const auto both = co_await when_all(made.server.handshake(), made.client.handshake());
-        EXPECT_TRUE(std::get<0>(both) && std::get<1>(both));
-        ends.emplace(std::move(made));
+        for (int each = 0; each < 2; ++each) {
+            auto made = co_await testing::connected_over_tcp(server_with(), client());
+            co_await exchange_words(made);
+            all.push_back(std::move(made));
+        }
     });
 
+    auto other = or_throw(event_loop::create({.backend = GetParam()}));
+    const auto drop = [&]() -> task<> {
+        all.pop_back();
+        co_return;
+    };
+    other.spawn(drop);
+    EXPECT_TRUE(other.run_for(5s));
     {
-        const auto gone = std::move(ends->server);
+        const auto gone = std::move(all.back().server);
     }
     destroy_loop();
-    ends.reset();
+    all.clear();
 }
 
 TEST_P(tls_stream_test, the_idle_limit_counts_application_data_only) {

@@ -331,11 +331,12 @@ task<result<>> say_goodbye(connection_ref<S> keep) {
     }
 }
 
-/// Closes at once. Sends nothing if no loop runs: that of the stream may have ended.
+/// Closes at once. Sends nothing unless the loop of the stream runs: it may have ended.
 template <class S>
 void close(connection<S>& on) noexcept {
     if (std::exchange(on.closed, true)) return;
-    const bool runs = simplenet::detail::run_queue::current() != nullptr;
+    const void* const here = simplenet::detail::run_queue::current();
+    const bool runs = here != nullptr && (on.loop == nullptr || on.loop == here);
     if (runs && on.is_ready() && !on.writing.locked()) {
         static_cast<void>(on.finish());
         offer(on);
