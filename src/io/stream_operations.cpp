@@ -36,4 +36,8 @@ const char* readable_operation::name() const noexcept {
     return "readable";
 }
 
+bool is_read_directly(const socket_record& of) noexcept {
+    return of.reads_directly();
+}
+
 } // namespace simplenet::v0::detail

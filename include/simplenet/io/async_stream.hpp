@@ -221,6 +221,9 @@ private:
     [[nodiscard]] result<std::size_t> read_ready_directly(mutable_buffer into) noexcept {
         return read_some(into).if_ready_directly();
     }
+    [[nodiscard]] bool is_read_directly() const noexcept {
+        return record() != nullptr && detail::is_read_directly(*record());
+    }
     [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
         return detail::splice_ready(*record(), into, most);
     }

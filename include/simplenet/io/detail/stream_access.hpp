@@ -81,6 +81,13 @@ struct stream_access {
     {
         return stream.splice_ready(into, most);
     }
+    /// Whether read_ready_directly() may find something: the loop does not receive ahead.
+    template <class Stream>
+    [[nodiscard]] static bool is_read_directly(const Stream& stream)
+        requires requires { stream.is_read_directly(); }
+    {
+        return stream.is_read_directly();
+    }
     /// Writes `count` bytes from the pipe `from`.
     template <class Stream>
     [[nodiscard]] static auto send_pipe_operation(Stream& stream, int from, std::size_t count)

@@ -368,6 +368,8 @@ template <class S>
     if constexpr (lends<S> && requires {
                       stream_access::read_ready_directly(on.transport, mutable_buffer{});
                   }) {
+        if (!stream_access::is_read_directly(on.transport))
+            return fail(std::errc::operation_would_block);
         constexpr std::size_t size = std::size_t{64} * 1024 - simplenet::detail::lease_overhead;
         std::byte* const memory = simplenet::detail::allocate_lease(size);
         if (memory == nullptr) return fail(std::errc::operation_would_block);

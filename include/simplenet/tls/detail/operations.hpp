@@ -84,12 +84,12 @@ task<result<>> handshake(connection_ref<S> keep) {
 inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
 
 /// Reading has used up the input. Sends what no write has taken along: tickets, and answers to
-/// KeyUpdates. Returns whether more ciphertext can be read without fetch().
+/// KeyUpdates. Returns whether more ciphertext can be read although some of it may remain.
 template <class S>
 [[nodiscard]] bool may_just_read(connection<S>& on) noexcept {
     drop_used_input(on, false);
     offer(on);
-    return on.output_size() <= most_answers && !on.owes_handshake() && on.idle_limit.count() <= 0;
+    return on.output_size() <= most_answers && !on.owes_handshake();
 }
 
 /// Lets others have their turn, or sends what the peer may wait for, and waits for more ciphertext.
@@ -151,13 +151,14 @@ auto read_by(connection_ref<S> keep, Take take)
             auto taken = take(on);
             if (taken || taken.error() != std::errc::operation_would_block) co_return taken;
         }
-        if (rests || !may_just_read(on)) {
-            there = co_await fetch(on);
-            continue;
-        }
-        if (on.in_bulk) {
+        const bool may_read = !rests && may_just_read(on);
+        if (may_read && on.in_bulk) {
             there = fill_in_bulk(on);
             if (there || there.error() != std::errc::operation_would_block) continue;
+        }
+        if (!may_read || on.idle_limit.count() > 0) {
+            there = co_await fetch(on);
+            continue;
         }
         const mutable_buffer into = place_for_input(on);
         auto more = co_await read_input(on, into);
