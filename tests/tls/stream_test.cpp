@@ -439,7 +439,7 @@ TEST_P(tls_stream_test, destroying_it_ends_operations_in_flight) {
 }
 
 /// Both ends have read and written.
-task<> exchange_words(testing::tcp_ends& ends) {
+task<> exchange_words(testing::tls_tcp_ends& ends) {
     std::array<char, 8> there{};
     std::array<char, 8> back{};
     const auto [asked, answered, got, heard] =
@@ -450,7 +450,7 @@ task<> exchange_words(testing::tcp_ends& ends) {
 
 // The close_notify used to need the running loop of the stream, without which the program ended.
 TEST_P(tls_stream_test, it_may_be_destroyed_while_its_loop_does_not_run) {
-    std::vector<testing::tcp_ends> all;
+    std::vector<testing::tls_tcp_ends> all;
     run([&]() -> task<> {
         for (int each = 0; each < 2; ++each) {
             auto made = co_await testing::connected_over_tcp(server_with(), client());

@@ -146,17 +146,17 @@ task<> exchange(S& one, S& other, const std::string& text) {
 }
 
 /// Both ends of a TCP connection, before the handshake.
-struct tcp_ends {
+struct tls_tcp_ends {
     tls::stream<tcp_stream> server;
     tls::stream<tcp_stream> client;
 };
-inline task<tcp_ends> connected_over_tcp(tls::context server, tls::context client) {
+inline task<tls_tcp_ends> connected_over_tcp(tls::context server, tls::context client) {
     auto listener = or_throw(tcp_listener::bind(endpoint::loopback(0)));
     auto [accepted, made] =
         co_await when_all(listener.accept(), async_connect(or_throw(listener.local_endpoint())));
     tls::stream<tcp_stream> serving{or_throw(std::move(accepted)), server};
     tls::stream<tcp_stream> asking{or_throw(std::move(made)), client, {.server_name = "localhost"}};
-    tcp_ends ends{std::move(serving), std::move(asking)};
+    tls_tcp_ends ends{std::move(serving), std::move(asking)};
     co_return ends;
 }
 
