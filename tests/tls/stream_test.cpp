@@ -383,6 +383,19 @@ TEST_P(tls_stream_test, the_read_after_readable_reports_a_reset) {
     });
 }
 
+TEST_P(tls_stream_test, a_write_that_does_not_wait_leaves_errors_of_the_transport_to_the_next) {
+    run([&]() -> task<> {
+        auto ends = connected(server_with(), client());
+        const auto errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        EXPECT_TRUE(co_await ends.server.write_some("w")); // takes the tickets along
+        ends.client.transport().close();
+        EXPECT_EQ(ends.server.try_write_some("x").value_or(0), 1U);
+        EXPECT_EQ(ends.server.try_write_some("y").error(), std::errc::operation_would_block);
+        EXPECT_EQ((co_await ends.server.write_some("y")).error(), std::errc::broken_pipe);
+    });
+}
+
 TEST_P(tls_stream_test, the_rest_of_a_stopped_write_leaves_first) {
     run([&]() -> task<> {
         auto ends = connected(server_with(), client(), {.server_name = "localhost"}, 1000);

@@ -156,7 +156,8 @@ public:
     /// @par Errors
     /// - `std::errc::operation_would_block`: the rest of an earlier write has not left, or the
     ///   handshake is not complete.
-    /// - Otherwise as for write_some(). Throws std::bad_alloc.
+    /// - Otherwise as for write_some(), but for errors of the transport: the next write_some()
+    ///   reports them. Throws std::bad_alloc.
     [[nodiscard]] result<std::size_t> try_write_some(const_buffer from)
         requires ready_writer<S>
     {
@@ -196,8 +197,8 @@ public:
     /// closes; at the latest after `grace`.
     ///
     /// @pre No operation is in flight.
-    /// @return An awaitable of `result<>`: success if the peer has answered. The transport is closed
-    ///         in any case.
+    /// @return An awaitable of `result<>`: success if the peer has answered. The transport is
+    ///         closed in any case.
     ///
     /// @par Errors
     /// - `errc::deadline_exceeded` of the library: the peer has not answered within `grace`.

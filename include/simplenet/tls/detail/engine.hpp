@@ -153,7 +153,8 @@ private:
     void fail_with(errc code, const char* why) noexcept;
     [[nodiscard]] bool is_abused() noexcept;
     [[nodiscard]] bool may_have_data() const noexcept;
-    /// Whether append() has to leave the output as it is, or to keep the order behind what did.
+    /// Whether append() has to add to `late_memory_`: the output is lent, or earlier bytes are
+    /// there.
     [[nodiscard]] bool comes_late() const noexcept { return lent_ || late_size_ != 0; }
     void reserve(std::size_t more);
     [[nodiscard]] bool append(const void* data, std::size_t size) noexcept;

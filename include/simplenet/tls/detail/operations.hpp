@@ -84,7 +84,7 @@ task<result<>> handshake(connection_ref<S> keep) {
 inline constexpr std::size_t most_answers = std::size_t{128} * 1024;
 
 /// Reading has used up the input. Sends what no write has taken along: tickets, and answers to
-/// KeyUpdates. Returns whether more ciphertext can be read although some of it may remain.
+/// KeyUpdates. Returns whether reading can go on even if some of that has not left.
 template <class S>
 [[nodiscard]] bool may_just_read(connection<S>& on) noexcept {
     drop_used_input(on, false);
