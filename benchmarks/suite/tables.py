@@ -112,6 +112,7 @@ TLS_SERVERS = {
     "ours_io_uring_readable": "the same without a buffer of its own, io_uring",
     "asio_epoll": "Boost.Asio, epoll",
     "asio_io_uring": "Boost.Asio, io_uring",
+    "bare_epoll": "OpenSSL on bare epoll, no library",
 }
 TLS_LOOPS = [(f"64 B, {n}", ("tls_many_loops", f"64B_{n}", "server_cpu_ns")) for n in (100, 1000)]
 TLS_SERVERS_ON_LOOPS = {

@@ -31,7 +31,7 @@ def certificate(tools):
 
 
 def servers(tools, *arguments, readable=False):
-    """Ours and asio::ssl; with `readable` also ours without a buffer of each connection."""
+    """Ours, asio::ssl and OpenSSL alone; with `readable` also ours without a buffer of each connection."""
     common = ["--port", 0, "--stay", 1, *certificate(tools), *arguments]
 
     def own(name, backend, *more):
@@ -47,6 +47,7 @@ def servers(tools, *arguments, readable=False):
     return found + [
         tools.subject("asio_epoll", "tls_asio_server", *common, needs=boost),
         tools.subject("asio_io_uring", "tls_asio_uring_server", *common, backend="io_uring", needs=uring),
+        tools.subject("bare_epoll", "tls_bare_server", *common, needs="libssl-dev"),
     ]
 
 
