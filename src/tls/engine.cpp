@@ -47,6 +47,15 @@ bool is_host_name(std::string_view name) noexcept {
     return before != '.';
 }
 
+/// Whether a read has met a close_notify. OpenSSL 3.5 says SSL_ERROR_SYSCALL if a user_canceled
+/// came before it, as RFC 8446, section 6.1, has it; after other alerts there is an error in the
+/// queue.
+bool is_end(const SSL* connection, int why) noexcept {
+    return why == SSL_ERROR_ZERO_RETURN ||
+           (why == SSL_ERROR_SYSCALL &&
+            (SSL_get_shutdown(connection) & SSL_RECEIVED_SHUTDOWN) != 0);
+}
+
 /// Owned by nobody: it lives as long as the process. Throws std::bad_alloc; the next call tries
 /// again.
 BIO_METHOD* memory_method() {
@@ -301,7 +310,7 @@ result<std::size_t> engine::decrypt(mutable_buffer into) noexcept {
         const int why = SSL_get_error(ssl_, made);
         if (is_abused()) break;
         if (why == SSL_ERROR_WANT_READ) break;
-        if (why == SSL_ERROR_ZERO_RETURN) {
+        if (is_end(ssl_, why)) {
             ended_ = true;
         } else if (why == SSL_ERROR_WANT_WRITE) {
             if (total == 0) return fail(std::errc::not_enough_memory);
@@ -334,7 +343,7 @@ bool engine::has_decrypted() noexcept {
     const int why = SSL_get_error(ssl_, made);
     if (is_abused() || why == SSL_ERROR_WANT_WRITE) return true;
     if (why == SSL_ERROR_WANT_READ) return false;
-    if (why == SSL_ERROR_ZERO_RETURN) {
+    if (is_end(ssl_, why)) {
         ended_ = true;
     } else {
         failed();
