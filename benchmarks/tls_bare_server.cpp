@@ -96,9 +96,8 @@ private:
                 if (sent <= 0) return waits(of, sent);
                 of.unsent_from += static_cast<std::size_t>(sent);
                 // OpenSSL reads more at once than a message has, so the socket is empty.
-                if (of.unsent_from == of.unsent_to && of.unsent_to < size_ &&
-                    SSL_has_pending(of.tls.get()) == 0)
-                    return true;
+                const bool whole = of.unsent_from == of.unsent_to && of.unsent_to < size_;
+                if (whole && mode_ == "echo" && SSL_has_pending(of.tls.get()) == 0) return true;
             }
             const int got = SSL_read(of.tls.get(), of.buffer.data(), static_cast<int>(size_));
             if (got <= 0) return waits(of, got);
