@@ -1,18 +1,18 @@
 // TLS with OpenSSL and system calls alone: edge-triggered epoll, and OpenSSL reads and writes the
 // socket itself. The baseline for a library: only the cost of the kernel and of OpenSSL remains.
 
+#include "edge_triggered.hpp"
 #include "tls_options.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <openssl/ssl.h>
-#include <sys/epoll.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 namespace {
 
@@ -22,6 +22,7 @@ struct freed {
 };
 
 struct connection {
+    int fd;
     std::unique_ptr<SSL, freed> tls;
     std::vector<char> buffer;
     std::size_t unsent_from = 0;
@@ -44,42 +45,21 @@ public:
         SSL_CTX_set_mode(context_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
         SSL_CTX_set_read_ahead(context_.get(), 1); // one recv(2) for header and record
         listener_ = bench::listen_on_loopback(how.common.port, SOCK_NONBLOCK);
-        epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-        ::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
     }
 
-    [[noreturn]] void run() {
-        std::array<epoll_event, 256> events{};
-        while (true) {
-            const int count = ::epoll_wait(epoll_, events.data(), int{events.size()}, -1);
-            for (int at = 0; at < count; ++at) {
-                auto* const of =
-                    static_cast<connection*>(events[static_cast<std::size_t>(at)].data.ptr);
-                if (of == nullptr) {
-                    accept_all();
-                } else if (!serve(*of)) {
-                    ::close(SSL_get_fd(of->tls.get()));
-                    delete of; // no two events of one turn are for the same descriptor
-                }
-            }
-        }
+    [[noreturn]] void run() const {
+        bench::serve_at_edges(
+            listener_, [this](int fd) { return accepted(fd); },
+            [this](connection& of) { return serve(of); });
     }
 
 private:
-    void accept_all() {
-        while (true) {
-            const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-            if (fd < 0) return;
-            bench::set_no_delay(fd);
-            auto* const of = new connection;
-            of->tls.reset(SSL_new(context_.get()));
-            of->buffer.resize(size_);
-            SSL_set_fd(of->tls.get(), fd);
-            SSL_set_accept_state(of->tls.get());
-            epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                              .data = {.ptr = of}};
-            ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-        }
+    connection* accepted(int fd) const {
+        auto* const of = new connection{.fd = fd, .buffer = std::vector<char>(size_)};
+        of->tls.reset(SSL_new(context_.get()));
+        SSL_set_fd(of->tls.get(), fd);
+        SSL_set_accept_state(of->tls.get());
+        return of;
     }
 
     /// False: the connection is over.
@@ -128,7 +108,6 @@ private:
     std::size_t size_;
     std::unique_ptr<SSL_CTX, freed> context_;
     int listener_ = -1;
-    int epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
 };
 
 } // namespace

@@ -80,8 +80,8 @@ public:
     /// `send` is not null, it gets the output and the last record; what it does not send becomes
     /// output. Throws std::bad_alloc; nothing was sealed then.
     [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from, sender* send);
-    /// Whether decrypt() has dealt with so many messages, such as KeyUpdates, that others should
-    /// have their turn before the next one. It does not go on by itself then.
+    /// Whether so many messages without data, such as KeyUpdates, were dealt with since rest() that
+    /// others should have their turn. decrypt() then returns after one record of data.
     [[nodiscard]] bool is_weary() const noexcept { return messages_at_once_ >= most_at_once; }
     void rest() noexcept { messages_at_once_ = 0; }
     /// Decrypted bytes that the last decrypt() left.
