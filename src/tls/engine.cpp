@@ -47,8 +47,8 @@ bool is_host_name(std::string_view name) noexcept {
     return before != '.';
 }
 
-/// Whether a read has met a close_notify. OpenSSL 3.5 says SSL_ERROR_SYSCALL if a user_canceled
-/// came before it, as RFC 8446, section 6.1, has it; after other alerts there is an error in the
+/// Whether a read has met a close_notify. OpenSSL 3.5 reports SSL_ERROR_SYSCALL if a user_canceled
+/// came before it, which RFC 8446, section 6.1, allows. After other alerts, an error is in the
 /// queue.
 bool is_end(const SSL* connection, int why) noexcept {
     return why == SSL_ERROR_ZERO_RETURN ||
@@ -122,7 +122,7 @@ void engine_access::saw_message(int sent, int, int type, const void* data, std::
         if (sent == 0) ++self.messages_;
     } else if (type == SSL3_RT_HANDSHAKE && sent == 0 && self.ready_) {
         ++self.messages_;
-        ++self.messages_at_once_;
+        ++self.messages_in_turn_;
     }
 }
 
@@ -304,7 +304,7 @@ result<std::size_t> engine::decrypt(mutable_buffer into) noexcept {
         if (made == 1) {
             total += count;
             messages_ = 0;
-            if (is_weary()) break;
+            if (has_used_its_turn()) break;
             continue;
         }
         const int why = SSL_get_error(ssl_, made);

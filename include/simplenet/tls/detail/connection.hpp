@@ -106,7 +106,7 @@ struct connection : engine {
     handshake_limit* limit = nullptr; // of a server; borrowed
     std::chrono::nanoseconds idle_limit{0};
     std::chrono::steady_clock::time_point moved{}; // the last application data; with idle_limit
-    std::error_code met_by_readable;               // for the read that follows
+    std::error_code met_by_readable;               // an error that the next read reports
     const void* loop = nullptr;                    // the one that used it first
     bool reads = false;                            // an operation is in flight
     bool writes = false;
@@ -116,6 +116,15 @@ struct connection : engine {
     unsigned owners = 1;
 };
 
+/// An operation begins on this thread. Ends a program that uses a stream on two loops.
+template <class S>
+void enter_loop(connection<S>& on) noexcept {
+    const void* const here = simplenet::detail::run_queue::current();
+    SIMPLENET_EXPECTS(on.loop == nullptr || on.loop == here,
+                      "a tls::stream belongs to the loop that used it first");
+    on.loop = here;
+}
+
 /// A read or a write, as long as it is in flight.
 class in_flight {
 public:
@@ -123,11 +132,8 @@ public:
     template <class S>
     in_flight(connection<S>& on, bool connection<S>::* kind, const char* message) noexcept
         : is_{on.*kind} {
-        const void* const here = simplenet::detail::run_queue::current();
         SIMPLENET_EXPECTS(!is_, message);
-        SIMPLENET_EXPECTS(on.loop == nullptr || on.loop == here,
-                          "a tls::stream belongs to the loop that used it first");
-        on.loop = here;
+        enter_loop(on);
         is_ = true;
     }
     in_flight(const in_flight&) = delete;

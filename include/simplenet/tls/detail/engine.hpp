@@ -80,16 +80,19 @@ public:
     /// `send` is not null, it gets the output and the last record; what it does not send becomes
     /// output. Throws std::bad_alloc; nothing was sealed then.
     [[nodiscard]] result<std::size_t> encrypt(std::span<const const_buffer> from, sender* send);
-    /// Whether so many messages without data, such as KeyUpdates, were dealt with since rest() that
+    /// Whether so many messages without data, such as KeyUpdates, have come since begin_turn() that
     /// others should have their turn. decrypt() then returns after one record of data.
-    [[nodiscard]] bool is_weary() const noexcept { return messages_at_once_ >= most_at_once; }
-    void rest() noexcept { messages_at_once_ = 0; }
+    [[nodiscard]] bool has_used_its_turn() const noexcept {
+        return messages_in_turn_ >= most_in_turn;
+    }
+    void begin_turn() noexcept { messages_in_turn_ = 0; }
     /// Decrypted bytes that the last decrypt() left.
     [[nodiscard]] std::size_t pending() const noexcept;
 
     // --- the end ---
 
-    /// Puts a close_notify into the output, once. After `not_enough_memory` it may be called again.
+    /// Puts a close_notify into the output, once; nothing follows it, not even an alert. After
+    /// `not_enough_memory` it may be called again.
     [[nodiscard]] result<> finish() noexcept;
     /// The transport has ended: no more input will come.
     void input_ended() noexcept;
@@ -141,8 +144,8 @@ public:
 private:
     friend engine_access;
 
-    // So many KeyUpdates and their answers cost about as much as a step of a handshake.
-    static constexpr unsigned most_at_once = 4;
+    // Four KeyUpdates with their answers cost about as much as a step of a handshake.
+    static constexpr unsigned most_in_turn = 4;
 
     void set_name(const stream_options& options);
     void completed() noexcept;
@@ -176,7 +179,7 @@ private:
     std::unique_ptr<std::string> detail_;
     mutable std::unique_ptr<connection_info> info_;
     unsigned messages_ = 0;         // of the peer since the last application data
-    unsigned messages_at_once_ = 0; // of the peer since the last rest()
+    unsigned messages_in_turn_ = 0; // of the peer since begin_turn()
     bool lent_ = false;             // see lent_output
     bool ready_ = false;
     std::uint8_t greeted_ = 0;  // how many of the peer's first two bytes have arrived

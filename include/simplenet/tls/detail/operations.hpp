@@ -33,6 +33,7 @@ namespace simplenet::v0::tls::detail {
 /// that leaves with the first write, in one segment.
 template <class S>
 task<result<>> shake_hands(connection<S>& on, bool flushes) {
+    enter_loop(on);
     const auto turn = co_await on.shaking.lock();
     if (!turn) co_return fail(turn);
     while (!on.is_ready()) {
@@ -95,8 +96,8 @@ template <class S>
 /// Lets others have their turn, or sends what the peer may wait for, and waits for more ciphertext.
 template <class S>
 task<result<>> fetch(connection<S>& on) {
-    if (on.is_weary()) {
-        on.rest();
+    if (on.has_used_its_turn()) {
+        on.begin_turn();
         co_await yield();
         co_return result<>{};
     }
@@ -110,6 +111,11 @@ task<result<>> fetch(connection<S>& on) {
     if (!finished) co_return fail(finished);
     if (on.closed) co_return fail(std::errc::bad_file_descriptor);
     co_return co_await fill(on);
+}
+
+template <class S>
+task<result<>> more_input(connection<S>& on, bool may_read) {
+    return may_read ? fill(on) : fetch(on);
 }
 
 /// Ends a read of application data, or of an error.
@@ -146,7 +152,7 @@ auto read_by(connection_ref<S> keep, Take take)
     if (!on.is_ready()) there = co_await shake_hands(on, true);
     while (there) {
         if (on.closed) co_return fail(std::errc::bad_file_descriptor);
-        const bool rests = on.is_weary();
+        const bool rests = on.has_used_its_turn();
         if (!rests) {
             auto taken = take(on);
             if (taken || taken.error() != std::errc::operation_would_block) co_return taken;
@@ -157,7 +163,7 @@ auto read_by(connection_ref<S> keep, Take take)
             if (there || there.error() != std::errc::operation_would_block) continue;
         }
         if (!may_read || on.idle_limit.count() > 0) {
-            there = co_await fetch(on);
+            there = co_await more_input(on, may_read);
             continue;
         }
         const mutable_buffer into = place_for_input(on);
@@ -232,7 +238,7 @@ result<received> try_receive(connection<S>& on) {
     const in_flight read{on, &connection<S>::reads, second_read};
     if (on.met_by_readable && !on.closed) return fail(std::exchange(on.met_by_readable, {}));
     if (!on.is_ready()) return fail(std::errc::operation_would_block);
-    on.rest();
+    on.begin_turn();
     for (;;) {
         if (on.closed) return fail(std::errc::bad_file_descriptor);
         result<received> taken = taken_as_lease{}(on);
@@ -337,7 +343,7 @@ template <class S>
 void close(connection<S>& on) noexcept {
     if (std::exchange(on.closed, true)) return;
     const void* const here = simplenet::detail::run_queue::current();
-    const bool runs = here != nullptr && (on.loop == nullptr || on.loop == here);
+    const bool runs = here != nullptr && on.loop == here;
     if (runs && on.is_ready() && !on.writing.locked()) {
         static_cast<void>(on.finish());
         offer(on);
