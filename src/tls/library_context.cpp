@@ -38,7 +38,7 @@ void keep_after_exit() noexcept {
 }
 
 /// OpenSSL makes its default library context once, and does not try again after a failure. The
-/// other contexts need it. So make it first, before anything else asks for memory.
+/// other contexts need it. So it is made first, before anything else asks for memory.
 void make_default() noexcept {
     static OSSL_LIB_CTX* const made = OSSL_LIB_CTX_get0_global_default();
     static_cast<void>(made);

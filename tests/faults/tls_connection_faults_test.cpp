@@ -6,7 +6,6 @@
 #include "tls/raw_tls.hpp"
 #include "tls/tls_pair.hpp"
 
-#include "support/error_of.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 

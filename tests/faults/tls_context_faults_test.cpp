@@ -5,7 +5,6 @@
 
 #include "tls/tls_pair.hpp"
 
-#include "support/error_of.hpp"
 #include "support/fail_everywhere.hpp"
 
 #include <simplenet/tls.hpp>

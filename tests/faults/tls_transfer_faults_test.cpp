@@ -4,7 +4,6 @@
 
 #include "tls/tls_pair.hpp"
 
-#include "support/error_of.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 

@@ -77,7 +77,6 @@ protected:
     using talking::talking;
 
 private:
-    /// The error, as text unless it is about memory or the transport.
     static task<result<std::string>> outcome_of(tls_tcp& at) {
         const auto made = co_await at.handshake();
         if (!made) at.close();

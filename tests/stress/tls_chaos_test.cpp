@@ -299,7 +299,7 @@ private:
         co_return sent.has_value();
     }
     void seal_something() {
-        // More of them in a row end the connection, by the tests of tls/peers_test.cpp.
+        // 32 of them in a row end the connection, by the tests of tls/peers_test.cpp.
         const bool may_be_silent = silent_ < 20;
         switch (may_be_silent ? round_.random.up_to(4) : 4) {
         case 0:

@@ -227,7 +227,7 @@ int reads_close_notify(SSL* ssl) {
 
 // They used to leave before answers that were given while a write was under way, in the wrong order
 // for the peer.
-TEST_P(tls_peers_test, what_is_sealed_after_a_stopped_write_leaves_behind_answers_to_key_updates) {
+TEST_P(tls_peers_test, what_is_sealed_after_a_stopped_write_follows_answers_to_key_updates) {
     run([&]() -> task<> {
         auto ends = co_await raw_shaken(TLS1_3_VERSION, 16'384);
         SSL* const client = ends.client.ssl();
