@@ -287,10 +287,6 @@ bool operation::read_ready() noexcept {
     return true;
 }
 
-bool operation::read_ready_directly() noexcept {
-    return record->reads_directly() && read_ready();
-}
-
 /// Handles an unusual start. True: it ends here. The first use of a socket continues.
 bool operation::cannot_start(scope& within) noexcept {
     socket_record& of = *record;

@@ -218,9 +218,6 @@ private:
     [[nodiscard]] result<std::size_t> read_ready(mutable_buffer into) noexcept {
         return read_some(into).if_ready();
     }
-    [[nodiscard]] result<std::size_t> read_ready_directly(mutable_buffer into) noexcept {
-        return read_some(into).if_ready_directly();
-    }
     [[nodiscard]] bool is_read_directly() const noexcept {
         return record() != nullptr && detail::is_read_directly(*record());
     }

@@ -137,8 +137,6 @@ protected:
     bool read_now() noexcept;
     // False if nothing is known to be ready, or the coroutine has used its inline turns.
     bool read_ready() noexcept;
-    // The same; also false if the loop receives ahead, so that bytes would be copied.
-    bool read_ready_directly() noexcept;
 
     // False: it is over already, and the coroutine continues at once.
     bool start_read(std::coroutine_handle<> caller, scope& within) noexcept;
@@ -274,11 +272,6 @@ public:
     /// Instead of awaiting it: returns bytes that are there already, or operation_would_block.
     result<std::size_t> if_ready() noexcept {
         if (!read_ready()) return fail(std::errc::operation_would_block);
-        return await_resume();
-    }
-    /// The same for bytes that the kernel still has.
-    result<std::size_t> if_ready_directly() noexcept {
-        if (!read_ready_directly()) return fail(std::errc::operation_would_block);
         return await_resume();
     }
 

@@ -57,8 +57,16 @@ struct stream_access {
         return stream.send_file_operation(file, offset, count, options);
     }
 
-    // For async_copy().
+    // For async_copy(), and for streams over streams.
 
+    /// Whether read_ready() takes bytes from the kernel: the loop does not receive ahead, so that
+    /// bytes would be copied.
+    template <class Stream>
+    [[nodiscard]] static bool is_read_directly(const Stream& stream)
+        requires requires { stream.is_read_directly(); }
+    {
+        return stream.is_read_directly();
+    }
     /// Bytes that are there already, or operation_would_block.
     template <class Stream>
     [[nodiscard]] static auto read_ready(Stream& stream, mutable_buffer into)
@@ -66,27 +74,12 @@ struct stream_access {
     {
         return stream.read_ready(into);
     }
-    /// The same for bytes that the kernel still has: those that were received ahead would be
-    /// copied.
-    template <class Stream>
-    [[nodiscard]] static auto read_ready_directly(Stream& stream, mutable_buffer into)
-        requires requires { stream.read_ready_directly(into); }
-    {
-        return stream.read_ready_directly(into);
-    }
     /// The same, moved into the empty pipe `into`. Does not report the end of the stream.
     template <class Stream>
     [[nodiscard]] static auto splice_ready(Stream& stream, int into, std::size_t most)
         requires requires { stream.splice_ready(into, most); }
     {
         return stream.splice_ready(into, most);
-    }
-    /// Whether read_ready_directly() may find something: the loop does not receive ahead.
-    template <class Stream>
-    [[nodiscard]] static bool is_read_directly(const Stream& stream)
-        requires requires { stream.is_read_directly(); }
-    {
-        return stream.is_read_directly();
     }
     /// Writes `count` bytes from the pipe `from`.
     template <class Stream>

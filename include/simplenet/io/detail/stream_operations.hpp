@@ -95,7 +95,7 @@ public:
 [[nodiscard]] result<std::size_t> splice_ready(socket_record& of, int into,
                                                std::size_t most) noexcept;
 
-/// For stream_access.
+/// See stream_access.
 [[nodiscard]] bool is_read_directly(const socket_record& of) noexcept;
 
 } // namespace simplenet::v0::detail

@@ -371,17 +371,14 @@ template <class S>
 template <class S>
 [[nodiscard]] result<> fill_in_bulk([[maybe_unused]] connection<S>& on) {
     using simplenet::detail::stream_access;
-    if constexpr (lends<S> && requires {
-                      stream_access::read_ready_directly(on.transport, mutable_buffer{});
-                  }) {
+    if constexpr (lends<S> && requires { stream_access::is_read_directly(on.transport); }) {
         if (!stream_access::is_read_directly(on.transport))
             return fail(std::errc::operation_would_block);
         constexpr std::size_t size = std::size_t{64} * 1024 - simplenet::detail::lease_overhead;
         std::byte* const memory = simplenet::detail::allocate_lease(size);
         if (memory == nullptr) return fail(std::errc::operation_would_block);
         received lease{memory, size};
-        const result<std::size_t> count =
-            stream_access::read_ready_directly(on.transport, {memory, size});
+        const result<std::size_t> count = stream_access::read_ready(on.transport, {memory, size});
         if (count) return take_input(on, {}, result<received>{lease.split(*count)});
         if (count.error() == std::errc::operation_would_block) return fail(count);
         return fail(input_failed(on, count.error()));
