@@ -4,6 +4,7 @@
 #include "edge_triggered.hpp"
 #include "tls_options.hpp"
 
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
@@ -55,7 +57,7 @@ public:
 
 private:
     connection* accepted(int fd) const {
-        auto* const of = new connection{.fd = fd, .buffer = std::vector<char>(size_)};
+        auto* const of = new connection{.fd = fd, .tls = {}, .buffer = std::vector<char>(size_)};
         of->tls.reset(SSL_new(context_.get()));
         SSL_set_fd(of->tls.get(), fd);
         SSL_set_accept_state(of->tls.get());
@@ -101,7 +103,9 @@ private:
 
     static bool waits(const connection& of, int outcome) {
         const int why = SSL_get_error(of.tls.get(), outcome);
-        return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
+        if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return true;
+        ERR_clear_error(); // or the next connection would fail with it
+        return false;
     }
 
     std::string_view mode_;
@@ -114,5 +118,8 @@ private:
 
 int main(int argc, char** argv) {
     bench::arguments words{argc, argv};
-    server{bench::tls_options::read(words, "epoll")}.run();
+    const auto how = bench::tls_options::read(words, "epoll");
+    if (how.loops > 1) bench::server_options::unknown("option", "loops");
+    std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes with write(2)
+    server{how}.run();
 }
