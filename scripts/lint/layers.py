@@ -1,8 +1,9 @@
 """Checks includes against src/layers.txt: they point only downwards and form no cycle.
 
-A layer is a folder of src/ and of include/simplenet/, with its subfolders. An umbrella header,
-include/simplenet/LAYER.hpp, belongs to its layer and includes each of its public headers. An umbrella without
-the name of a layer is above all layers. Headers in a folder detail/ are for the compiler, not for users.
+A layer is a folder of src/ and of include/simplenet/, with its subfolders, except those that are layers of
+their own. An umbrella header, include/simplenet/LAYER.hpp, belongs to its layer and includes each of its public
+headers. An umbrella without the name of a layer is above all layers. Headers in a folder detail/ are for the
+compiler, not for users.
 """
 
 import fnmatch
@@ -70,7 +71,8 @@ class Includes:
             if file.is_relative_to(self.root / tree):
                 inside = file.relative_to(self.root / tree)
                 if len(inside.parts) > 1:
-                    return inside.parts[0]
+                    nested = "/".join(inside.parts[:2])
+                    return nested if nested in self.table.layers else inside.parts[0]
                 return inside.stem if tree != "src" and inside.stem in self.table.layers else None
         return None
 

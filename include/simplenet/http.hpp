@@ -1,0 +1,4 @@
+#pragma once
+// All of layer http, an optional component: HTTP/1.1 servers and clients, and WebSocket.
+
+#include <simplenet/http/errc.hpp>
