@@ -25,16 +25,17 @@ public:
 
 const char* to_string(call which) noexcept {
     static constexpr std::array names{
-        "accept",         "bind",           "close",       "connect",      "epoll_create",
-        "epoll_ctl",      "epoll_pwait2",   "epoll_wait",  "eventfd",      "fcntl",
-        "freeaddrinfo",   "fstat",          "getaddrinfo", "getpeername",  "getsockname",
-        "getsockopt",     "if_nametoindex", "ioctl",       "listen",       "lstat",
-        "mmap",           "munmap",         "pipe",        "poll",         "pread",
-        "read",           "recv",           "recvfrom",    "recvmmsg",     "recvmsg",
-        "send",           "sendfile",       "sendmmsg",    "sendmsg",      "sendto",
-        "setsockopt",     "shutdown",       "signalfd",    "socket",       "socketpair",
-        "splice",         "thread",         "unlink",      "uring_enable", "uring_enter",
-        "uring_register", "uring_setup",    "write"};
+        "accept",         "bind",         "close",      "connect",        "epoll_create",
+        "epoll_ctl",      "epoll_pwait2", "epoll_wait", "eventfd",        "fcntl",
+        "freeaddrinfo",   "fstat",        "fstatat",    "getaddrinfo",    "getdents",
+        "getpeername",    "getsockname",  "getsockopt", "if_nametoindex", "ioctl",
+        "listen",         "lstat",        "mmap",       "munmap",         "openat",
+        "openat2",        "pipe",         "poll",       "pread",          "read",
+        "readlinkat",     "recv",         "recvfrom",   "recvmmsg",       "recvmsg",
+        "send",           "sendfile",     "sendmmsg",   "sendmsg",        "sendto",
+        "setsockopt",     "shutdown",     "signalfd",   "socket",         "socketpair",
+        "splice",         "thread",       "unlink",     "uring_enable",   "uring_enter",
+        "uring_register", "uring_setup",  "write"};
     static_assert(names.size() == static_cast<std::size_t>(call::count_of_calls));
     return names[static_cast<std::size_t>(which)];
 }

@@ -36,7 +36,9 @@ enum class call : std::uint8_t {
     fcntl,
     freeaddrinfo,
     fstat,
+    fstatat,
     getaddrinfo,
+    getdents,
     getpeername,
     getsockname,
     getsockopt,
@@ -46,10 +48,13 @@ enum class call : std::uint8_t {
     lstat,
     mmap,
     munmap,
+    openat,
+    openat2,
     pipe,
     poll,
     pread,
     read, // of an eventfd, a signalfd or a pipe
+    readlinkat,
     recv,
     recvfrom,
     recvmmsg,
@@ -211,9 +216,12 @@ private:
     interceptor& with_;
 };
 
+// Exported from a shared library: the components make calls, too, and there is one interceptor.
+#pragma GCC visibility push(default)
 inline constinit std::atomic<interceptor*> first_interceptor = nullptr;
 
 [[nodiscard]] long intercept(pending_call& call) noexcept;
+#pragma GCC visibility pop
 [[nodiscard]] int intercept(pending_entry& entry) noexcept;
 [[nodiscard]] verdict intercept(reaped_completion& completion) noexcept;
 [[nodiscard]] bool intercept_buffers() noexcept;

@@ -94,6 +94,28 @@ inline std::span<const possible_error> errors_of(call which) {
         static constexpr possible_error errors[]{{EIO, false}}; // only a hint
         return errors;
     }
+    case call::fstatat: {
+        static constexpr possible_error errors[]{{ENOENT}, {ENOMEM}, {EACCES}};
+        return errors;
+    }
+    case call::getdents: {
+        static constexpr possible_error errors[]{{EIO}, {ENOENT}, {ENOMEM}};
+        return errors;
+    }
+    case call::openat: {
+        static constexpr possible_error errors[]{{EMFILE},       {ENOENT}, {EACCES},
+                                                 {EINTR, false}, {ENFILE}, {ENOMEM}};
+        return errors;
+    }
+    case call::openat2: { // EAGAIN: a rename raced with it
+        static constexpr possible_error errors[]{{ENOSYS},       {EMFILE}, {EAGAIN}, {EPERM},
+                                                 {EINTR, false}, {ENOENT}, {ENFILE}, {ENOMEM}};
+        return errors;
+    }
+    case call::readlinkat: {
+        static constexpr possible_error errors[]{{EIO}, {ENOMEM}, {EINVAL}};
+        return errors;
+    }
     case call::if_nametoindex: {
         static constexpr possible_error errors[]{{ENODEV}};
         return errors;
