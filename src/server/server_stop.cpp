@@ -9,6 +9,14 @@ bool is_server_stopping(const scope& within) noexcept {
     return site != nullptr && site->is_stopping();
 }
 
+bool wait_for_server_stop(const scope& within, stop_waiter& waiter) noexcept {
+    server_site* const site = server_site::around(within);
+    if (site == nullptr) return true;
+    if (site->is_stopping()) return false;
+    site->wait_for_stop(waiter);
+    return true;
+}
+
 bool server_stop_operation::start(std::coroutine_handle<> caller, scope& within) noexcept {
     suspend(caller, within);
     if (within.stopped()) {

@@ -45,6 +45,10 @@ protected:
     ~stop_waiter() = default;
 };
 
+/// Lets the server around `within` tell `waiter` once that it shuts down, until that is unlinked.
+/// False: it does already. Without a server nothing happens.
+[[nodiscard]] bool wait_for_server_stop(const scope& within, stop_waiter& waiter) noexcept;
+
 /// Awaitable of server_stop(); the contract is documented there.
 class [[nodiscard]] server_stop_operation final
     : public suspension,

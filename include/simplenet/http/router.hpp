@@ -1,0 +1,140 @@
+#pragma once
+// http::router: which handler answers which request. Layer http.
+
+#include <simplenet/http/detail/route_handler.hpp>
+#include <simplenet/http/request.hpp>
+#include <simplenet/http/response.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+// The library's own: not exported, since it is first named here.
+class route_table;
+struct router_access;
+} // namespace simplenet::v0::http::detail
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::http {
+
+/// What holds for one route.
+struct route_options {
+    /// Bytes, in place of limits::body; 0: unlimited.
+    std::optional<std::uint64_t> body = {};
+};
+
+/// Routes from a method and a path to a handler.
+///
+/// A handler is a callable that takes `(request&, response&)` and returns `task<>` or
+/// `task<result<>>`. It is copied or moved into the router, and called on any of the loops, by
+/// several at once: what it changes needs a lock or an atomic. A coroutine lambda may use its
+/// captures, because the router outlives the call.
+///
+/// A pattern begins with `/`. Its segments are text, or `{name}` for any one segment that is not
+/// empty; the last may be `{name...}` for the rest of the path, which may be empty. The most
+/// specific pattern wins: from left to right text is more specific than `{name}`, and that more
+/// than
+/// `{name...}`. Patterns are compared with request::path(), with case.
+///
+/// A request is answered by
+/// 1. the handler of its pattern and method; GET also answers HEAD;
+/// 2. a pattern without the method: 405 with Allow, or 501 if no route has a method of that name
+/// and
+///    RFC 9110 and PATCH do not know it; OPTIONS: 204 with Allow;
+/// 3. the fallback, else 404; `OPTIONS *`: 204.
+///
+/// Functions throw std::bad_alloc. Copies share their handlers. Any thread, one at a time.
+///
+/// @par Example
+/// @snippet http.cpp routes
+class router {
+public:
+    router();
+    router(const router& other);
+    router(router&& other) noexcept;
+    router& operator=(const router& other);
+    router& operator=(router&& other) noexcept;
+    ~router();
+
+    /// Adds a route.
+    ///
+    /// @pre `pattern` is well-formed, has at most 16 parameters with different names, and no
+    /// handler
+    ///      for this method yet.
+    template <detail::handles_requests Handler>
+    router& get(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("GET", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get().
+    template <detail::handles_requests Handler>
+    router& head(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("HEAD", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get().
+    template <detail::handles_requests Handler>
+    router& post(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("POST", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get().
+    template <detail::handles_requests Handler>
+    router& put(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("PUT", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get(), for DELETE.
+    template <detail::handles_requests Handler>
+    router& del(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("DELETE", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get().
+    template <detail::handles_requests Handler>
+    router& patch(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route("PATCH", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get().
+    template <detail::handles_requests Handler>
+    router& options(std::string_view pattern, Handler&& handler,
+                    const route_options& options = {}) {
+        return route("OPTIONS", pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get(), for every method that has no handler of its own, but CONNECT.
+    template <detail::handles_requests Handler>
+    router& any(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
+        return route({}, pattern, std::forward<Handler>(handler), options);
+    }
+    /// As get(), for any method.
+    ///
+    /// @pre `method` is a token; empty: as any().
+    template <detail::handles_requests Handler>
+    router& route(std::string_view method, std::string_view pattern, Handler&& handler,
+                  const route_options& options = {}) {
+        return add(method, pattern, detail::make_route_handler(std::forward<Handler>(handler)),
+                   options);
+    }
+
+    /// Answers what no pattern matches, and `*`, whatever the method, but CONNECT.
+    ///
+    /// @pre There is no fallback yet.
+    template <detail::handles_requests Handler>
+    router& fallback(Handler&& handler, const route_options& options = {}) {
+        return add_fallback(detail::make_route_handler(std::forward<Handler>(handler)), options);
+    }
+
+private:
+    friend detail::router_access;
+
+    router& add(std::string_view method, std::string_view pattern,
+                std::shared_ptr<detail::route_handler> handler, const route_options& options);
+    router& add_fallback(std::shared_ptr<detail::route_handler> handler,
+                         const route_options& options);
+
+    std::unique_ptr<detail::route_table> table_; // null after a move
+};
+
+} // namespace simplenet::v0::http
+
+#pragma GCC visibility pop

@@ -1,0 +1,340 @@
+// Writing the answer to a request.
+
+#include "http/codec/date.hpp"
+#include "http/codec/list.hpp"
+#include "http/server/exchange.hpp"
+#include "http/server/service.hpp"
+#include "http/server/status_text.hpp"
+
+#include <simplenet/core/detail/contract.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/server/server_stop.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// Bytes of a head beside the fields of the handler and the content type: the status line, Date,
+/// Content-Length, Connection, Transfer-Encoding.
+constexpr std::size_t own_head = 256;
+
+char* put(char* at, std::string_view text) noexcept {
+    std::memcpy(at, text.data(), text.size());
+    return at + text.size();
+}
+
+[[nodiscard]] std::size_t size_of(std::span<const const_buffer> buffers) noexcept {
+    std::size_t size = 0;
+    for (const const_buffer& each : buffers)
+        size += each.size();
+    return size;
+}
+
+/// Set while a coroutine is inside.
+class busy {
+public:
+    explicit busy(bool& mark) noexcept
+        : mark_{mark} {
+        mark_ = true;
+    }
+    busy(const busy&) = delete;
+    busy& operator=(const busy&) = delete;
+    ~busy() { mark_ = false; }
+
+private:
+    bool& mark_;
+};
+
+} // namespace
+
+// --- the head ------------------------------------------------------------------------------------
+
+void exchange::set_status(unsigned code) noexcept {
+    if (stage_ == stage::open) status_ = code;
+}
+
+void exchange::set_field(std::string_view name, std::string_view value, bool replaces) {
+    if (stage_ != stage::open) return;
+    value = trim_blanks(value);
+    if (!is_token(name) || !valid_field_value(value) || iequals(name, "Transfer-Encoding")) {
+        bad_field_ = true;
+        return;
+    }
+    if (iequals(name, "Content-Length")) {
+        std::uint64_t length = 0;
+        const auto [end, error] =
+            std::from_chars(value.data(), value.data() + value.size(), length);
+        if (error != std::errc{} || end != value.data() + value.size() ||
+            (!replaces && announced_ && *announced_ != length)) {
+            bad_field_ = true;
+        }
+        announced_ = length;
+        return;
+    }
+    if (iequals(name, "Connection")) {
+        if (iequals(value, "close")) {
+            closing_ = true;
+        } else if (!iequals(value, "keep-alive")) {
+            bad_field_ = true;
+        }
+        return;
+    }
+    if (replaces) fields_.remove(name);
+    fields_.add(name, value);
+    if (iequals(name, "Date")) has_date_ = true;
+    if (iequals(name, "Content-Type")) has_type_ = true;
+}
+
+std::error_code exchange::objection() const noexcept {
+    if (bad_field_ || status_ < 200 || status_ > 599) {
+        return std::make_error_code(std::errc::invalid_argument);
+    }
+    return {};
+}
+
+bool exchange::forbids_body() const noexcept {
+    return status_ == 204 || status_ == 205 || status_ == 304;
+}
+
+std::size_t exchange::head_size(std::string_view type) const noexcept {
+    return own_head + fields_.lines().size() + type.size();
+}
+
+bool exchange::is_last(bool complete) const noexcept {
+    if (closing_ || !framing_.keep_alive) return true;
+    if (limits_.requests_per_connection != 0 &&
+        connection_.requests >= limits_.requests_per_connection) {
+        return true;
+    }
+    // A client that was not told to continue may send the body or not; see drain_body() for the
+    // rest.
+    if (complete && !body_ended_ && (awaits_continue_ || body_left_ > most_drained)) return true;
+    return simplenet::detail::is_server_stopping(*scope_);
+}
+
+void exchange::append_head(const head_kind& kind) {
+    char* const begin = output_.room(head_size(kind.type));
+    char* at = put(begin, "HTTP/1.1 ");
+    at = std::to_chars(at, at + 3, status_).ptr;
+    *at++ = ' ';
+    at = put(at, reason_of(status_));
+    at = put(at, "\r\n");
+    if (!has_date_) {
+        at = put(at, "Date: ");
+        at = put(at, date_now());
+        at = put(at, "\r\n");
+    }
+    at = put(at, fields_.lines());
+    if (!kind.type.empty() && !has_type_) {
+        at = put(at, "Content-Type: ");
+        at = put(at, kind.type);
+        at = put(at, "\r\n");
+    }
+    if (kind.length && status_ != 204 && status_ != 304) {
+        at = put(at, "Content-Length: ");
+        at = std::to_chars(at, at + 20, *kind.length).ptr;
+        at = put(at, "\r\n");
+    }
+    if (kind.chunked) at = put(at, "Transfer-Encoding: chunked\r\n");
+    if (closing_) {
+        at = put(at, "Connection: close\r\n");
+    } else if (request_.version_ == 10) {
+        at = put(at, "Connection: keep-alive\r\n");
+    }
+    at = put(at, "\r\n");
+    output_.took(static_cast<std::size_t>(at - begin));
+}
+
+// --- a whole answer ------------------------------------------------------------------------------
+
+now_or_task<result<>> exchange::send(std::string_view type, const_buffer body) {
+    if (stage_ != stage::open) return result<>{fail(std::errc::operation_not_permitted)};
+    if (objection() || !valid_field_value(type) || (forbids_body() && !body.empty()) ||
+        (announced_ && *announced_ != body.size())) {
+        return result<>{fail(std::errc::invalid_argument)};
+    }
+    if (body.size() <= output::gathers && output_.has_room(head_size(type) + body.size())) {
+        append_answer(type, body);
+        if (handler_waits_) arm_late_flush();
+        return result<>{};
+    }
+    return send_large(type, body);
+}
+
+void exchange::append_answer(std::string_view type, const_buffer body) {
+    closing_ = is_last(true);
+    const std::uint64_t length = head_only_ && announced_ ? *announced_ : body.size();
+    append_head({.length = length, .chunked = false, .type = type});
+    if (!head_only_ && !body.empty()) {
+        std::memcpy(output_.room(body.size()), body.data(), body.size());
+        output_.took(body.size());
+    }
+    stage_ = stage::complete;
+}
+
+task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
+    const result<> room = co_await make_room(head_size(type));
+    if (!room) co_return room;
+    if (body.size() <= output::gathers && output_.has_room(head_size(type) + body.size())) {
+        append_answer(type, body);
+        co_return result<>{};
+    }
+    closing_ = is_last(true);
+    append_head({.length = body.size(), .chunked = false, .type = type});
+    stage_ = stage::complete;
+    if (head_only_) co_return result<>{};
+    const result<> sent = co_await write_out(body);
+    if (!sent) broken_ = true; // a part of it is missing
+    co_return sent;
+}
+
+// --- a streamed answer ---------------------------------------------------------------------------
+
+task<result<>> exchange::begin_streaming() {
+    if (objection()) co_return fail(std::errc::invalid_argument);
+    if (forbids_body()) co_return fail(std::errc::message_size);
+    const result<> room = co_await make_room(head_size({}) + output::gathers);
+    if (!room) co_return room;
+    closing_ = is_last(false);
+    if (announced_) {
+        body_end_ = body_end::length;
+        answer_left_ = *announced_;
+    } else if (request_.version_ == 10) {
+        body_end_ = body_end::close;
+        closing_ = true;
+    } else {
+        body_end_ = body_end::chunks;
+    }
+    append_head({.length = announced_, .chunked = body_end_ == body_end::chunks, .type = {}});
+    stage_ = stage::streaming;
+    co_return result<>{};
+}
+
+task<result<std::size_t>> exchange::write_one(const_buffer from) {
+    co_return co_await write_some({&from, 1});
+}
+
+task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> from) {
+    std::size_t count = size_of(from);
+    if (count == 0) co_return std::size_t{0};
+    if (stage_ == stage::complete) co_return fail(std::errc::operation_not_permitted);
+    if (stage_ == stage::open) {
+        if (announced_ && count > *announced_) co_return fail(std::errc::message_size);
+        const result<> begun = co_await begin_streaming();
+        if (!begun) co_return fail(begun);
+    }
+    if (body_end_ == body_end::length) {
+        if (count > answer_left_) co_return fail(std::errc::message_size);
+    }
+    if (head_only_) {
+        answer_left_ -= body_end_ == body_end::length ? count : 0;
+        co_return count;
+    }
+    count = std::min(count, output::gathers);
+    const result<> room = co_await make_room(count + longest_chunk_head + chunk_end.size());
+    if (!room) co_return fail(room);
+    const bool in_chunks = body_end_ == body_end::chunks;
+    char* const begin = output_.room(count + longest_chunk_head + chunk_end.size());
+    char* at = begin;
+    if (in_chunks) at += write_chunk_head(at, count);
+    std::size_t left = count;
+    for (const const_buffer& each : from) {
+        const std::size_t part = std::min(left, each.size());
+        if (part != 0) std::memcpy(at, each.data(), part);
+        at += part;
+        left -= part;
+    }
+    if (in_chunks) at = put(at, chunk_end);
+    output_.took(static_cast<std::size_t>(at - begin));
+    if (body_end_ == body_end::length) answer_left_ -= count;
+    const result<> left_us = co_await write_out({});
+    if (!left_us && broken_) co_return fail(left_us);
+    co_return count; // after a stop the output has them
+}
+
+// --- what leaves ---------------------------------------------------------------------------------
+
+task<result<>> exchange::flush() {
+    co_return co_await write_out({});
+}
+
+task<result<>> exchange::make_room(std::size_t bytes) {
+    if (output_.empty() || output_.has_room(bytes)) co_return result<>{};
+    co_return co_await write_out({});
+}
+
+task<result<>> exchange::write_out(const_buffer behind) {
+    if (broken_) co_return fail(std::errc::broken_pipe);
+    const busy writing{writing_};
+    while (!output_.empty() || !behind.empty()) {
+        result<std::size_t> count = fail(std::errc::operation_would_block);
+        if (behind.empty()) count = transport_.try_write(output_.bytes());
+        if (!count && count.error() == std::errc::operation_would_block) {
+            const std::array<const_buffer, 2> parts{output_.bytes(), behind};
+            const auto begin = std::chrono::steady_clock::now();
+            task<result<std::size_t>> more = transport_.write_some(parts, false);
+            count = co_await with_timeout(
+                std::move(more), answer_pace_.allowance(limits_.send_idle, limits_.minimum_rate));
+            answer_pace_.waited(std::chrono::steady_clock::now() - begin);
+        }
+        if (!count) {
+            const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+            if (!within.stopped()) broken_ = true;
+            co_return fail(count);
+        }
+        answer_pace_.moved(*count);
+        const std::size_t first = std::min(*count, output_.size());
+        output_.left(first);
+        behind = behind.subspan(*count - first);
+    }
+    output_.release();
+    co_return result<>{};
+}
+
+void exchange::handler_waits() noexcept {
+    handler_waits_ = true;
+    if (!output_.empty()) arm_late_flush();
+}
+
+void exchange::arm_late_flush() noexcept {
+    if (late_.armed()) return;
+    simplenet::detail::timed_queue::of(*scope_).timers.insert_after(late_,
+                                                                    std::chrono::nanoseconds{0});
+}
+
+void exchange::late_flush::expired() noexcept {
+    if (of_.writing_ || of_.output_.empty() || of_.broken_) return;
+    // An error is found again by the next write.
+    const result<std::size_t> count = of_.transport_.try_write(of_.output_.bytes());
+    if (count) of_.output_.left(*count);
+}
+
+task<result<any_stream>> exchange::upgrade(std::string_view protocol) {
+    if (stage_ != stage::open || !framing_.upgrade || framing_.kind != framing::kind::none) {
+        co_return fail(std::errc::operation_not_permitted);
+    }
+    if (bad_field_ || !valid_field_value(protocol)) co_return fail(std::errc::invalid_argument);
+    const result<> room = co_await make_room(head_size(protocol));
+    if (!room) co_return fail(room);
+    output_.append("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ");
+    output_.append(protocol);
+    output_.append("\r\n");
+    output_.append(fields_.lines());
+    output_.append("\r\n");
+    stage_ = stage::streaming; // if it cannot leave, the connection is over
+    const result<> sent = co_await write_out({});
+    if (!sent) co_return fail(sent);
+    stage_ = stage::complete;
+    upgraded_ = true;
+    co_return transport_.release(input_.take());
+}
+
+} // namespace simplenet::v0::http::detail

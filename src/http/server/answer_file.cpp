@@ -1,0 +1,210 @@
+// Answering with a file: conditions, ranges, sendfile(2).
+
+#include "http/codec/conditions.hpp"
+#include "http/codec/date.hpp"
+#include "http/codec/list.hpp"
+#include "http/codec/multipart.hpp"
+#include "http/codec/ranges.hpp"
+#include "http/fields_access.hpp"
+#include "http/server/exchange.hpp"
+#include "http/server/service.hpp"
+
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/stream/send_file.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <sys/random.h>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// What is sent before other tasks run.
+constexpr std::uint64_t piece_size = std::uint64_t{512} * 1024;
+
+/// Two numbers that nobody can predict; throws if the kernel has none.
+[[nodiscard]] std::array<std::uint64_t, 2> unpredictable() {
+    std::array<std::uint64_t, 2> numbers{};
+    if (getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers) {
+        throw std::system_error{errno, std::system_category(), "getrandom"};
+    }
+    return numbers;
+}
+
+} // namespace
+
+task<result<>> exchange::send_file(int fd, std::uint64_t size, file_options options) {
+    co_return co_await send_content({.fd = fd, .memory = nullptr}, size, options);
+}
+
+task<result<>> exchange::send_content(content_source from, std::uint64_t size,
+                                      file_options options) {
+    if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
+    if (objection() || forbids_body() || (announced_ && *announced_ != size) ||
+        (!options.entity_tag.empty() && !is_entity_tag(options.entity_tag)) ||
+        !valid_field_value(options.content_type)) {
+        co_return fail(std::errc::invalid_argument);
+    }
+    const std::string_view method = request_.method_;
+    current_representation current{.entity_tag = options.entity_tag, .last_modified = {}};
+    if (!options.entity_tag.empty()) set_field("ETag", options.entity_tag, true);
+    if (options.last_modified >= 0) {
+        current.last_modified = options.last_modified;
+        char date[date_size];
+        format_date(options.last_modified, date);
+        set_field("Last-Modified", {date, date_size}, true);
+    }
+    byte_range part{.first = 0, .size = size};
+    if (options.conditional && status_ == 200 && (method == "GET" || head_only_)) {
+        const auto entries = parser_.fields();
+        set_field("Accept-Ranges", "bytes", true);
+        switch (evaluate(method, entries, head_, current)) {
+        case verdict::not_modified: {
+            status_ = 304;
+            announced_.reset();
+            const result<> room = co_await make_room(head_size({}));
+            if (room) append_answer({}, {});
+            co_return room;
+        }
+        case verdict::precondition_failed:
+            announced_.reset();
+            co_await answer_simply(412);
+            co_return result<>{};
+        case verdict::proceed:
+            break;
+        }
+        const auto asked = range_to_apply(method, entries, head_, current);
+        const requested_ranges ranges = asked ? parse_ranges(*asked, size) : requested_ranges{};
+        if (ranges.is == requested_ranges::verdict::unsatisfiable) {
+            std::array<char, max_content_range> text;
+            set_field("Content-Range", write_unsatisfied_range(text, size), true);
+            announced_.reset();
+            co_await answer_simply(416);
+            co_return result<>{};
+        }
+        if (ranges.is == requested_ranges::verdict::satisfiable) {
+            status_ = 206;
+            announced_.reset();
+            if (ranges.count > 1) {
+                co_return co_await send_ranges(from, ranges, size, options.content_type);
+            }
+            std::array<char, max_content_range> text;
+            part = ranges.ranges[0];
+            set_field("Content-Range", write_content_range(text, part, size), true);
+        }
+    }
+    const std::size_t with_body =
+        part.size <= output::gathers && !head_only_ ? static_cast<std::size_t>(part.size) : 0;
+    const result<> room = co_await make_room(head_size(options.content_type) + with_body);
+    if (!room) co_return room;
+    const std::size_t before = output_.size();
+    closing_ = is_last(true);
+    append_head({.length = part.size, .chunked = false, .type = options.content_type});
+    stage_ = stage::complete;
+    if (head_only_) co_return result<>{};
+    const result<> sent = co_await write_content(from, part);
+    if (sent) co_return sent;
+    if (with_body != 0 && !broken_ && output_.size() >= before) {
+        output_.cut(before); // nothing of it has left
+        stage_ = stage::open;
+    } else {
+        broken_ = true;
+    }
+    co_return sent;
+}
+
+task<result<>> exchange::send_ranges(content_source from, const requested_ranges& ranges,
+                                     std::uint64_t size, std::string_view type) {
+    const auto given = fields_.find("Content-Type");
+    const multipart_ranges parts{ranges, size, given ? *given : type, unpredictable()};
+    fields_.remove("Content-Type");
+    has_type_ = false;
+    const std::string whole_type = parts.content_type();
+    const result<> room = co_await make_room(head_size(whole_type));
+    if (!room) co_return room;
+    closing_ = is_last(true);
+    append_head({.length = parts.total_size(), .chunked = false, .type = whole_type});
+    stage_ = stage::streaming; // an error before the end must not look like the end
+    if (!head_only_) {
+        body_end_ = body_end::length;
+        answer_left_ = parts.total_size();
+        for (std::size_t each = 0; each < parts.list().size(); ++each) {
+            const std::string head = parts.part_head(each);
+            const result<> fits = co_await make_room(head.size() + output::gathers);
+            if (!fits) co_return fits;
+            output_.append(head);
+            const result<> sent = co_await write_content(from, parts.list()[each]);
+            if (!sent) {
+                broken_ = true;
+                co_return sent;
+            }
+        }
+        const std::string tail = parts.tail();
+        const result<> fits = co_await make_room(tail.size());
+        if (!fits) co_return fits;
+        output_.append(tail);
+    }
+    stage_ = stage::complete;
+    co_return result<>{};
+}
+
+task<result<>> exchange::write_content(content_source from, byte_range part) {
+    const bool gathers =
+        part.size <= output::gathers && output_.has_room(static_cast<std::size_t>(part.size));
+    if (from.memory != nullptr) {
+        const const_buffer bytes{from.memory + part.first, static_cast<std::size_t>(part.size)};
+        if (!gathers) co_return co_await write_out(bytes);
+        if (!bytes.empty()) std::memcpy(output_.room(bytes.size()), bytes.data(), bytes.size());
+        output_.took(bytes.size());
+        co_return result<>{};
+    }
+    if (!gathers) co_return co_await write_file(from.fd, part);
+    // Copying so little costs less than sendfile(2), and answers gather.
+    for (std::uint64_t done = 0; done < part.size;) {
+        const auto left = static_cast<std::size_t>(part.size - done);
+        const result<std::size_t> count =
+            simplenet::detail::read_file(from.fd, part.first + done, {output_.room(left), left});
+        if (!count) co_return fail(count);
+        if (*count == 0) co_return fail(std::errc::io_error);
+        output_.took(*count);
+        done += *count;
+    }
+    if (handler_waits_) arm_late_flush();
+    co_return result<>{};
+}
+
+task<result<>> exchange::write_file(int fd, byte_range part) {
+    transport_.set_idle_timeout(limits_.send_idle);
+    while (part.size != 0) {
+        const std::uint64_t piece = std::min(part.size, piece_size);
+        const std::size_t ahead = output_.size();
+        const auto begin = std::chrono::steady_clock::now();
+        task<transfer_result> sending =
+            transport_.send_file(fd, part.first, piece, output_.bytes());
+        const transfer_result sent = co_await with_timeout(
+            std::move(sending),
+            answer_pace_.allowance(std::chrono::nanoseconds{0}, limits_.minimum_rate, piece));
+        answer_pace_.waited(std::chrono::steady_clock::now() - begin);
+        if (!sent) {
+            broken_ = true;
+            co_return fail(sent.error().code);
+        }
+        output_.left(std::min(*sent, ahead));
+        answer_pace_.moved(*sent);
+        if (*sent != ahead + piece) { // the file has become shorter
+            broken_ = true;
+            co_return fail(std::errc::io_error);
+        }
+        part.first += piece;
+        part.size -= piece;
+    }
+    output_.release();
+    transport_.set_idle_timeout(std::chrono::nanoseconds{0});
+    co_return result<>{};
+}
+
+} // namespace simplenet::v0::http::detail

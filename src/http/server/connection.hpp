@@ -1,0 +1,96 @@
+#pragma once
+// serve_connection: the life of a connection to an HTTP server. Layer http, private.
+
+#include "http/server/exchange.hpp"
+#include "http/server/idle_wait.hpp"
+#include "http/server/service.hpp"
+#include "http/server/stream_transport.hpp"
+
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/scratch.hpp>
+#include <simplenet/stream/close_lingering.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+/// An exchange in memory that is borrowed from the loop.
+template <class Stream>
+class borrowed_exchange {
+public:
+    borrowed_exchange(connection_state& connection, Stream& over) {
+        const std::size_t fields = connection.loop.server->with().header_count;
+        const std::size_t fixed = sizeof(parts) + fields * sizeof(field_entry);
+        memory_ = scratch::borrow(fixed + least_spare <= small ? small : fixed + least_spare);
+        std::byte* const begin = memory_.data();
+        auto* const entries = reinterpret_cast<field_entry*>(begin + sizeof(parts));
+        std::uninitialized_default_construct_n(entries, fields);
+        parts_ = ::new (static_cast<void*>(begin))
+            parts{connection, over, std::span{entries, fields},
+                  std::span{reinterpret_cast<char*>(begin) + fixed, memory_.size() - fixed}};
+    }
+    borrowed_exchange(const borrowed_exchange&) = delete;
+    borrowed_exchange& operator=(const borrowed_exchange&) = delete;
+    ~borrowed_exchange() { std::destroy_at(parts_); }
+
+    exchange* operator->() const noexcept { return &parts_->in_progress; }
+
+private:
+    struct alignas(std::max_align_t) parts {
+        parts(connection_state& connection, Stream& over, std::span<field_entry> entries,
+              std::span<char> spare) noexcept
+            : below{over}
+            , in_progress{connection, below, entries, spare} {}
+
+        stream_transport<Stream> below;
+        exchange in_progress;
+    };
+    static constexpr std::size_t small = std::size_t{4} * 1024;
+    static constexpr std::size_t least_spare = 512;
+
+    scratch memory_;
+    parts* parts_;
+};
+
+/// Lets a client that may still be sending read what was written, then closes.
+template <class Stream>
+task<> close_behind_answer(Stream& stream, const limits& with) {
+    // A time of 0 means no limit to users, and no time at all to linger_options.
+    const auto time =
+        with.linger > std::chrono::nanoseconds::zero() ? with.linger : std::chrono::hours{24};
+    stream.set_idle_timeout(with.linger_idle);
+    const linger_options options{.bytes = SIZE_MAX - 1, .time = time};
+    static_cast<void>(co_await async_close_lingering(stream, options));
+}
+
+/// Serves the requests of one connection until it ends.
+template <class Stream>
+task<result<>> serve_connection(Stream stream, const connection_info& info, loop_state& loop) {
+    const limits& with = loop.server->with();
+    const auto begin = std::chrono::steady_clock::now();
+    connection_state connection{.info = info, .loop = loop, .first_head_until = {}};
+    connection.first_head_until = with.headers_within > std::chrono::nanoseconds::zero()
+                                      ? begin + with.headers_within
+                                      : std::chrono::steady_clock::time_point::max();
+    ending end = ending::idle;
+    while (end == ending::idle) {
+        const auto limit = connection.requests == 0 ? with.headers_within : with.keep_alive;
+        result<received> bytes = co_await idle_wait(stream.receive(), limit);
+        if (!bytes) co_return result<>{};
+        const borrowed_exchange<Stream> request{connection, stream};
+        end = co_await request->run(*std::move(bytes));
+    }
+    if (end == ending::abort) abort_connection(stream);
+    if (end == ending::linger) co_await close_behind_answer(stream, with);
+    if (connection.thrown) std::rethrow_exception(connection.thrown);
+    if (connection.failed) co_return fail(std::errc::io_error);
+    co_return result<>{};
+}
+
+} // namespace simplenet::v0::http::detail

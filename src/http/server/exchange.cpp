@@ -1,0 +1,350 @@
+#include "http/server/exchange.hpp"
+
+#include "http/codec/target.hpp"
+#include "http/fields_access.hpp"
+#include "http/server/handler_await.hpp"
+#include "http/server/service.hpp"
+#include "http/server/status_text.hpp"
+
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/server/server_stop.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+[[nodiscard]] bool is_only_empty_lines(std::string_view bytes) noexcept {
+    while (bytes.starts_with("\r\n"))
+        bytes.remove_prefix(2);
+    return bytes.empty();
+}
+
+} // namespace
+
+exchange::exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
+                   std::span<char> spare) noexcept
+    : connection_{connection}
+    , transport_{over}
+    , limits_{connection.loop.server->with()}
+    , spare_{spare}
+    , all_spare_{spare}
+    , parser_{{limits_.request_line, limits_.header_bytes}, entries}
+    , request_{*this}
+    , response_{*this} {}
+
+exchange::~exchange() = default;
+
+// --- one request after the other -----------------------------------------------------------------
+
+task<ending> exchange::run(received first) {
+    scope_ = &co_await simplenet::detail::own_scope{};
+    input_.append(std::move(first));
+    for (;;) {
+        begin_request();
+        for (;;) {
+            if (is_only_empty_lines(input_.bytes())) {
+                input_.consume(input_.bytes().size());
+                const result<> flushed = co_await write_out({});
+                co_return flushed ? ending::idle : ending::abort;
+            }
+            const head_state head = parser_.parse(input_.bytes());
+            if (head == head_state::complete) break;
+            if (head == head_state::refused) co_return co_await refuse(parser_.status());
+            const result<> more = co_await read_more_of_head();
+            if (more) continue;
+            if (more.error() == simplenet::errc::deadline_exceeded && !scope_->stopped()) {
+                co_return co_await refuse(408);
+            }
+            co_return more.error() == simplenet::errc::end_of_stream ? ending::close
+                                                                     : ending::abort;
+        }
+        if (const unsigned refused = understand(); refused != 0) {
+            co_return co_await refuse(refused);
+        }
+        unsigned refusal = 0;
+        route_handler* const handler = co_await choose_handler(refusal);
+        if (refusal != 0) co_return co_await refuse(refusal);
+        if (handler != nullptr) co_await call(*handler);
+        const ending end = co_await end_request();
+        if (end != ending::idle) co_return end;
+        if (output_.size() > output::gathers) {
+            const result<> flushed = co_await write_out({});
+            if (!flushed) co_return ending::abort;
+        }
+    }
+}
+
+void exchange::begin_request() noexcept {
+    parser_.reset();
+    spare_ = all_spare_;
+    more_spare_.clear();
+    head_until_ = {};
+    framing_ = {};
+    head_only_ = false;
+    chunks_.reset();
+    body_read_ = 0;
+    body_ended_ = body_failed_ = false;
+    body_error_ = {};
+    body_status_ = 0;
+    body_pace_.reset();
+    handler_waits_ = false;
+    fields_.clear();
+    status_ = 200;
+    stage_ = stage::open;
+    bad_field_ = has_date_ = has_type_ = false;
+    announced_.reset();
+    answer_pace_.reset();
+    fields_access::borrow(request_.trailers_, "", {});
+}
+
+task<result<>> exchange::read_more_of_head() {
+    const result<> flushed = co_await write_out({});
+    if (!flushed) co_return flushed;
+    const bool is_first = connection_.requests == 0;
+    if (head_until_ == clock::time_point{}) {
+        head_until_ = clock::time_point::max();
+        if (is_first) {
+            head_until_ = connection_.first_head_until;
+        } else if (limits_.headers_within > std::chrono::nanoseconds::zero()) {
+            head_until_ = clock::now() + limits_.headers_within;
+        }
+    }
+    task<result<received>> receiving = transport_.receive();
+    result<received> more = co_await with_deadline(std::move(receiving), head_until_);
+    if (!more) co_return fail(more);
+    input_.append(*std::move(more));
+    co_return result<>{};
+}
+
+unsigned exchange::understand() {
+    ++connection_.requests;
+    connection_.loop.count_request();
+    const std::size_t size = parser_.size();
+    head_ = input_.bytes().data();
+    if (!input_.is_own_memory()) {
+        // The loop's memory goes back early: a handler may take its time.
+        char* const copy = take_spare(size);
+        std::memcpy(copy, head_, size);
+        head_ = copy;
+    }
+    input_.consume(size);
+    request_.method_ = parser_.method(head_);
+    request_.target_ = parser_.target(head_);
+    request_.version_ = parser_.version();
+    fields_access::borrow(request_.fields_, head_, parser_.fields());
+    head_only_ = request_.method_ == "HEAD";
+    const auto framed = request_framing(parser_.version(), parser_.fields(), head_);
+    if (!framed) return framed.error();
+    framing_ = *framed;
+    body_left_ = framing_.length;
+    body_ended_ = framing_.kind == framing::kind::none ||
+                  (framing_.kind == framing::kind::length && framing_.length == 0);
+    awaits_continue_ = framing_.expects_continue && !body_ended_;
+    request_.host_ = framing_.host;
+    if (request_.method_ == "CONNECT") return 501; // this is no proxy
+    const auto target = parse_target(request_.method_, request_.target_);
+    if (!target) return 400;
+    request_.query_ = target->query;
+    if (target->is == target_parts::form::absolute) request_.host_ = target->authority;
+    if (target->path.empty()) {
+        request_.path_ = "*";
+    } else if (!take_path(target->path)) {
+        return 400;
+    }
+    return 0;
+}
+
+bool exchange::take_path(std::string_view raw) {
+    request_.path_ = raw;
+    if (!needs_normalising(raw)) return true;
+    char* const path = take_spare(raw.size());
+    const std::optional<std::size_t> size = normalise_path(raw, path);
+    if (!size) return false;
+    request_.path_ = {path, *size};
+    return true;
+}
+
+char* exchange::take_spare(std::size_t size) {
+    if (size > spare_.size()) {
+        more_spare_.push_back(scratch::borrow(std::max<std::size_t>(size, 4096)));
+        const scratch& added = more_spare_.back();
+        spare_ = {reinterpret_cast<char*>(added.data()), added.size()};
+    }
+    char* const taken = spare_.data();
+    spare_ = spare_.subspan(size);
+    return taken;
+}
+
+task<route_handler*> exchange::choose_handler(unsigned& refusal) {
+    connection_.loop.refresh(routes_);
+    routes_->table->match(request_.method_, request_.path_, match_);
+    unsigned answer = 0;
+    switch (match_.is) {
+    case route_match::kind::found:
+        body_limit_ = match_.to->body.value_or(limits_.body);
+        if (body_limit_ != 0 && framing_.length > body_limit_) {
+            refusal = 413;
+            co_return nullptr;
+        }
+        co_return match_.to->handler.get();
+    case route_match::kind::no_path:
+        answer = 404;
+        break;
+    case route_match::kind::other_method:
+        answer = 405;
+        break;
+    case route_match::kind::unknown_method:
+        answer = 501;
+        break;
+    case route_match::kind::options:
+        answer = 204;
+        break;
+    }
+    body_limit_ = limits_.body;
+    if (match_.is != route_match::kind::no_path && !match_.allow.empty()) {
+        fields_.add("Allow", match_.allow);
+    }
+    co_await answer_simply(answer);
+    co_return nullptr;
+}
+
+task<> exchange::call(route_handler& to) {
+    std::error_code failure;
+    try {
+        if (to.reports) {
+            const result<> outcome =
+                co_await handler_await<result<>>{to.report(request_, response_), *this};
+            if (!outcome) failure = outcome.error();
+        } else {
+            co_await handler_await<void>{to.serve(request_, response_), *this};
+        }
+    } catch (const std::system_error& error) {
+        failure = error.code();
+        connection_.thrown = std::current_exception();
+    } catch (...) {
+        failure = std::make_error_code(std::errc::io_error);
+        connection_.thrown = std::current_exception();
+    }
+    late_.cancel();
+    if (failure) co_await fail_answer(failure);
+}
+
+task<> exchange::fail_answer(std::error_code failure) {
+    closing_ = true;
+    const bool is_body_error = failure == body_error_;
+    if (is_body_error) {
+        connection_.thrown = nullptr; // the client's fault
+    } else if (!scope_->stopped()) {
+        connection_.failed = true;
+    }
+    if (scope_->stopped() || (is_body_error && body_status_ == 0)) broken_ = true;
+    if (broken_ || stage_ == stage::streaming) {
+        broken_ = true;
+    } else if (stage_ == stage::open) {
+        fields_.clear();
+        bad_field_ = has_date_ = has_type_ = false;
+        announced_.reset();
+        co_await answer_simply(is_body_error ? body_status_ : 500);
+    }
+}
+
+task<ending> exchange::end_request() {
+    if (upgraded_) co_return ending::upgraded;
+    if (broken_) co_return ending::abort;
+    if (stage_ == stage::open) {
+        const std::error_code bad = objection();
+        if (bad || (announced_ && *announced_ != 0 && !head_only_)) {
+            connection_.failed = true;
+            co_return co_await refuse(500);
+        }
+        const result<> room = co_await make_room(head_size({}));
+        if (!room) co_return ending::abort;
+        append_answer({}, {});
+    } else if (stage_ == stage::streaming && !head_only_) {
+        if (body_end_ == body_end::length && answer_left_ != 0) {
+            connection_.failed = true;
+            co_return ending::abort;
+        }
+        if (body_end_ == body_end::chunks) {
+            const result<> room = co_await make_room(last_chunk.size());
+            if (!room) co_return ending::abort;
+            output_.append(last_chunk);
+        }
+    }
+    stage_ = stage::complete;
+    if (!closing_ && !body_ended_) {
+        const bool drained = co_await drain_body();
+        if (!drained) closing_ = true;
+    }
+    if (!closing_) co_return ending::idle;
+    const result<> flushed = co_await write_out({});
+    if (!flushed) co_return ending::abort;
+    // A client that wants to close sends no more; any other might, and would be reset.
+    co_return !framing_.keep_alive && body_ended_ && input_.empty() ? ending::close
+                                                                    : ending::linger;
+}
+
+task<bool> exchange::drain_body() {
+    if (awaits_continue_ || body_failed_ || body_left_ > most_drained) co_return false;
+    const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
+    for (std::size_t total = 0; total <= most_drained;) {
+        const result<std::size_t> count = co_await read_body(dropped);
+        if (!count) co_return count.error() == simplenet::errc::end_of_stream;
+        total += *count;
+    }
+    co_return false;
+}
+
+task<ending> exchange::refuse(unsigned status) {
+    closing_ = true;
+    fields_.clear();
+    bad_field_ = has_date_ = has_type_ = false;
+    announced_.reset();
+    co_await answer_simply(status);
+    const result<> flushed = co_await write_out({});
+    co_return flushed ? ending::linger : ending::abort;
+}
+
+task<> exchange::answer_simply(unsigned status) {
+    status_ = status;
+    std::array<char, 64> text;
+    std::string_view body;
+    if (!forbids_body()) {
+        char* at = std::to_chars(text.data(), text.data() + 3, status).ptr;
+        *at++ = ' ';
+        at = std::ranges::copy(reason_of(status), at).out;
+        *at++ = '\n';
+        body = {text.data(), static_cast<std::size_t>(at - text.data())};
+    }
+    constexpr std::string_view plain = "text/plain; charset=utf-8";
+    const result<> room = co_await make_room(head_size(plain) + body.size());
+    if (room) append_answer(body.empty() ? std::string_view{} : plain, body);
+}
+
+// --- what a handler asks -------------------------------------------------------------------------
+
+std::string_view exchange::parameter(std::string_view name) const noexcept {
+    if (match_.is != route_match::kind::found) return {};
+    const auto& names = match_.to->names;
+    for (std::size_t each = 0; each < match_.count; ++each) {
+        if (names[each] == name) return match_.values[each];
+    }
+    return {};
+}
+
+std::optional<std::uint64_t> exchange::content_length() const noexcept {
+    if (framing_.kind == framing::kind::chunked) return std::nullopt;
+    return framing_.length;
+}
+
+} // namespace simplenet::v0::http::detail

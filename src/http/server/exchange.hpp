@@ -1,0 +1,242 @@
+#pragma once
+// exchange: the requests of a connection and their answers, as long as there is something to do.
+// Layer http, private.
+
+#include "http/codec/chunked.hpp"
+#include "http/codec/framing.hpp"
+#include "http/codec/head.hpp"
+#include "http/codec/ranges.hpp"
+#include "http/server/field_block.hpp"
+#include "http/server/input.hpp"
+#include "http/server/output.hpp"
+#include "http/server/pace.hpp"
+#include "http/server/route_table.hpp"
+#include "http/server/transport.hpp"
+
+#include <simplenet/http/detail/now_or_task.hpp>
+#include <simplenet/http/limits.hpp>
+#include <simplenet/http/request.hpp>
+#include <simplenet/http/response.hpp>
+#include <simplenet/io/scratch.hpp>
+#include <simplenet/server/server_options.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace simplenet::v0::http::detail {
+
+struct local_routes;
+class loop_state;
+
+/// What becomes of a connection behind an exchange.
+enum class ending : std::uint8_t {
+    idle,     // it waits for the next request
+    close,    // nothing is left to read or write
+    linger,   // the client may be sending still
+    abort,    // an answer is not complete: the client must not take it for complete
+    upgraded, // the handler has taken the stream, or its end
+};
+
+/// What a connection remembers between its exchanges.
+struct connection_state {
+    const connection_info& info;
+    loop_state& loop;
+    unsigned requests = 0;
+    // Until then the head of the first request has to be complete; later ones have their own.
+    std::chrono::steady_clock::time_point first_head_until;
+    std::exception_ptr thrown = {}; // by a handler
+    bool failed = false;            // a handler has returned an error
+};
+
+/// The bytes of a file: in memory, or else in the file.
+struct content_source {
+    int fd = -1;
+    const std::byte* memory = nullptr;
+};
+
+/// Exists while a connection has a request in progress, in memory that is borrowed for so long.
+///
+/// One coroutine runs it; the handler that it calls reads and writes by its functions.
+class exchange final {
+public:
+    /// @param entries  For the fields of a head.
+    /// @param spare    For small texts.
+    exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
+             std::span<char> spare) noexcept;
+    exchange(const exchange&) = delete;
+    exchange& operator=(const exchange&) = delete;
+    ~exchange();
+
+    /// Answers requests until none is left; `first` are bytes that have arrived.
+    [[nodiscard]] task<ending> run(received first);
+
+    // --- of the request ---
+
+    [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
+    [[nodiscard]] const connection_info& info() const noexcept { return connection_.info; }
+    [[nodiscard]] bool secure() const noexcept { return transport_.secure; }
+    [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
+    [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into);
+    [[nodiscard]] task<result<std::string>> read_all(std::size_t limit);
+
+    // --- of the answer ---
+
+    void set_status(unsigned code) noexcept;
+    void set_field(std::string_view name, std::string_view value, bool replaces);
+    [[nodiscard]] now_or_task<result<>> send(std::string_view type, const_buffer body);
+    [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
+    [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
+    [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options);
+    [[nodiscard]] task<result<>> send_content(content_source from, std::uint64_t size,
+                                              file_options options);
+    [[nodiscard]] task<result<>> flush();
+    /// The most of a body that a handler has not read, and that is read and dropped for the next
+    /// request. Lingering close is cheaper for more.
+    static constexpr std::size_t most_drained = std::size_t{64} * 1024;
+
+    [[nodiscard]] bool head_sent() const noexcept { return stage_ != stage::open; }
+    [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
+
+    /// The handler has suspended: what it has answered leaves without it.
+    void handler_waits() noexcept;
+
+private:
+    // open       the handler may change status and fields
+    // streaming  the head was taken, and the body is not complete
+    // complete   the whole answer was taken
+    enum class stage : std::uint8_t { open, streaming, complete };
+
+    // Of a streamed answer: how its end is told.
+    enum class body_end : std::uint8_t { length, chunks, close };
+
+    // --- exchange.cpp: one request after the other ---
+    void begin_request() noexcept;
+    [[nodiscard]] task<result<>> read_more_of_head();
+    /// 0, or the status that refuses the request.
+    [[nodiscard]] unsigned understand();
+    [[nodiscard]] bool take_path(std::string_view raw);
+    /// The handler; null if there is none, and the request was answered or `refusal` was set.
+    [[nodiscard]] task<route_handler*> choose_handler(unsigned& refusal);
+    [[nodiscard]] task<> call(route_handler& to);
+    [[nodiscard]] task<> fail_answer(std::error_code failure);
+    [[nodiscard]] task<ending> end_request();
+    [[nodiscard]] task<ending> refuse(unsigned status);
+    [[nodiscard]] task<bool> drain_body();
+    [[nodiscard]] task<> answer_simply(unsigned status);
+    [[nodiscard]] char* take_spare(std::size_t size);
+
+    // --- request_body.cpp ---
+    [[nodiscard]] task<result<std::size_t>> read_body(mutable_buffer into);
+    [[nodiscard]] task<result<std::size_t>> read_plain(mutable_buffer into);
+    [[nodiscard]] task<result<std::size_t>> read_chunked(mutable_buffer into);
+    /// Takes what is there of a chunked body; 0: more input is needed.
+    [[nodiscard]] result<std::size_t> take_chunked(mutable_buffer into);
+    /// Waits for bytes of the body, at most `into.size()` of them.
+    [[nodiscard]] task<result<std::size_t>> wait_into(mutable_buffer into);
+    /// Waits for bytes that go through input_.
+    [[nodiscard]] task<result<>> wait_for_input();
+    [[nodiscard]] task<result<>> before_waiting();
+    [[nodiscard]] task<std::error_code> body_failure(std::error_code why);
+    std::error_code fail_body(std::error_code why, unsigned status) noexcept;
+
+    // --- answer.cpp ---
+    struct head_kind {
+        std::optional<std::uint64_t> length = {}; // of the body, if known
+        bool chunked = false;
+        std::string_view type = {};
+    };
+    /// Why the answer cannot be sent.
+    [[nodiscard]] std::error_code objection() const noexcept;
+    [[nodiscard]] bool forbids_body() const noexcept;
+    /// An upper bound.
+    [[nodiscard]] std::size_t head_size(std::string_view type) const noexcept;
+    void append_head(const head_kind& kind);
+    void append_answer(std::string_view type, const_buffer body);
+    /// Whether the connection ends behind the answer whose head is about to leave.
+    [[nodiscard]] bool is_last(bool complete) const noexcept;
+    [[nodiscard]] task<result<>> send_large(std::string_view type, const_buffer body);
+    [[nodiscard]] task<result<>> begin_streaming();
+    /// Lets the output leave, and what is behind it.
+    [[nodiscard]] task<result<>> write_out(const_buffer behind);
+    [[nodiscard]] task<result<>> make_room(std::size_t bytes);
+    /// The handler waits: the output leaves in the next turn of the loop.
+    void arm_late_flush() noexcept;
+
+    // --- answer_file.cpp ---
+    [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
+                                             std::uint64_t size, std::string_view type);
+    [[nodiscard]] task<result<>> write_content(content_source from, byte_range part);
+    [[nodiscard]] task<result<>> write_file(int fd, byte_range part);
+
+    connection_state& connection_;
+    transport& transport_;
+    simplenet::detail::scope* scope_ = nullptr; // of run()
+    std::chrono::steady_clock::time_point head_until_;
+    const limits& limits_;
+    std::span<char> spare_; // what is left of it
+    const std::span<char> all_spare_;
+    std::vector<scratch> more_spare_;
+
+    input input_;
+    output output_;
+    request_parser parser_;
+    const char* head_ = nullptr;                 // the text of the head
+    std::shared_ptr<const local_routes> routes_; // of the request
+
+    // --- the request ---
+    request request_;
+    detail::framing framing_;
+    route_match match_;
+    std::optional<chunked_decoder> chunks_;
+    std::uint64_t body_left_ = 0; // of a body with a length
+    std::uint64_t body_read_ = 0;
+    std::uint64_t body_limit_ = 0; // 0: none
+    bool body_ended_ = false;      // all of it was consumed
+    bool awaits_continue_ = false; // the client waits for it
+    bool reading_ = false;         // by the handler
+    bool handler_waits_ = false;
+    bool body_failed_ = false;   // it cannot be read on
+    std::error_code body_error_; // the last error of the body's own
+    unsigned body_status_ = 0;   // the status that tells it; 0: none can
+    pace body_pace_;
+
+    // --- the answer ---
+    response response_;
+    field_block fields_; // not those of append_head()
+    unsigned status_ = 200;
+    stage stage_ = stage::open;
+    body_end body_end_ = body_end::length; // while streaming
+    bool head_only_ = false;               // HEAD
+    bool bad_field_ = false;
+    bool has_date_ = false;
+    bool has_type_ = false;
+    bool closing_ = false; // the connection ends behind this answer
+    bool broken_ = false;  // an answer left in part, or the connection failed
+    bool writing_ = false;
+    bool upgraded_ = false;
+    std::optional<std::uint64_t> announced_; // a Content-Length that the handler has set
+    std::uint64_t answer_left_ = 0;          // of a streamed body with a length
+    pace answer_pace_;
+
+    class late_flush final : public simplenet::detail::timer_node {
+    public:
+        explicit late_flush(exchange& of) noexcept
+            : of_{of} {}
+
+    private:
+        void expired() noexcept override;
+        exchange& of_;
+    };
+    late_flush late_{*this};
+};
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,66 @@
+#include "http/server/field_block.hpp"
+
+#include "http/codec/list.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// A line of a block, and what it says.
+struct field_line {
+    std::size_t size; // with its CRLF
+    std::string_view name;
+    std::string_view value;
+};
+
+field_line first_line(std::string_view lines) noexcept {
+    const std::size_t end = lines.find('\r');
+    const std::size_t colon = lines.find(':');
+    return {end + 2, lines.substr(0, colon), lines.substr(colon + 2, end - colon - 2)};
+}
+
+} // namespace
+
+void field_block::add(std::string_view name, std::string_view value) {
+    const std::size_t added = name.size() + value.size() + 4;
+    if (added > capacity_ - size_) {
+        const std::size_t larger = std::max(2 * capacity_, size_ + added);
+        auto grown = std::make_unique_for_overwrite<char[]>(larger);
+        std::memcpy(grown.get(), data(), size_);
+        large_ = std::move(grown);
+        capacity_ = larger;
+    }
+    char* at = data() + size_;
+    at = std::ranges::copy(name, at).out;
+    at = std::ranges::copy(std::string_view{": "}, at).out;
+    at = std::ranges::copy(value, at).out;
+    std::ranges::copy(std::string_view{"\r\n"}, at);
+    size_ += added;
+}
+
+void field_block::remove(std::string_view name) noexcept {
+    std::size_t at = 0;
+    while (at < size_) {
+        const field_line line = first_line(lines().substr(at));
+        if (iequals(line.name, name)) {
+            std::memmove(data() + at, data() + at + line.size, size_ - at - line.size);
+            size_ -= line.size;
+        } else {
+            at += line.size;
+        }
+    }
+}
+
+std::optional<std::string_view> field_block::find(std::string_view name) const noexcept {
+    for (std::string_view left = lines(); !left.empty();) {
+        const field_line line = first_line(left);
+        if (iequals(line.name, name)) return line.value;
+        left.remove_prefix(line.size);
+    }
+    return std::nullopt;
+}
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,44 @@
+#pragma once
+// field_block: the fields of an answer, as they will leave. Layer http, private.
+
+#include <simplenet/core/abi.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace simplenet::v0::http::detail {
+
+/// Field lines, each with its CRLF. Small blocks allocate nothing.
+class field_block {
+public:
+    field_block() noexcept = default;
+    field_block(const field_block&) = delete;
+    field_block& operator=(const field_block&) = delete;
+    ~field_block() = default;
+
+    /// @pre `name` is a token and `value` a valid value.
+    void add(std::string_view name, std::string_view value);
+    /// Removes all fields of this name.
+    void remove(std::string_view name) noexcept;
+    /// The value of the first one.
+    [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+    void clear() noexcept { size_ = 0; }
+
+    [[nodiscard]] std::string_view lines() const noexcept { return {data(), size_}; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+private:
+    static constexpr std::size_t inside = 448; // bytes
+
+    [[nodiscard]] const char* data() const noexcept { return large_ ? large_.get() : small_; }
+    [[nodiscard]] char* data() noexcept { return large_ ? large_.get() : small_; }
+
+    std::size_t size_ = 0;
+    std::size_t capacity_ = inside;
+    std::unique_ptr<char[]> large_; // in place of small_, once that was too small
+    char small_[inside];            // not initialised
+};
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,63 @@
+// What handlers call: the request and the response are faces of their exchange.
+
+#include "http/server/exchange.hpp"
+
+#include <simplenet/http/request.hpp>
+#include <simplenet/http/response.hpp>
+
+namespace simplenet::v0::http {
+
+std::string_view request::parameter(std::string_view name) const noexcept {
+    return exchange_->parameter(name);
+}
+endpoint request::peer() const noexcept {
+    return exchange_->info().peer;
+}
+bool request::secure() const noexcept {
+    return exchange_->secure();
+}
+std::optional<std::uint64_t> request::content_length() const noexcept {
+    return exchange_->content_length();
+}
+task<result<std::size_t>> request::read_some(mutable_buffer into) {
+    return exchange_->read_some(into);
+}
+task<result<std::string>> request::read_all(std::size_t limit) {
+    return exchange_->read_all(limit);
+}
+
+response& response::status(unsigned code) noexcept {
+    exchange_->set_status(code);
+    return *this;
+}
+response& response::set(std::string_view name, std::string_view value) {
+    exchange_->set_field(name, value, true);
+    return *this;
+}
+response& response::add(std::string_view name, std::string_view value) {
+    exchange_->set_field(name, value, false);
+    return *this;
+}
+detail::now_or_task<result<>> response::send(std::string_view content_type, const_buffer body) {
+    return exchange_->send(content_type, body);
+}
+task<result<std::size_t>> response::write_some(const_buffer from) {
+    return exchange_->write_one(from);
+}
+task<result<std::size_t>> response::write_some(std::span<const const_buffer> from) {
+    return exchange_->write_some(from);
+}
+task<result<>> response::send_file(int fd, std::uint64_t size, file_options options) {
+    return exchange_->send_file(fd, size, options);
+}
+task<result<>> response::flush() {
+    return exchange_->flush();
+}
+bool response::head_sent() const noexcept {
+    return exchange_->head_sent();
+}
+task<result<any_stream>> response::upgrade(std::string_view protocol) {
+    return exchange_->upgrade(protocol);
+}
+
+} // namespace simplenet::v0::http

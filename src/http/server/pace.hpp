@@ -1,0 +1,46 @@
+#pragma once
+// pace: how fast a peer moves a body or an answer. Layer http, private.
+
+#include <simplenet/core/abi.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace simplenet::v0::http::detail {
+
+/// Counts the bytes that a peer has moved, and the time that was spent waiting for it.
+class pace {
+public:
+    using nanoseconds = std::chrono::nanoseconds;
+
+    void reset() noexcept { *this = {}; }
+    void moved(std::uint64_t bytes) noexcept { bytes_ += bytes; }
+    void waited(nanoseconds time) noexcept { waited_ += time; }
+
+    /// How long the next wait, for at least one byte of `more`, may take. `idle` and `rate` are 0
+    /// where there is no limit.
+    [[nodiscard]] nanoseconds allowance(nanoseconds idle, std::uint64_t rate,
+                                        std::uint64_t more = 0) const noexcept {
+        nanoseconds allowed = idle > nanoseconds::zero() ? idle : nanoseconds::max();
+        if (rate != 0) {
+            // In double: a body may have 2^63 bytes.
+            const std::chrono::duration<double> earned{static_cast<double>(bytes_ + more) /
+                                                       static_cast<double>(rate)};
+            constexpr std::chrono::hours most{24 * 365};
+            const auto budget = std::chrono::duration_cast<nanoseconds>(
+                                    std::min<std::chrono::duration<double>>(earned, most)) +
+                                grace - waited_;
+            allowed = std::min(allowed, std::max(budget, nanoseconds{1}));
+        }
+        return allowed;
+    }
+
+private:
+    static constexpr std::chrono::seconds grace{30};
+
+    std::uint64_t bytes_ = 0;
+    nanoseconds waited_{0};
+};
+
+} // namespace simplenet::v0::http::detail

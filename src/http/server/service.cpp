@@ -1,0 +1,43 @@
+#include "http/server/service.hpp"
+
+namespace simplenet::v0::http::detail {
+
+bool server_state::replace(std::shared_ptr<const route_table> routes,
+                           [[maybe_unused]] const tls::context* context) {
+    const std::lock_guard locked{mutex_};
+#if SIMPLENET_HAS_TLS
+    if (context != nullptr) {
+        if (!served_.handshakes) return false;
+        auto added = tls::detail::settings_of(*context, tls::server_options{.server = transport_});
+        if (!added) return false;
+        failed_before_ += served_.handshakes->failed.load(std::memory_order_relaxed);
+        served_.handshakes = std::move(added);
+    }
+#else
+    if (context != nullptr) return false;
+#endif
+    served_.routes = std::move(routes);
+    version_.fetch_add(1, std::memory_order_release);
+    return true;
+}
+
+bool server_state::has_tls() const {
+#if SIMPLENET_HAS_TLS
+    const std::lock_guard locked{mutex_};
+    return served_.handshakes != nullptr;
+#else
+    return false;
+#endif
+}
+
+std::uint64_t server_state::handshakes_failed() const {
+    const std::lock_guard locked{mutex_};
+#if SIMPLENET_HAS_TLS
+    if (served_.handshakes) {
+        return failed_before_ + served_.handshakes->failed.load(std::memory_order_relaxed);
+    }
+#endif
+    return failed_before_;
+}
+
+} // namespace simplenet::v0::http::detail
