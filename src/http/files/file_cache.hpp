@@ -17,23 +17,22 @@
 #include <string_view>
 
 #include <ctime>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 namespace simplenet::v0::http::detail {
 
-/// Distinguishes one state of a file from all others: any change of the contents changes `changed`,
-/// which no program can set.
+/// Distinguishes one state of a file from all others: whatever changes the contents sets `changed`,
+/// and no program can set it to a time of its choice.
 struct file_state {
     dev_t device = 0;
     ino_t inode = 0;
     std::uint64_t size = 0;
+    timespec written{}; // st_mtim
     timespec changed{}; // st_ctim
 
-    friend bool operator==(const file_state& left, const file_state& right) noexcept {
-        return left.device == right.device && left.inode == right.inode &&
-               left.size == right.size && left.changed.tv_sec == right.changed.tv_sec &&
-               left.changed.tv_nsec == right.changed.tv_nsec;
-    }
+    [[nodiscard]] static file_state of(const struct stat& status) noexcept;
+    friend bool operator==(const file_state& left, const file_state& right) noexcept;
 };
 
 /// One representation of a file: a descriptor or the contents, and the validators that go with it.
@@ -42,19 +41,21 @@ struct open_file {
     /// For sendfile(2) and pread(2) at explicit offsets: the descriptor's own offset is shared.
     /// None if the contents are in memory.
     unique_fd fd;
-    std::string contents;
     bool in_memory = false;
+    std::string contents; // if in_memory
     /// The size when the file was opened. A file that another process truncates later has fewer
     /// bytes, and an answer that promised more must be aborted.
     std::uint64_t size = 0;
-    std::time_t modified = 0; // seconds; not later than the time of the look
-    /// A strong entity tag, in quotes. Weak (`W/"..."`) if the file was changed less than two
-    /// seconds before: another change in the same tick of the clock might look the same.
+    /// For Last-Modified: seconds since 1970, at most the time of the lookup, so never later than
+    /// the Date of an answer (RFC 9110, section 8.8.2.1).
+    std::time_t modified = 0;
+    /// For ETag: a strong entity tag, in quotes. Weak (`W/"..."`) if `is_recent`.
     std::string etag;
+    /// Whether the file had changed less than two seconds before it was opened. Another change in
+    /// the same tick of the file system's clock might look the same, so such a file is read again
+    /// when it is next revalidated.
+    bool is_recent = false;
     file_state state;
-
-    /// Whether `etag` is weak.
-    [[nodiscard]] bool is_recent() const noexcept { return etag.starts_with('W'); }
 };
 
 /// What a path leads to. Immutable, and shared by the cache and the answers in progress: an answer
@@ -62,10 +63,11 @@ struct open_file {
 // The last owner closes the descriptors. That may be on another thread, where a loop ends, so the
 // count is atomic; an answer costs two changes of it.
 struct served_file {
-    bool is_directory = false; // then there is nothing else
-    open_file plain;
-    std::optional<open_file> gzip; // `name.gz`
-    std::optional<open_file> br;   // `name.br`
+    bool is_directory = false;       // then there is nothing else
+    std::string_view content_type{}; // of `plain`, by the name; valid until the program ends
+    open_file plain{};
+    std::optional<open_file> gzip{}; // `name.gz`
+    std::optional<open_file> br{};   // `name.br`
 };
 using served_ref = std::shared_ptr<const served_file>;
 
@@ -78,7 +80,9 @@ using served_ref = std::shared_ptr<const served_file>;
 ///
 /// Bounded by static_options: the number of files that are open or in memory, and the bytes of
 /// those in memory. 1000 more paths are remembered as directories or as missing. The least
-/// recently used path is dropped first. Files in use stay open after that, as long as they are.
+/// recently used path is dropped first. Files in use stay open as long as they are used, so there
+/// may be as many more as there are answers in progress. When the process runs out of descriptors,
+/// the cache drops all of its own and tries again.
 ///
 /// Loop thread only. Lookups in progress survive the cache.
 class file_cache {
@@ -111,11 +115,11 @@ public:
     /// Ends at once, even if a file system hangs. The lookup goes on: for other waiters, and for
     /// the cache.
     /// @par Cost
-    /// Two system calls for each of the file, `.gz` and `.br` to open it, one more to read a small
-    /// one; three to find it unchanged.
+    /// For each of the file, `.gz` and `.br`: two system calls to open it, and three more to read a
+    /// small one; three to find it unchanged.
     [[nodiscard]] task<result<served_ref>> open(std::string_view path);
 
-    /// Forgets everything that no answer uses.
+    /// Forgets everything. Files in use stay open as long as they are used.
     void clear() noexcept;
 
     /// The files that are open or in memory, those with `.gz` and `.br` counted each.
@@ -126,17 +130,27 @@ public:
     [[nodiscard]] std::size_t other_count() const noexcept;
 
 private:
-    class state;
+    class content;
 
-    // Shared with the lookups in progress.
-    std::shared_ptr<state> state_;
+    const std::shared_ptr<content> content_; // shared with the lookups in progress
 };
 
-/// One lookup without a cache: all system calls of file_cache::open(). Any thread; may block.
+/// What a lookup needs.
+struct lookup {
+    file_cache::root_ref root;
+    std::string path;
+    open_rules rules;
+    bool precompressed = true;
+    std::size_t small_file = 0; // bytes
+    /// What the path led to before, or null.
+    served_ref known;
+};
+
+/// One lookup: all system calls of file_cache::open(). Any thread; may block.
 ///
-/// @param known  What the path led to before, or null; returned if nothing has changed.
-[[nodiscard]] result<served_ref> look_up(int root, std::string_view path, open_rules rules,
-                                         bool precompressed, std::size_t small_file,
-                                         const served_ref& known);
+/// @return `known` if nothing has changed.
+/// @par Errors
+/// Those of open_beneath(); `std::errc::not_enough_memory`.
+[[nodiscard]] result<served_ref> look_up(const lookup& what) noexcept;
 
 } // namespace simplenet::v0::http::detail

@@ -67,14 +67,6 @@ result<opened> checked(unique_fd fd) noexcept {
     return file;
 }
 
-std::error_code refusal_of(std::string_view path, open_rules rules) noexcept {
-    if (!is_relative_path(path)) return std::make_error_code(std::errc::invalid_argument);
-    if (!rules.hidden && is_hidden(path)) {
-        return std::make_error_code(std::errc::no_such_file_or_directory);
-    }
-    return {};
-}
-
 } // namespace
 
 result<unique_fd> open_root(std::string_view directory) noexcept {
@@ -110,6 +102,14 @@ bool is_hidden(std::string_view path) noexcept {
         path.remove_prefix(well_known.size());
     }
     return path.starts_with('.') || path.contains("/.");
+}
+
+std::error_code refusal_of(std::string_view path, open_rules rules) noexcept {
+    if (!is_relative_path(path)) return std::make_error_code(std::errc::invalid_argument);
+    if (!rules.hidden && is_hidden(path)) {
+        return std::make_error_code(std::errc::no_such_file_or_directory);
+    }
+    return {};
 }
 
 result<opened> open_beneath(int root, std::string_view path, access how,

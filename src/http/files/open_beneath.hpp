@@ -42,12 +42,18 @@ struct opened {
 [[nodiscard]] result<unique_fd> open_root(std::string_view directory) noexcept;
 
 /// Whether `path` has the form that open_beneath() takes: nothing, or parts joined by `/`, none of
-/// which is empty, `.` or `..`; no NUL, and no `%2F`, which is how the path of a request spells a
-/// slash that is part of a name.
+/// which is empty, `.` or `..`; no NUL, and no `%2F`.
+///
+/// normalise_path() makes such paths, except for a slash at either end. Its `%2F` is a slash that
+/// is part of a name, which no file has; its `%25` is for decoded_parameter() to decode.
 [[nodiscard]] bool is_relative_path(std::string_view path) noexcept;
 
 /// Whether a part of `path` begins with a dot, other than a first part `.well-known` (RFC 8615).
 [[nodiscard]] bool is_hidden(std::string_view path) noexcept;
+
+/// Why open_beneath() refuses `path` without a system call: `std::errc::invalid_argument`, or
+/// `std::errc::no_such_file_or_directory` if it is hidden. No error: it does not.
+[[nodiscard]] std::error_code refusal_of(std::string_view path, open_rules rules) noexcept;
 
 /// Opens the file or directory at `path` beneath `root`, for reading or for a look. An empty path
 /// is the root itself.
