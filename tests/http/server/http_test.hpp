@@ -1,0 +1,108 @@
+#pragma once
+// http_test: an HTTP server on a loop of its own, and clients that speak by hand.
+
+#include "support/served_group.hpp"
+
+#include <simplenet/http.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace simplenet::v0::testing {
+
+class http_test : public served_test {
+protected:
+    void serve(http::router routes, http::server_options options = {}) {
+        group_.emplace(make_group(1));
+        server_.emplace(or_throw(
+            http::server::listen(*group_, endpoint::loopback(0), std::move(routes), options)));
+    }
+    void TearDown() override {
+        server_.reset();
+        group_.reset();
+        served_test::TearDown();
+    }
+
+    [[nodiscard]] http::server& server() { return *server_; }
+    [[nodiscard]] raw_peer connect() { return served_test::connect(server_->local_endpoint()); }
+
+    /// Sends `text`, ends its side, and returns all that comes, without Date fields.
+    std::string ask(std::string_view text) {
+        raw_peer client = connect();
+        client.send(text);
+        client.shutdown_write();
+        return rest_of(client);
+    }
+    /// All that is left to come, without Date fields.
+    static std::string rest_of(raw_peer& client) {
+        std::string all;
+        for (;;) {
+            const std::string part = client.receive(1);
+            if (part.empty()) break;
+            all += part;
+        }
+        return without_date(std::move(all));
+    }
+    /// Receives up to and with `end`.
+    static std::string receive_until(raw_peer& client, std::string_view end) {
+        std::string all;
+        while (!all.ends_with(end)) {
+            const std::string part = client.receive(1);
+            if (part.empty()) break;
+            all += part;
+        }
+        return all;
+    }
+    /// The head of an answer, with its empty line, without Date.
+    static std::string receive_head(raw_peer& client) {
+        return without_date(receive_until(client, "\r\n\r\n"));
+    }
+    static std::string without_date(std::string text) {
+        for (std::size_t at = 0; (at = text.find("Date: ", at)) != std::string::npos;) {
+            if (at == 0 || text[at - 1] == '\n') {
+                text.erase(at, text.find("\r\n", at) + 2 - at);
+            } else {
+                ++at;
+            }
+        }
+        return text;
+    }
+
+    shutdown_report shut_down(std::chrono::nanoseconds grace) {
+        return simplenet::run(server_->shutdown(grace), {.backend = GetParam()});
+    }
+
+private:
+    std::optional<event_loop_group> group_;
+    std::optional<http::server> server_;
+};
+
+/// "HTTP/1.1 200 OK" and a small body, as a server with nothing else to say answers.
+inline std::string plain_answer(std::string_view body, std::string_view more = {}) {
+    return "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n" + std::string{more} + "\r\n" + std::string{body};
+}
+
+/// Answers with the body of the request.
+inline task<result<>> echo_body(http::request& asked, http::response& answer) {
+    auto body = co_await asked.read_all(std::size_t{1} << 20U);
+    if (!body) co_return fail(body);
+    co_return co_await answer.send("text/plain", *body);
+}
+
+/// Answers with method, path, query and host, a line each.
+inline task<result<>> tell_request(http::request& asked, http::response& answer) {
+    std::string text;
+    for (const std::string_view each :
+         {asked.method(), asked.path(), asked.query(), asked.host()}) {
+        text.append(each).append("\n");
+    }
+    co_return co_await answer.send("text/plain", text);
+}
+
+} // namespace simplenet::v0::testing
