@@ -23,26 +23,14 @@ bool is_v6_address(std::string_view text) noexcept {
     return ::inet_pton(AF_INET6, terminated.data(), &address) == 1;
 }
 
-/// `"v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`.
-bool is_future_address(std::string_view text) noexcept {
-    if (!text.starts_with('v') && !text.starts_with('V')) return false;
-    text.remove_prefix(1);
-    const std::size_t dot = text.find('.');
-    if (dot == std::string_view::npos || dot == 0 || dot + 1 == text.size()) return false;
-    const auto is_hex = [](char c) { return ascii::hex_value(c) >= 0; };
-    const auto is_part = [](char c) { return uri::is(uri::reg_name, c) || c == ':'; };
-    return std::ranges::all_of(text.substr(0, dot), is_hex) &&
-           std::ranges::all_of(text.substr(dot + 1), is_part);
-}
-
+/// 1*DIGIT, with leading zeros if the sender likes them.
 std::optional<std::uint16_t> read_port(std::string_view text) noexcept {
-    if (text.empty() || text.size() > 5) return std::nullopt;
     std::uint32_t number = 0;
     for (const char each : text) {
         if (!ascii::is_digit(each)) return std::nullopt;
         number = number * 10 + static_cast<std::uint32_t>(each - '0');
+        if (number > 65535) return std::nullopt;
     }
-    if (number > 65535) return std::nullopt;
     return static_cast<std::uint16_t>(number);
 }
 
@@ -55,8 +43,8 @@ std::optional<authority_parts> split_authority(std::string_view text) noexcept {
         const std::size_t end = text.find(']');
         if (end == std::string_view::npos) return std::nullopt;
         parts.host = text.substr(1, end - 1);
-        parts.bracketed = true;
-        if (!is_v6_address(parts.host) && !is_future_address(parts.host)) return std::nullopt;
+        parts.is_v6 = true;
+        if (!is_v6_address(parts.host)) return std::nullopt;
         rest = text.substr(end + 1);
     } else {
         parts.host = text.substr(0, text.find(':'));

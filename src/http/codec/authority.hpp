@@ -11,15 +11,15 @@ namespace simplenet::v0::http::detail {
 
 /// A host and the port behind it, as they are written.
 struct authority_parts {
-    std::string_view host;             // an IP literal without its brackets
-    bool bracketed = false;            // an IP literal: an IPv6 address, or an IPvFuture
+    std::string_view host; // an IPv6 address without its brackets
+    bool is_v6 = false;
     std::optional<std::uint16_t> port; // none: absent, or empty behind its colon
 };
 
 /// `host [":" port]` of RFC 3986, section 3.2, without user information.
 ///
-/// @return Nothing for an empty host, for a port above 65535 or of more than five digits, and for
-///         an IPv6 address with a zone, which means nothing to another machine.
+/// @return Nothing for an empty host, a port above 65535, an IPv6 address with a zone, which means
+///         nothing to another machine, and an IPvFuture, of which no version was ever defined.
 [[nodiscard]] std::optional<authority_parts> split_authority(std::string_view text) noexcept;
 
 /// Whether `text` may stand in a Host field, or as the authority of a target.

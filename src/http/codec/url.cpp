@@ -77,11 +77,11 @@ std::string without_dot_segments(std::string_view path) {
     return out;
 }
 
-/// The canonical text of an IPv6 address; empty if `text` is none.
+/// @pre `text` is an IPv6 address.
 std::string canonical_v6(std::string_view text) {
     in6_addr address{};
     std::array<char, INET6_ADDRSTRLEN> written{};
-    if (::inet_pton(AF_INET6, std::string{text}.c_str(), &address) != 1) return {};
+    (void)::inet_pton(AF_INET6, std::string{text}.c_str(), &address);
     return ::inet_ntop(AF_INET6, &address, written.data(), written.size());
 }
 
@@ -89,9 +89,9 @@ bool read_authority(std::string_view text, url& into) {
     const auto parts = split_authority(text);
     if (!parts || parts->port == 0) return false;
     into.port = parts->port.value_or(default_port(into.secure));
-    if (parts->bracketed) {
+    if (parts->is_v6) {
         into.host = canonical_v6(parts->host);
-        return !into.host.empty(); // an IPvFuture: no such address exists
+        return true;
     }
     if (parts->host.find('%') != std::string_view::npos) return false;
     into.host = parts->host;

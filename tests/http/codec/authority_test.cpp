@@ -16,7 +16,7 @@ TEST(authority_test, a_name_or_an_address_and_perhaps_a_port_is_accepted) {
     for (const std::string_view text :
          {"example.org", "example.org:80", "EXAMPLE.org", "localhost:", "127.0.0.1:8080", "a_b",
           "a-b.c~d", "a!$&'()*+,;=b", "%41.example", "[::1]", "[::1]:443", "[::1]:", "[2001:db8::]",
-          "[::ffff:192.0.2.1]", "[v1.fe80::a+en1]", "[V1F.x]", "h:0", "h:65535", "h:00080"})
+          "[::ffff:192.0.2.1]", "h:0", "h:65535", "h:0000080"})
         EXPECT_TRUE(valid_authority(text)) << text;
 }
 
@@ -31,7 +31,7 @@ TEST(authority_test, what_is_no_host_is_refused) {
 }
 
 TEST(authority_test, a_port_that_is_no_number_up_to_65535_is_refused) {
-    for (const std::string_view text : {"h:65536", "h:000080", "h:99999999999", "h:-1", "h:+1",
+    for (const std::string_view text : {"h:65536", "h:99999", "h:99999999999", "h:-1", "h:+1",
                                         "h: 1", "h:1 ", "h:http", "h:0x50", "h:80:80", "[::1]:a"})
         EXPECT_FALSE(valid_authority(text)) << text;
 }
@@ -39,8 +39,8 @@ TEST(authority_test, a_port_that_is_no_number_up_to_65535_is_refused) {
 TEST(authority_test, a_broken_literal_is_refused) {
     for (const std::string_view text :
          {"["sv, "[]"sv, "[::1"sv, "[::1]x"sv, "[::1]]"sv, "[::1%25eth0]"sv, "[::1%eth0]"sv,
-          "[1.2.3.4]"sv, "[::g]"sv, "[1:2:3:4:5:6:7:8:9]"sv, "[::1\0]"sv, "[v.a]"sv, "[v1.]"sv,
-          "[v1]"sv, "[vx.a]"sv, "[v1.a/b]"sv, "[::ffff:1.2.3.256]"sv, "[ ::1]"sv})
+          "[1.2.3.4]"sv, "[::g]"sv, "[1:2:3:4:5:6:7:8:9]"sv, "[::1\0]"sv, "[v1.fe80::a+en1]"sv,
+          "[v.a]"sv, "[v1.]"sv, "[::ffff:1.2.3.256]"sv, "[ ::1]"sv})
         EXPECT_FALSE(valid_authority(text)) << text;
 }
 
@@ -56,9 +56,9 @@ TEST(authority_test, the_parts_are_told_apart) {
     ASSERT_TRUE(name && literal && empty_port);
     EXPECT_EQ(name->host, "example.org");
     EXPECT_EQ(name->port, 8080);
-    EXPECT_FALSE(name->bracketed);
+    EXPECT_FALSE(name->is_v6);
     EXPECT_EQ(literal->host, "::1");
-    EXPECT_TRUE(literal->bracketed);
+    EXPECT_TRUE(literal->is_v6);
     EXPECT_FALSE(literal->port);
     EXPECT_FALSE(empty_port->port);
 }
