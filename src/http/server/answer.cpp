@@ -3,6 +3,7 @@
 #include "http/codec/date.hpp"
 #include "http/codec/list.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 #include "http/server/status_text.hpp"
 
@@ -37,21 +38,6 @@ char* put(char* at, std::string_view text) noexcept {
         size += each.size();
     return size;
 }
-
-/// Set while a coroutine is inside.
-class busy {
-public:
-    explicit busy(bool& mark) noexcept
-        : mark_{mark} {
-        mark_ = true;
-    }
-    busy(const busy&) = delete;
-    busy& operator=(const busy&) = delete;
-    ~busy() { mark_ = false; }
-
-private:
-    bool& mark_;
-};
 
 } // namespace
 
@@ -273,7 +259,7 @@ task<result<>> exchange::make_room(std::size_t bytes) {
 
 task<result<>> exchange::write_out(const_buffer behind) {
     if (broken_) co_return fail(std::errc::broken_pipe);
-    const busy writing{writing_};
+    const marked writing{writing_};
     while (!output_.empty() || !behind.empty()) {
         result<std::size_t> count = fail(std::errc::operation_would_block);
         if (behind.empty()) count = transport_.try_write(output_.bytes());

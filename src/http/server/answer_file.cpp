@@ -7,6 +7,7 @@
 #include "http/codec/ranges.hpp"
 #include "http/fields_access.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/coro/task_group.hpp>
@@ -178,6 +179,7 @@ task<result<>> exchange::write_content(content_source from, byte_range part) {
 }
 
 task<result<>> exchange::write_file(int fd, byte_range part) {
+    const marked writing{writing_};
     transport_.set_idle_timeout(limits_.send_idle);
     while (part.size != 0) {
         const std::uint64_t piece = std::min(part.size, piece_size);

@@ -60,11 +60,15 @@ private:
 
 /// Lets a client that may still be sending read what was written, then closes.
 template <class Stream>
-task<> close_behind_answer(Stream& stream, const limits& with) {
+task<> close_behind_answer(Stream& stream, ending how, const limits& with) {
     // A time of 0 means no limit to users, and no time at all to linger_options.
     const auto time =
         with.linger > std::chrono::nanoseconds::zero() ? with.linger : std::chrono::hours{24};
-    stream.set_idle_timeout(with.linger_idle);
+    // A client that keeps its connections for later does not close at once: it must not hold up the
+    // end of the server.
+    constexpr std::chrono::nanoseconds settling = std::chrono::seconds{1};
+    const bool settles = how == ending::settle && with.linger_idle > settling;
+    stream.set_idle_timeout(settles ? settling : with.linger_idle);
     const linger_options options{.bytes = SIZE_MAX - 1, .time = time};
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
@@ -87,7 +91,9 @@ task<result<>> serve_connection(Stream stream, const connection_info& info, loop
         end = co_await request->run(*std::move(bytes));
     }
     if (end == ending::abort) abort_connection(stream);
-    if (end == ending::linger) co_await close_behind_answer(stream, with);
+    if (end == ending::linger || end == ending::settle) {
+        co_await close_behind_answer(stream, end, with);
+    }
     if (connection.thrown) std::rethrow_exception(connection.thrown);
     if (connection.failed) co_return fail(std::errc::io_error);
     co_return result<>{};

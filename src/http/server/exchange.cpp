@@ -289,9 +289,8 @@ task<ending> exchange::end_request() {
     if (!closing_) co_return ending::idle;
     const result<> flushed = co_await write_out({});
     if (!flushed) co_return ending::abort;
-    // A client that wants to close sends no more; any other might, and would be reset.
-    co_return !framing_.keep_alive && body_ended_ && input_.empty() ? ending::close
-                                                                    : ending::linger;
+    if (!body_ended_ || !input_.empty()) co_return ending::linger;
+    co_return framing_.keep_alive ? ending::settle : ending::close;
 }
 
 task<bool> exchange::drain_body() {

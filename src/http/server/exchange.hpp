@@ -41,7 +41,8 @@ class loop_state;
 enum class ending : std::uint8_t {
     idle,     // it waits for the next request
     close,    // nothing is left to read or write
-    linger,   // the client may be sending still
+    settle,   // everything was read, but the client may send another request
+    linger,   // the client may be sending a body still
     abort,    // an answer is not complete: the client must not take it for complete
     upgraded, // the handler has taken the stream, or its end
 };

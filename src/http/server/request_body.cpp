@@ -2,6 +2,7 @@
 
 #include "http/fields_access.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -15,25 +16,6 @@
 #include <utility>
 
 namespace simplenet::v0::http::detail {
-
-namespace {
-
-/// Set while a coroutine is inside.
-class marked {
-public:
-    explicit marked(bool& mark) noexcept
-        : mark_{mark} {
-        mark_ = true;
-    }
-    marked(const marked&) = delete;
-    marked& operator=(const marked&) = delete;
-    ~marked() { mark_ = false; }
-
-private:
-    bool& mark_;
-};
-
-} // namespace
 
 task<result<std::size_t>> exchange::read_some(mutable_buffer into) {
     SIMPLENET_EXPECTS(!into.empty(), "read_some() into an empty buffer");

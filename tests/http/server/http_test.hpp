@@ -42,9 +42,9 @@ protected:
     static std::string rest_of(raw_peer& client) {
         std::string all;
         for (;;) {
-            const std::string part = client.receive(1);
-            if (part.empty()) break;
+            const std::string part = client.receive(65536);
             all += part;
+            if (part.size() < 65536) break; // the end
         }
         return without_date(std::move(all));
     }

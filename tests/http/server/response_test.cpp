@@ -1,0 +1,452 @@
+#include <simplenet/http/response.hpp>
+
+#include "http/server/http_test.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <array>
+#include <atomic>
+#include <fcntl.h>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using testing::plain_answer;
+using ::testing::StartsWith;
+
+constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr std::string_view get_closing = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+constexpr std::string_view head_of = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// Another thread sets `flag`.
+task<> until(const std::atomic<bool>& flag) {
+    while (!flag) {
+        const auto slept = co_await async_sleep(1ms);
+        if (!slept) break; // the server ends
+    }
+}
+
+class http_response_test : public testing::http_test {
+protected:
+    /// Serves `handler` at `/`.
+    void serve_handler(auto handler, const http::server_options& options = {}) {
+        http::router routes;
+        routes.get("/", std::move(handler));
+        serve(std::move(routes), options);
+    }
+    std::atomic<bool> released = false; // handlers that wait may go on
+
+    /// Whether the connection ends with a reset, whatever came before.
+    static bool is_reset(testing::raw_peer& client) {
+        return client.receive_to_the_end() == std::errc::connection_reset;
+    }
+};
+
+TEST_P(http_response_test, a_handler_that_says_nothing_answers_200_without_a_body) {
+    serve_handler([](http::request&, http::response&) -> task<> { co_return; });
+
+    EXPECT_EQ(ask(get), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST_P(http_response_test, status_and_fields_are_sent) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        answer.status(201).set("A", "1").set("a", "2").add("A", "3").set("Content-Type", "x/y");
+        co_return co_await answer.send("text/plain", "b");
+    });
+
+    EXPECT_EQ(ask(get), "HTTP/1.1 201 Created\r\na: 2\r\nA: 3\r\nContent-Type: x/y\r\n"
+                        "Content-Length: 1\r\n\r\nb");
+}
+
+TEST_P(http_response_test, many_fields_are_sent) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        for (int each = 0; each < 1000; ++each)
+            answer.add("Field", std::string(60, 'f'));
+        co_return co_await answer.send("text/plain", "b");
+    });
+
+    const std::string all = ask(get);
+
+    EXPECT_GT(all.size(), 67'000U);
+    EXPECT_THAT(all, EndsWith("Content-Length: 1\r\n\r\nb"));
+}
+
+TEST_P(http_response_test, what_would_split_the_answer_is_refused) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        answer.set("A", "1\r\nB: 2");
+        const auto sent = co_await answer.send("text/plain", "b");
+        EXPECT_EQ(sent.error(), std::errc::invalid_argument);
+        co_return sent;
+    });
+
+    EXPECT_THAT(ask(get), StartsWith("HTTP/1.1 500"));
+}
+
+TEST_P(http_response_test, bad_names_statuses_and_framing_are_refused) {
+    using break_it = void (*)(http::response&);
+    const std::array<break_it, 7> ways{
+        [](http::response& answer) { answer.set("", "1"); },
+        [](http::response& answer) { answer.set("a b", "1"); },
+        [](http::response& answer) { answer.set("Transfer-Encoding", "chunked"); },
+        [](http::response& answer) { answer.set("Connection", "upgrade"); },
+        [](http::response& answer) { answer.set("Content-Length", "-1"); },
+        [](http::response& answer) { answer.status(100); },
+        [](http::response& answer) { answer.status(600); },
+    };
+    http::router routes;
+    for (std::size_t each = 0; each < ways.size(); ++each) {
+        const break_it way = ways[each];
+        routes.get("/" + std::to_string(each),
+                   [way](http::request&, http::response& answer) -> task<> {
+                       way(answer);
+                       const auto sent = co_await answer.send("text/plain", "b");
+                       EXPECT_EQ(sent.error(), std::errc::invalid_argument);
+                   });
+    }
+    serve(std::move(routes));
+    for (std::size_t each = 0; each < ways.size(); ++each) {
+        const std::string request = "GET /" + std::to_string(each) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+        EXPECT_THAT(ask(request), StartsWith("HTTP/1.1 500")) << each;
+    }
+}
+
+TEST_P(http_response_test, a_second_answer_is_refused) {
+    serve_handler([](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.send("text/plain", "a"));
+        EXPECT_TRUE(answer.head_sent());
+        const auto again = co_await answer.send("text/plain", "b");
+        EXPECT_EQ(again.error(), std::errc::operation_not_permitted);
+        const auto more = co_await answer.write_some("c");
+        EXPECT_EQ(more.error(), std::errc::operation_not_permitted);
+    });
+
+    EXPECT_EQ(ask(get), plain_answer("a"));
+}
+
+TEST_P(http_response_test, a_large_answer_is_sent_whole) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        const std::string large(5'000'000, 'x');
+        co_return co_await answer.send("text/plain", large);
+    });
+
+    EXPECT_EQ(ask(std::string{get} + std::string{get_closing}),
+              plain_answer(std::string(5'000'000, 'x')) +
+                  plain_answer(std::string(5'000'000, 'x'), "Connection: close\r\n"));
+}
+
+TEST_P(http_response_test, head_has_the_length_and_no_body) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "abc");
+    });
+
+    EXPECT_EQ(ask(head_of),
+              "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n");
+}
+
+TEST_P(http_response_test, a_streamed_body_is_chunked) {
+    serve_handler([](http::request&, http::response& answer) -> task<> {
+        EXPECT_EQ(co_await answer.write_some("abc"), 3U);
+        const std::array<const_buffer, 2> parts{const_buffer{"de"}, const_buffer{"f"}};
+        EXPECT_EQ(co_await answer.write_some(parts), 3U);
+    });
+    const std::string one = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                            "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
+
+    EXPECT_EQ(ask(std::string{get} + std::string{get}), one + one);
+    EXPECT_EQ(ask("GET / HTTP/1.0\r\n\r\n"), "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcdef");
+}
+
+TEST_P(http_response_test, each_write_leaves_at_once) {
+    serve_handler([&](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.write_some("abc"));
+        co_await until(released);
+    });
+    testing::raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_THAT(receive_until(client, "abc\r\n"), EndsWith("\r\n\r\n3\r\nabc\r\n"));
+    released = true;
+}
+
+TEST_P(http_response_test, a_streamed_body_may_have_a_length) {
+    serve_handler([](http::request&, http::response& answer) -> task<> {
+        answer.set("Content-Length", "4");
+        EXPECT_EQ(co_await answer.write_some("abc"), 3U);
+        EXPECT_EQ((co_await answer.write_some("de")).error(), std::errc::message_size);
+        EXPECT_EQ(co_await answer.write_some("d"), 1U);
+    });
+
+    EXPECT_EQ(ask(get), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd");
+}
+
+TEST_P(http_response_test, a_streamed_body_that_is_too_short_is_reset) {
+    serve_handler([](http::request&, http::response& answer) -> task<> {
+        answer.set("Content-Length", "4");
+        EXPECT_EQ(co_await answer.write_some("abc"), 3U);
+    });
+    testing::raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_response_test, an_exception_before_the_head_is_answered_with_500) {
+    static std::atomic<int> reported = 0;
+    const auto handler = [](http::request&, http::response& answer) -> task<> {
+        answer.set("A", "1");
+        throw std::runtime_error{"bad"};
+        co_return;
+    };
+    serve_handler(handler, {.server = {.on_handler_exception = [](std::exception_ptr, void*) {
+                                ++reported;
+                            }}});
+    const int before = reported;
+
+    const std::string all = ask(std::string{get} + std::string{get});
+
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 500"));
+    EXPECT_THAT(all, HasSubstr("Connection: close\r\n"));
+    EXPECT_EQ(all.find("A: 1"), std::string::npos);
+    EXPECT_EQ(all.find("HTTP/1.1", 1), std::string::npos);
+    EXPECT_TRUE(eventually([&] { return reported == before + 1; }));
+}
+
+TEST_P(http_response_test, an_error_before_the_head_is_answered_with_500) {
+    serve_handler([](http::request&, http::response&) -> task<result<>> {
+        co_return fail(std::errc::permission_denied);
+    });
+
+    EXPECT_THAT(ask(get), StartsWith("HTTP/1.1 500"));
+    EXPECT_TRUE(eventually([&] { return server().statistics().failed == 1; }));
+}
+
+TEST_P(http_response_test, an_error_after_the_head_resets) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        EXPECT_TRUE(co_await answer.write_some("abc"));
+        co_return fail(std::errc::permission_denied);
+    });
+    testing::raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_response_test, a_handler_that_waits_does_not_hold_up_earlier_answers) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "first");
+    });
+    routes.get("/slow",
+               [&](http::request&, http::response&) -> task<> { co_await until(released); });
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    client.send(std::string{get} + "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+
+    EXPECT_THAT(receive_until(client, "first"), EndsWith("first"));
+    released = true;
+}
+
+TEST_P(http_response_test, an_answer_leaves_although_its_handler_goes_on) {
+    serve_handler([&](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.send("text/plain", "early"));
+        co_await until(released);
+    });
+    testing::raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_THAT(receive_until(client, "early"), EndsWith("early"));
+    released = true;
+}
+
+TEST_P(http_response_test, a_client_that_does_not_read_is_reset) {
+    std::atomic<bool> failed = false;
+    serve_handler(
+        [&](http::request&, http::response& answer) -> task<result<>> {
+            const std::string large(50'000'000, 'x');
+            const auto sent = co_await answer.send("text/plain", large);
+            failed = sent.error() == errc::deadline_exceeded;
+            co_return sent;
+        },
+        {.limits = {.send_idle = 50ms}});
+    testing::raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_TRUE(eventually([&] { return failed.load(); }));
+    EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_response_test, requests_per_connection_are_limited) {
+    serve_handler([](http::request&, http::response&) -> task<> { co_return; },
+                  {.limits = {.requests_per_connection = 2}});
+    const std::string three = std::string{get} + std::string{get} + std::string{get};
+
+    EXPECT_EQ(ask(three), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+                          "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+TEST_P(http_response_test, an_upgrade_hands_the_connection_over) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        auto stream = co_await answer.upgrade("shout");
+        if (!stream) co_return fail(stream);
+        std::array<char, 3> text;
+        const auto got = co_await async_read_exact(*stream, text);
+        if (!got) co_return fail(got.error().code);
+        const auto sent = co_await async_write_all(*stream, text);
+        if (!sent) co_return fail(sent.error().code);
+        co_return result<>{};
+    });
+
+    EXPECT_EQ(
+        ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: shout\r\n\r\nabc"),
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nabc");
+    EXPECT_THAT(ask(get), StartsWith("HTTP/1.1 500"));
+}
+
+class http_file_answer_test : public http_response_test {
+protected:
+    /// Serves a file with `content` at `/`.
+    void serve_file(const std::string& content, std::uint64_t pretended = 0) {
+        const std::string path = directory_ / "file";
+        std::ofstream{path} << content;
+        const std::uint64_t size = pretended != 0 ? pretended : content.size();
+        serve_handler([path, size](http::request&, http::response& answer) -> task<result<>> {
+            const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+            const http::file_options with{
+                .content_type = "text/plain", .entity_tag = "\"1\"", .last_modified = 784111777};
+            co_return co_await answer.send_file(file.get(), size, with);
+        });
+    }
+    std::string ask_with(std::string_view fields) {
+        return ask("GET / HTTP/1.1\r\nHost: h\r\n" + std::string{fields} + "\r\n");
+    }
+
+    const std::string described = "ETag: \"1\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                  "Accept-Ranges: bytes\r\n";
+
+private:
+    testing::temporary_directory directory_;
+};
+
+TEST_P(http_file_answer_test, small_and_large_files_are_sent_whole) {
+    for (const std::size_t size : {0U, 1U, 612U, 16'384U, 16'385U, 3'000'000U}) {
+        const std::string content(size, 'f');
+        serve_file(content);
+        const std::string one =
+            "HTTP/1.1 200 OK\r\n" + described +
+            "Content-Type: text/plain\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n" +
+            content;
+        EXPECT_EQ(ask(std::string{get} + std::string{get}), one + one) << size;
+        http_response_test::TearDown();
+    }
+}
+
+TEST_P(http_file_answer_test, conditions_are_answered) {
+    serve_file("abc");
+
+    EXPECT_EQ(ask_with("If-None-Match: \"1\"\r\n"),
+              "HTTP/1.1 304 Not Modified\r\n" + described + "\r\n");
+    EXPECT_THAT(ask_with("If-Match: \"2\"\r\n"), StartsWith("HTTP/1.1 412"));
+    EXPECT_THAT(ask_with("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+                StartsWith("HTTP/1.1 304"));
+}
+
+TEST_P(http_file_answer_test, ranges_are_answered) {
+    serve_file("0123456789");
+
+    EXPECT_EQ(ask_with("Range: bytes=2-4\r\n"),
+              "HTTP/1.1 206 Partial Content\r\n" + described +
+                  "Content-Range: bytes 2-4/10\r\nContent-Type: text/plain\r\n"
+                  "Content-Length: 3\r\n\r\n234");
+    const std::string beyond = ask_with("Range: bytes=10-\r\n");
+    EXPECT_THAT(beyond, StartsWith("HTTP/1.1 416"));
+    EXPECT_THAT(beyond, HasSubstr("Content-Range: bytes */10\r\n"));
+    EXPECT_THAT(ask_with("Range: bytes=2-4\r\nIf-Range: \"2\"\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_P(http_file_answer_test, several_ranges_are_answered_in_parts) {
+    serve_file("0123456789");
+
+    const std::string all = ask_with("Range: bytes=0-1,4-5\r\n");
+
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 206"));
+    EXPECT_THAT(all, HasSubstr("Content-Type: multipart/byteranges; boundary="));
+    EXPECT_THAT(all, HasSubstr("Content-Range: bytes 4-5/10\r\n\r\n45\r\n--"));
+    const std::size_t length = all.find("Content-Length: ") + 16;
+    const std::size_t body = all.find("\r\n\r\n") + 4;
+    EXPECT_EQ(std::stoul(all.substr(length)), all.size() - body);
+}
+
+TEST_P(http_file_answer_test, a_file_that_has_shrunk_never_looks_complete) {
+    serve_file(std::string(100'000, 'x'), 200'000);
+    testing::raw_peer client = connect();
+    client.send(get);
+    EXPECT_TRUE(is_reset(client));
+    http_response_test::TearDown();
+
+    serve_file("abc", 4);
+    EXPECT_THAT(ask(get), StartsWith("HTTP/1.1 500"));
+}
+
+class http_server_end_test : public http_response_test {};
+
+TEST_P(http_server_end_test, a_shutdown_closes_idle_connections_and_ends_requests) {
+    std::atomic<bool> begun = false;
+    serve_handler([&](http::request&, http::response& answer) -> task<result<>> {
+        begun = true;
+        co_await until(released);
+        co_return co_await answer.send("text/plain", "done");
+    });
+    testing::raw_peer idle = connect();
+    testing::raw_peer busy = connect();
+    busy.send(get);
+    ASSERT_TRUE(eventually([&] { return begun.load(); }));
+    std::jthread ending{[&] { EXPECT_EQ(shut_down(10s).cut, 0U); }};
+
+    EXPECT_EQ(idle.receive_to_the_end(), errc::end_of_stream);
+    released = true;
+    EXPECT_EQ(rest_of(busy), plain_answer("done", "Connection: close\r\n"));
+}
+
+TEST_P(http_server_end_test, routes_are_replaced_from_the_next_request_on) {
+    const auto answer_with = [](std::string text) {
+        http::router routes;
+        routes.get("/", [text](http::request&, http::response& answer) -> task<result<>> {
+            co_return co_await answer.send("text/plain", text);
+        });
+        return routes;
+    };
+    serve(answer_with("old"));
+    testing::raw_peer client = connect();
+    client.send(get);
+    EXPECT_THAT(receive_until(client, "old"), EndsWith("old"));
+
+    EXPECT_TRUE(server().replace(answer_with("new")));
+
+    client.send(get_closing);
+    EXPECT_EQ(rest_of(client), plain_answer("new", "Connection: close\r\n"));
+}
+
+TEST_P(http_server_end_test, statistics_count_requests) {
+    serve_handler([](http::request&, http::response&) -> task<> { co_return; });
+
+    static_cast<void>(ask(std::string{get} + std::string{get}));
+
+    EXPECT_EQ(server().statistics().requests, 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, http_response_test, testing::all_backends,
+                         testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, http_file_answer_test, testing::all_backends,
+                         testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, http_server_end_test, testing::all_backends,
+                         testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0
