@@ -162,23 +162,29 @@ private:
 };
 
 /// What a request for the entry would find. Nothing: it would be refused, or is gone.
-std::optional<listed> look_at(int root, std::string_view path, int directory, const char* name,
-                              const listing_options& options) {
+result<std::optional<listed>> look_at(int root, std::string_view path, int directory,
+                                      const char* name, const listing_options& options) {
     const auto as_listed = [name](const struct stat& status) {
         return listed{.name = name,
                       .directory = S_ISDIR(status.st_mode),
                       .size = static_cast<std::uint64_t>(status.st_size),
                       .modified = status.st_mtim.tv_sec};
     };
+    const auto left_out = [](std::error_code error) -> result<std::optional<listed>> {
+        if (is_missing(error) || error == std::errc::permission_denied) return std::nullopt;
+        return fail(error);
+    };
     struct stat status{};
-    if (sys::lstatat(directory, name, status) < 0) return std::nullopt;
+    if (const int looked = sys::lstatat(directory, name, status); looked < 0) {
+        return left_out(sys::fail_with(looked).error());
+    }
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return as_listed(status);
     if (!S_ISLNK(status.st_mode) || options.rules.follow == symlinks::never) return std::nullopt;
 
     std::string whole{path};
     if (!whole.empty()) whole += '/';
     const auto found = open_beneath(root, whole.append(name), access::look, options.rules);
-    if (!found) return std::nullopt;
+    if (!found) return left_out(found.error());
     return as_listed(found->status);
 }
 
@@ -202,10 +208,11 @@ result<std::string> page_for(int root, std::string_view path, const listing_opti
         if (*name == nullptr) break;
         if (!is_shown(*name, options.rules)) continue;
         auto entry = look_at(root, path, directory->fd.get(), *name, options);
-        if (!entry) continue;
+        if (!entry) return fail(entry);
+        if (!*entry) continue;
         cut = entries.size() == options.most;
         if (cut) break;
-        entries.push_back(*std::move(entry));
+        entries.push_back(**std::move(entry));
     }
     std::ranges::sort(entries, std::less<>{});
     return page_of(entries, cut, options);
