@@ -28,6 +28,9 @@ inline constexpr std::string_view default_index[]{"index.html"};
 /// How the files of a directory are served. Nothing outside of the directory is, whatever these
 /// options say. All texts are copied by router::files().
 ///
+/// The directory itself is opened once, and served even if its name later means another one: a
+/// program that switches between directories replaces its router.
+///
 /// Each loop has a cache of its own; the limits of the cache are those of one loop.
 struct static_options {
     /// The names of the file that is the answer for a directory; the first one that exists is used.

@@ -311,4 +311,15 @@ bool is_missing(const std::error_code& error) noexcept {
     }
 }
 
+unsigned status_of(const std::error_code& error) noexcept {
+    if (is_missing(error) || error == std::errc::invalid_argument) return 404;
+    if (error == std::errc::permission_denied) return 403;
+    for (const auto shortage :
+         {std::errc::not_enough_memory, std::errc::too_many_files_open,
+          std::errc::too_many_files_open_in_system, std::errc::resource_unavailable_try_again}) {
+        if (error == shortage) return 503;
+    }
+    return 500;
+}
+
 } // namespace simplenet::v0::http::detail

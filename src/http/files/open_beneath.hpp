@@ -83,7 +83,11 @@ struct opened {
 [[nodiscard]] result<opened> walk_beneath(int root, std::string_view path, access how,
                                           open_rules rules) noexcept;
 
-/// Whether `error` means that a path leads to nothing that may be served (status 404).
+/// Whether `error` means that a path leads to nothing that may be served.
 [[nodiscard]] bool is_missing(const std::error_code& error) noexcept;
+
+/// The status of the answer to a request whose file could not be opened: 404, also for a path that
+/// no file can have; 403; 503 if memory, descriptors or threads are short; otherwise 500.
+[[nodiscard]] unsigned status_of(const std::error_code& error) noexcept;
 
 } // namespace simplenet::v0::http::detail

@@ -553,6 +553,18 @@ TEST(walk_beneath_test, agrees_with_openat2_in_random_trees) {
     EXPECT_GT(found, trees);
 }
 
+TEST(status_of_test, tells_the_client_what_it_may_know) {
+    const std::pair<int, unsigned> table[]{
+        {ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404},  {EXDEV, 404},  {ENAMETOOLONG, 404},
+        {EINVAL, 404}, {EACCES, 403},  {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503},
+        {EAGAIN, 503}, {EIO, 500},     {EPERM, 500}};
+    for (const auto& [error, status] : table) {
+        EXPECT_EQ(status_of({error, std::system_category()}), status) << error;
+        EXPECT_EQ(status_of({error, std::generic_category()}), status) << error;
+    }
+    EXPECT_FALSE(is_missing(make_error_code(errc::end_of_stream)));
+}
+
 TEST(open_root_test, opens_directories_only) {
     const file_tree tree;
     tree.write("file", "text");
