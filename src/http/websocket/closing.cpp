@@ -58,7 +58,11 @@ task<result<>> part(websocket_connection& on) {
 }
 
 task<result<>> shake_hands(websocket_connection& on, std::uint16_t code, std::string_view reason) {
-    if (!on.failure) {
+    if (!on.has_answered) {
+        if (on.refusal_code != 0) {
+            code = on.refusal_code;
+            reason = {};
+        }
         const result<> sent = co_await send_close(on, code, reason);
         // A peer that takes nothing any more may have sent its close frame.
         if (!sent && is_stop(sent.error())) co_return fail(sent);
@@ -82,10 +86,12 @@ task<result<>> shake_hands(websocket_connection& on, std::uint16_t code, std::st
 
 task<result<>> answer_with_close(websocket_connection& on, std::uint16_t code) {
     const result<> said = co_await with_timeout(say_last_word(on, code), on.close_within);
-    if (said) co_return result<>{};
-    const bool by_caller = co_await this_task::stop_requested();
-    if (by_caller && is_stop(said.error())) co_return fail(said);
-    on.close_sent = true; // as far as it goes
+    if (!said && is_stop(said.error())) {
+        const bool by_caller = co_await this_task::stop_requested();
+        if (by_caller) co_return fail(said);
+    }
+    on.has_answered = true;
+    on.close_sent = true;
     co_return result<>{};
 }
 

@@ -211,12 +211,14 @@ struct websocket_connection {
     bool closing = false;        // close() was called
     bool close_sent = false;     // or has begun to be
     bool close_received = false; // a valid one
+    bool has_answered = false;   // the peer's close or violation, as far as the peer let us
     bool write_ended = false;    // the stream's side was shut down
     bool closed = false;         // the stream
     bool pinged = false;         // by silence_ends(), and heard nothing since
     bool is_quiet = false;       // since quiet_since
     bool lends = true;           // the stream is a ready_reader, as far as is known
     std::uint16_t close_code = 0;
+    std::uint16_t refusal_code = 0; // what the peer is told about its violation
     unsigned owners = 1;
     std::size_t message_limit;
     std::chrono::nanoseconds ping_interval;

@@ -96,6 +96,7 @@ task<std::error_code> end_with(websocket_connection& on, std::uint16_t code) {
                                     ? make_error_code(simplenet::errc::limit_exceeded)
                                     : make_error_code(errc::websocket_protocol);
     on.failure = why;
+    on.refusal_code = code;
     if (on.close_code == 0) on.close_code = close_codes::abnormal;
     static_cast<void>(co_await answer_with_close(on, code));
     co_return why;
@@ -141,7 +142,7 @@ task<result<websocket::message>> read_message(websocket_ref keep, std::size_t li
     for (;;) {
         if (on.failure) co_return fail(on.failure);
         if (on.close_received) {
-            if (!on.close_sent) {
+            if (!on.has_answered) {
                 const result<> answered = co_await answer_with_close(on, on.close_code);
                 if (!answered) co_return fail(answered);
             }
