@@ -1,7 +1,8 @@
 #include "http/codec/chunked.hpp"
 
+#include "http/codec/ascii.hpp"
 #include "http/codec/framing.hpp"
-#include "http/codec/list.hpp"
+#include "http/codec/refusal.hpp"
 #include "http/codec/scan.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -16,23 +17,10 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
-constexpr unsigned bad = 400;
 constexpr std::uint8_t most_digits = 16;
 constexpr std::uint64_t free_extensions = std::uint64_t{16} * 1024;
 // What a signed number of another recipient can hold, too.
 constexpr std::uint64_t longest_body = std::numeric_limits<std::int64_t>::max();
-
-/// Above 15: no digit.
-constexpr unsigned hex_value(char byte) noexcept {
-    if (byte >= '0' && byte <= '9') return static_cast<unsigned>(byte - '0');
-    const char lower = to_lower(byte);
-    if (lower >= 'a' && lower <= 'f') return static_cast<unsigned>(lower - 'a') + 10;
-    return 16;
-}
-
-constexpr bool is_blank(char byte) noexcept {
-    return byte == ' ' || byte == '\t';
-}
 
 } // namespace
 
@@ -103,19 +91,18 @@ void chunked_decoder::take_byte(char byte) noexcept {
     switch (phase_) {
     case phase::size:
         return take_size(byte);
-    case phase::blanks:
     case phase::extension:
     case phase::quoted:
     case phase::escaped:
         return take_extension(byte);
     case phase::size_lf:
-        return byte == '\n' ? end_line() : refuse(bad);
+        return byte == '\n' ? end_line() : refuse(refusal::bad_request);
     case phase::data_cr:
-        return byte == '\r' ? void(phase_ = phase::data_lf) : refuse(bad);
+        return byte == '\r' ? void(phase_ = phase::data_lf) : refuse(refusal::bad_request);
     case phase::data_lf:
-        return byte == '\n' ? void(phase_ = phase::size) : refuse(bad);
+        return byte == '\n' ? void(phase_ = phase::size) : refuse(refusal::bad_request);
     case phase::last_lf:
-        return byte == '\n' ? void(phase_ = phase::ended) : refuse(bad);
+        return byte == '\n' ? void(phase_ = phase::ended) : refuse(refusal::bad_request);
     case phase::data:
     case phase::trailers:
     case phase::ended:
@@ -125,25 +112,21 @@ void chunked_decoder::take_byte(char byte) noexcept {
 }
 
 void chunked_decoder::take_size(char byte) noexcept {
-    if (const unsigned digit = hex_value(byte); digit < 16) {
-        if (digits_ == most_digits) return refuse(bad);
+    if (const int digit = ascii::hex_value(byte); digit >= 0) {
+        if (digits_ == most_digits) return refuse(refusal::bad_request);
         ++digits_;
-        left_ = left_ << 4U | digit;
+        left_ = left_ << 4U | static_cast<unsigned>(digit);
         return;
     }
-    if (digits_ == 0) return refuse(bad);
-    if (left_ > longest_body - decoded_) return refuse(bad);
-    if (byte == '\r') {
-        phase_ = phase::size_lf;
-        return;
-    }
-    phase_ = phase::blanks;
-    take_extension(byte);
+    // RFC 9112 would have blanks before an extension ignored. Nobody sends them, and other parsers
+    // refuse them.
+    if (digits_ == 0 || left_ > longest_body - decoded_ || (byte != '\r' && byte != ';'))
+        return refuse(refusal::bad_request);
+    phase_ = byte == ';' ? phase::extension : phase::size_lf;
 }
 
-/// *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ), of which only the classes of
-/// bytes are checked, and that strings end: a recipient that lets a line go on in a string would
-/// find another chunk.
+/// chunk-ext of RFC 9112 section 7.1.1, of which only the classes of bytes are checked, and that
+/// strings end: a recipient that lets a string go on behind the line would find another chunk.
 void chunked_decoder::take_extension(char byte) noexcept {
     if (byte == '\r' && phase_ == phase::extension) {
         phase_ = phase::size_lf;
@@ -152,35 +135,22 @@ void chunked_decoder::take_extension(char byte) noexcept {
     ++extensions_;
     ++extensions_of_chunk_;
     if (extensions_of_chunk_ > limits_.extensions || extensions_ > free_extensions + decoded_)
-        return refuse(bad);
+        return refuse(refusal::bad_request);
 
-    switch (phase_) {
-    case phase::blanks:
-        if (byte == ';')
-            phase_ = phase::extension;
-        else if (!is_blank(byte))
-            refuse(bad);
-        return;
-    case phase::extension:
+    const bool blank = byte == ' ' || byte == '\t';
+    if (phase_ == phase::extension) {
         if (byte == '"')
             phase_ = phase::quoted;
-        else if (!is_in(token_byte, byte) && !is_blank(byte) && byte != ';' && byte != '=')
-            refuse(bad);
-        return;
-    case phase::quoted:
-        if (byte == '"')
-            phase_ = phase::extension;
-        else if (byte == '\\')
-            phase_ = phase::escaped;
-        else if (!is_in(value_byte, byte))
-            refuse(bad);
-        return;
-    default: // escaped
-        if (is_in(value_byte, byte))
-            phase_ = phase::quoted;
-        else
-            refuse(bad);
-        return;
+        else if (!is_in(token_byte, byte) && !blank && byte != ';' && byte != '=')
+            refuse(refusal::bad_request);
+    } else if (!is_in(value_byte, byte)) {
+        refuse(refusal::bad_request);
+    } else if (phase_ == phase::escaped) {
+        phase_ = phase::quoted;
+    } else if (byte == '"') {
+        phase_ = phase::extension;
+    } else if (byte == '\\') {
+        phase_ = phase::escaped;
     }
 }
 
@@ -222,7 +192,7 @@ std::size_t chunked_decoder::take_trailers(std::string_view input) {
         return forbidden_in_trailers(each.name(text.data()));
     });
     if (forbidden) {
-        refuse(bad);
+        refuse(refusal::bad_request);
         return 0;
     }
     phase_ = phase::ended;

@@ -16,7 +16,8 @@
 namespace simplenet::v0::http::detail {
 
 struct chunked_limits {
-    /// Bytes of extensions of one chunk. All of a body may have 16 KiB and its size.
+    /// Bytes of the extensions of one chunk, behind their first semicolon. All of a body may have
+    /// 16 KiB and its size.
     std::size_t extensions = 1024;
     /// Bytes of the trailers, with the empty line that ends the body.
     std::size_t trailers = std::size_t{32} * 1024;
@@ -71,7 +72,6 @@ public:
 
 private:
     // size      digits of a size, at least one of which has come if digits_ is not 0
-    // blanks    blanks behind the size, which only an extension may follow
     // extension, quoted, escaped   behind a semicolon; in a quoted string; behind its backslash
     // size_lf   the LF of the line
     // data      left_ bytes of data
@@ -81,7 +81,6 @@ private:
     // ended, refused
     enum class phase : std::uint8_t {
         size,
-        blanks,
         extension,
         quoted,
         escaped,

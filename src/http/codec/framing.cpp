@@ -1,7 +1,9 @@
 #include "http/codec/framing.hpp"
 
+#include "http/codec/ascii.hpp"
+#include "http/codec/authority.hpp"
 #include "http/codec/list.hpp"
-#include "http/codec/scan.hpp"
+#include "http/codec/refusal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,16 +11,9 @@
 #include <limits>
 #include <optional>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 namespace simplenet::v0::http::detail {
 
 namespace {
-
-constexpr unsigned bad = 400;
-constexpr unsigned expectation_failed = 417;
-constexpr unsigned not_implemented = 501;
 
 /// 1*DIGIT and at most 2^63 - 1: what a signed number of another recipient can hold, too.
 std::optional<std::uint64_t> parse_length(std::string_view text) noexcept {
@@ -26,7 +21,7 @@ std::optional<std::uint64_t> parse_length(std::string_view text) noexcept {
     if (text.empty()) return {};
     std::uint64_t length = 0;
     for (const char byte : text) {
-        if (!is_in(digit_byte, byte)) return {};
+        if (!ascii::is_digit(byte)) return {};
         const auto digit = static_cast<std::uint64_t>(byte - '0');
         if (length > (most - digit) / 10) return {};
         length = length * 10 + digit;
@@ -47,8 +42,8 @@ unsigned refusal_of_codings(std::string_view value) noexcept {
         if (iequals(name, "chunked")) ++chunked_count;
         return is_token(name);
     });
-    if (!all_good || !chunked_is_last || chunked_count != 1) return bad;
-    return count == 1 ? 0 : not_implemented;
+    if (!all_good || !chunked_is_last || chunked_count != 1) return refusal::bad_request;
+    return count == 1 ? 0 : refusal::not_implemented;
 }
 
 // --- fields --------------------------------------------------------------------------------------
@@ -136,64 +131,21 @@ std::expected<framing, unsigned> common_framing(unsigned version, const gathered
 
     if (all.coding_count != 0) {
         if (all.coding_count > 1 || all.length_count != 0 || version == 10)
-            return std::unexpected{bad};
+            return std::unexpected{refusal::bad_request};
         if (const unsigned refusal = refusal_of_codings(all.coding); refusal != 0)
             return std::unexpected{refusal};
         is.kind = framing::kind::chunked;
     } else if (all.length_count != 0) {
         // RFC 9110 section 8.6 allows to merge equal ones; recipients differ in whether they do.
         const auto length = parse_length(all.length);
-        if (all.length_count > 1 || !length) return std::unexpected{bad};
+        if (all.length_count > 1 || !length) return std::unexpected{refusal::bad_request};
         is.kind = framing::kind::length;
         is.length = *length;
     }
     return is;
 }
 
-bool is_ipv6(std::string_view text) noexcept {
-    // INET6_ADDRSTRLEN counts the terminator.
-    std::array<char, INET6_ADDRSTRLEN> terminated{};
-    if (text.size() >= terminated.size() || text.contains('\0')) return false;
-    std::ranges::copy(text, terminated.begin());
-    in6_addr address{};
-    return ::inet_pton(AF_INET6, terminated.data(), &address) == 1;
-}
-
-bool is_port(std::string_view text) noexcept {
-    const auto port = parse_length(text);
-    return text.empty() || (port && *port <= 65535);
-}
-
-/// *( unreserved / pct-encoded / sub-delims ): names, and IPv4 addresses.
-const char* scan_reg_name(const char* at, const char* end) noexcept {
-    const auto is_hex = [](char byte) {
-        return is_in(digit_byte, byte) || (to_lower(byte) >= 'a' && to_lower(byte) <= 'f');
-    };
-    for (;;) {
-        at = scan_bytes(reg_name_byte, at, end);
-        if (end - at < 3 || *at != '%' || !is_hex(at[1]) || !is_hex(at[2])) return at;
-        at += 3;
-    }
-}
-
 } // namespace
-
-bool is_host(std::string_view text) noexcept {
-    std::string_view rest;
-    if (text.starts_with('[')) {
-        // IPvFuture is refused, since no version of it exists; so are zones (RFC 6874), which mean
-        // something on the sender's machine only.
-        const std::size_t close = text.find(']');
-        if (close == text.npos || !is_ipv6(text.substr(1, close - 1))) return false;
-        rest = text.substr(close + 1);
-    } else {
-        const char* const end = text.data() + text.size();
-        const char* const name_end = scan_reg_name(text.data(), end);
-        if (name_end == text.data()) return false;
-        rest = {name_end, end};
-    }
-    return rest.empty() || (rest.starts_with(':') && is_port(rest.substr(1)));
-}
 
 std::expected<framing, unsigned>
 request_framing(unsigned version, std::span<const field_entry> fields, const char* text) noexcept {
@@ -201,9 +153,11 @@ request_framing(unsigned version, std::span<const field_entry> fields, const cha
     auto is = common_framing(version, all);
     if (!is) return is;
 
-    if (all.host_count > 1 || (all.host_count == 0 && version != 10)) return std::unexpected{bad};
-    if (all.host_count == 1 && !is_host(all.host)) return std::unexpected{bad};
-    if (all.expects_other) return std::unexpected{expectation_failed};
+    if (all.host_count > 1 || (all.host_count == 0 && version != 10))
+        return std::unexpected{refusal::bad_request};
+    if (all.host_count == 1 && !valid_authority(all.host))
+        return std::unexpected{refusal::bad_request};
+    if (all.expects_other) return std::unexpected{refusal::expectation_failed};
     // RFC 9110 section 10.1.1: to be ignored in HTTP/1.0.
     is->expects_continue = all.expects_continue && version != 10;
     is->host = all.host;

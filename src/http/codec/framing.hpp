@@ -43,7 +43,7 @@ struct framing {
 ///   digits or above 2^63 - 1, Transfer-Encoding in HTTP/1.0 or not ending in exactly one
 ///   `chunked`;
 /// - 501: another coding before the final `chunked`;
-/// - 400: no Host in HTTP/1.1, two, or one that is empty or not host[:port];
+/// - 400: no Host in HTTP/1.1, two, or one that valid_authority() refuses;
 /// - 417: an expectation other than `100-continue`.
 [[nodiscard]] std::expected<framing, unsigned>
 request_framing(unsigned version, std::span<const field_entry> fields, const char* text) noexcept;
@@ -60,10 +60,6 @@ request_framing(unsigned version, std::span<const field_entry> fields, const cha
                                                                 std::string_view method,
                                                                 std::span<const field_entry> fields,
                                                                 const char* text) noexcept;
-
-/// Whether `text` is host[:port] by RFC 3986 section 3.2: a name that is not empty, an IPv4
-/// address, or an IPv6 address in brackets; the port may be empty and is at most 65535.
-[[nodiscard]] bool is_host(std::string_view text) noexcept;
 
 /// Whether a field of that name means nothing, or something else, behind a body: fields of framing,
 /// routing, authentication, of the form of the content, and those that modify the request or belong

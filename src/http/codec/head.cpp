@@ -1,6 +1,8 @@
 #include "http/codec/head.hpp"
 
+#include "http/codec/ascii.hpp"
 #include "http/codec/list.hpp"
+#include "http/codec/refusal.hpp"
 #include "http/codec/scan.hpp"
 
 namespace simplenet::v0::http::detail {
@@ -9,21 +11,12 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr unsigned bad = 400;
-constexpr unsigned line_too_long = 414;
-constexpr unsigned fields_too_large = 431;
-constexpr unsigned version_not_supported = 505;
-
-constexpr bool is_digit(char byte) noexcept {
-    return byte >= '0' && byte <= '9';
-}
-
 /// 10 or 11, or the status that refuses.
 unsigned version_of(std::string_view text) noexcept {
-    if (text.size() != "HTTP/1.1"sv.size() || !text.starts_with("HTTP/") || !is_digit(text[5]) ||
-        text[6] != '.' || !is_digit(text[7]))
-        return bad;
-    if (text[5] != '1') return version_not_supported;
+    if (text.size() != "HTTP/1.1"sv.size() || !text.starts_with("HTTP/") ||
+        !ascii::is_digit(text[5]) || text[6] != '.' || !ascii::is_digit(text[7]))
+        return refusal::bad_request;
+    if (text[5] != '1') return refusal::version_not_supported;
     return text[7] == '0' ? 10 : 11;
 }
 
@@ -78,7 +71,7 @@ head_parser::search head_parser::find_line_end(std::string_view bytes, std::uint
         if (stop + 1 == end) return search::more;
         if (stop[1] == '\n') return search::found;
     }
-    refuse(bad); // a bare CR or LF, another control, DEL
+    refuse(refusal::bad_request); // a bare CR or LF, another control, DEL
     return search::refused;
 }
 
@@ -90,7 +83,7 @@ bool head_parser::find_start_line(std::string_view bytes, bool (*can_begin)(char
         // Judged at once: a peer that speaks another protocol, and waits for our answer, would
         // otherwise be kept until a time limit passes.
         if (!can_begin(first) && (first != '\r' || empty_lines_ == most_empty_lines)) {
-            refuse(bad);
+            refuse(refusal::bad_request);
             return false;
         }
         if (find_line_end(bytes, line_at_ + line_limit_, too_long) != search::found) return false;
@@ -114,7 +107,8 @@ head_state head_parser::parse_fields(std::string_view bytes) noexcept {
     // The CR of the empty line has to be here at the latest. That line is always allowed.
     const std::uint32_t longest = fields_at_ + std::max(fields_limit_, 2U) - 2;
     for (;;) {
-        if (find_line_end(bytes, longest, fields_too_large) != search::found) return state();
+        if (find_line_end(bytes, longest, refusal::fields_too_large) != search::found)
+            return state();
         if (searched_ == line_at_) {
             line_at_ = searched_ += 2;
             phase_ = phase::complete;
@@ -127,7 +121,7 @@ head_state head_parser::parse_fields(std::string_view bytes) noexcept {
 
 bool head_parser::take_field(const char* text) noexcept {
     if (count_ == entries_.size()) {
-        refuse(fields_too_large);
+        refuse(refusal::fields_too_large);
         return false;
     }
     const char* const begin = text + line_at_;
@@ -137,7 +131,7 @@ bool head_parser::take_field(const char* text) noexcept {
         ++colon;
     // Not a colon: a blank before it, a continuation of the line before (obs-fold), or no colon.
     if (colon == begin || *colon != ':') {
-        refuse(bad);
+        refuse(refusal::bad_request);
         return false;
     }
 
@@ -153,7 +147,7 @@ bool head_parser::take_field(const char* text) noexcept {
 
 head_state request_parser::parse(std::string_view bytes) noexcept {
     if (current() == phase::start) {
-        if (!find_start_line(bytes, can_begin_request, line_too_long)) return state();
+        if (!find_start_line(bytes, can_begin_request, refusal::uri_too_long)) return state();
         if (!parse_line(bytes.data())) return head_state::refused;
         take_start_line();
     }
@@ -169,17 +163,17 @@ bool request_parser::parse_line(const char* text) noexcept {
     const char* const method_end = scan_bytes(token_byte, begin, end);
     const auto method_size = static_cast<std::size_t>(method_end - begin);
     if (method_end == end || *method_end != ' ' || method_size > longest_method) {
-        refuse(bad);
+        refuse(refusal::bad_request);
         return false;
     }
     const char* const target = method_end + 1;
     const char* const target_end = scan<target_byte>(target, end);
     if (target_end == target || target_end == end || *target_end != ' ') {
-        refuse(bad);
+        refuse(refusal::bad_request);
         return false;
     }
     const unsigned version = version_of({target_end + 1, end});
-    if (version >= bad) {
+    if (version >= refusal::bad_request) {
         refuse(version);
         return false;
     }
@@ -192,7 +186,7 @@ bool request_parser::parse_line(const char* text) noexcept {
 
 head_state response_parser::parse(std::string_view bytes) noexcept {
     if (current() == phase::start) {
-        if (!find_start_line(bytes, can_begin_response, fields_too_large)) return state();
+        if (!find_start_line(bytes, can_begin_response, refusal::fields_too_large)) return state();
         if (!parse_line(bytes.data())) return head_state::refused;
         take_start_line();
     }
@@ -207,18 +201,18 @@ bool response_parser::parse_line(const char* text) noexcept {
     constexpr std::size_t code_end = code_at + 3;
 
     const unsigned version = version_of(line.substr(0, code_at - 1));
-    if (version >= bad) {
+    if (version >= refusal::bad_request) {
         refuse(version);
         return false;
     }
     if (line.size() < code_end || line[code_at - 1] != ' ' ||
         (line.size() > code_end && line[code_end] != ' ')) {
-        refuse(bad);
+        refuse(refusal::bad_request);
         return false;
     }
     const std::string_view digits = line.substr(code_at, 3);
-    if (!std::ranges::all_of(digits, is_digit) || digits[0] == '0') {
-        refuse(bad);
+    if (!std::ranges::all_of(digits, ascii::is_digit) || digits[0] == '0') {
+        refuse(refusal::bad_request);
         return false;
     }
     const std::size_t reason_at = std::min(code_end + 1, line.size());

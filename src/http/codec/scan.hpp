@@ -18,25 +18,17 @@ namespace simplenet::v0::http::detail {
 
 /// A class of bytes, as bits of `byte_classes`.
 enum byte_class : std::uint8_t {
-    token_byte = 1,    // tchar, RFC 9110 section 5.6.2
-    value_byte = 2,    // field-vchar, SP and HTAB, RFC 9110 section 5.5: includes obs-text
-    target_byte = 4,   // 0x21 to 0x7e: everything visible in ASCII
-    reg_name_byte = 8, // unreserved and sub-delims, RFC 3986 section 2
-    digit_byte = 16,
+    token_byte = 1,  // tchar, RFC 9110 section 5.6.2
+    value_byte = 2,  // field-vchar, SP and HTAB, RFC 9110 section 5.5: includes obs-text
+    target_byte = 4, // 0x21 to 0x7e: everything visible in ASCII
 };
 
 inline constexpr std::array<std::uint8_t, 256> byte_classes = [] {
     std::array<std::uint8_t, 256> classes{};
-    const auto add = [&classes](const char* bytes, unsigned is) {
-        for (; *bytes != '\0'; ++bytes) {
-            auto& each = classes[static_cast<unsigned char>(*bytes)];
-            each = static_cast<std::uint8_t>(each | is);
-        }
-    };
-    add("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", token_byte | reg_name_byte);
-    add("0123456789", token_byte | reg_name_byte | digit_byte);
-    add("!#$%&'*+-.^_`|~", token_byte);
-    add("-._~!$&'()*+,;=", reg_name_byte);
+    constexpr const char* token_bytes =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~";
+    for (const char* at = token_bytes; *at != '\0'; ++at)
+        classes[static_cast<unsigned char>(*at)] = token_byte;
     for (unsigned byte = 0; byte < 256; ++byte) {
         unsigned is = classes[byte];
         if ((byte >= 0x20 && byte != 0x7f) || byte == '\t') is |= value_byte;
