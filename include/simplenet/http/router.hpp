@@ -2,8 +2,11 @@
 // http::router: which handler answers which request. Layer http.
 
 #include <simplenet/http/detail/route_handler.hpp>
+#include <simplenet/http/detail/websocket_handler.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
+#include <simplenet/http/static_options.hpp>
+#include <simplenet/http/websocket.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -116,6 +119,33 @@ public:
                    options);
     }
 
+    /// Serves the files beneath `directory`: `prefix` + `a/b` is the file `a/b` there. Answers GET
+    /// and HEAD, with conditions, ranges and precompressed files. A directory without a slash
+    /// behind it is redirected to the one with a slash.
+    ///
+    /// Nothing outside of `directory` is served, whatever the encoding of a path, symbolic links,
+    /// or what others rename meanwhile. What may block runs on the threads of run_blocking(),
+    /// unless the file was asked for a moment ago.
+    ///
+    /// @param prefix  Begins with `/`; a slash at its end makes no difference.
+    /// @param directory  Opened by the call, which throws std::system_error if that fails.
+    /// @param options  Copied.
+    router& files(std::string_view prefix, std::string_view directory,
+                  const static_options& options = {});
+
+    /// Adds a route for WebSockets. `handler(websocket&)` returns `task<>` or `task<result<>>`, and
+    /// is called after the handshake; behind it the WebSocket is closed, with code 1011 if the
+    /// handler failed. A request that is no WebSocket handshake is answered with 426, and one from
+    /// a page of another origin with 403 unless websocket_options::origins has it.
+    ///
+    /// @param options  Copied.
+    template <detail::handles_websockets Handler>
+    router& websocket(std::string_view pattern, Handler&& handler,
+                      const websocket_options& options = {}) {
+        return add_websocket(
+            pattern, detail::make_websocket_handler(std::forward<Handler>(handler)), options);
+    }
+
     /// Answers what no pattern matches, and `*`, whatever the method, but CONNECT.
     ///
     /// @pre There is no fallback yet.
@@ -129,6 +159,9 @@ private:
 
     router& add(std::string_view method, std::string_view pattern,
                 std::shared_ptr<detail::route_handler> handler, const route_options& options);
+    router& add_websocket(std::string_view pattern,
+                          std::shared_ptr<detail::websocket_handler> handler,
+                          const websocket_options& options);
     router& add_fallback(std::shared_ptr<detail::route_handler> handler,
                          const route_options& options);
 

@@ -68,10 +68,10 @@ void exchange::set_field(std::string_view name, std::string_view value, bool rep
     if (iequals(name, "Connection")) {
         if (iequals(value, "close")) {
             closing_ = true;
-        } else if (!iequals(value, "keep-alive")) {
-            bad_field_ = true;
+            return;
         }
-        return;
+        if (iequals(value, "keep-alive")) return;
+        if (!iequals(value, "upgrade")) bad_field_ = true; // of a 426: RFC 9110, section 7.8
     }
     if (replaces) fields_.remove(name);
     fields_.add(name, value);

@@ -330,6 +330,11 @@ task<> exchange::answer_simply(unsigned status) {
     if (room) append_answer(body.empty() ? std::string_view{} : plain, body);
 }
 
+task<result<>> exchange::answer_with(unsigned status) {
+    co_await answer_simply(status);
+    co_return result<>{};
+}
+
 // --- what a handler asks -------------------------------------------------------------------------
 
 std::string_view exchange::parameter(std::string_view name) const noexcept {

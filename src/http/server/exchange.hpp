@@ -80,6 +80,20 @@ public:
     /// Answers requests until none is left; `first` are bytes that have arrived.
     [[nodiscard]] task<ending> run(received first);
 
+    // --- for handlers of the library ---
+
+    [[nodiscard]] static exchange& of(request& asked) noexcept { return *asked.exchange_; }
+    [[nodiscard]] loop_state& loop() const noexcept { return connection_.loop; }
+    /// What `{name...}` at the end of the route matched, as it stands in the path.
+    [[nodiscard]] std::string_view rest_of_path() const noexcept {
+        return match_.values[match_.count - 1];
+    }
+    /// The entries and the text of the head.
+    [[nodiscard]] std::span<const field_entry> entries() const noexcept { return parser_.fields(); }
+    [[nodiscard]] const char* head() const noexcept { return head_; }
+    /// Answers with the status and its reason.
+    [[nodiscard]] task<result<>> answer_with(unsigned status);
+
     // --- of the request ---
 
     [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
@@ -132,7 +146,7 @@ private:
     [[nodiscard]] task<ending> end_request();
     [[nodiscard]] task<ending> refuse(unsigned status);
     [[nodiscard]] task<bool> drain_body();
-    [[nodiscard]] task<> answer_simply(unsigned status);
+    task<> answer_simply(unsigned status);
     [[nodiscard]] char* take_spare(std::size_t size);
 
     // --- request_body.cpp ---

@@ -1,6 +1,8 @@
 #include <simplenet/http/router.hpp>
 
+#include "http/files/static_handler.hpp"
 #include "http/server/route_table.hpp"
+#include "http/websocket/route.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 
@@ -23,6 +25,23 @@ router& router::add(std::string_view method, std::string_view pattern,
     SIMPLENET_EXPECTS(table_ != nullptr, "a router was used after it was moved from");
     table_->add(pattern, {std::string{method}, std::move(handler), options.body, {}});
     return *this;
+}
+
+router& router::files(std::string_view prefix, std::string_view directory,
+                      const static_options& options) {
+    SIMPLENET_EXPECTS(prefix.starts_with('/'), "the prefix of files does not begin with '/'");
+    while (prefix.ends_with('/'))
+        prefix.remove_suffix(1);
+    std::shared_ptr<detail::route_handler> handler =
+        detail::make_static_handler(directory, options);
+    if (!prefix.empty()) add("GET", prefix, detail::make_slash_redirect(), {});
+    return add("GET", std::string{prefix} + "/{path...}", std::move(handler), {});
+}
+
+router& router::add_websocket(std::string_view pattern,
+                              std::shared_ptr<detail::websocket_handler> handler,
+                              const websocket_options& options) {
+    return add("GET", pattern, detail::make_websocket_route(std::move(handler), options), {});
 }
 
 router& router::add_fallback(std::shared_ptr<detail::route_handler> handler,

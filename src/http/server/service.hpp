@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -118,12 +119,21 @@ public:
         requests_->store(before + 1, std::memory_order_relaxed);
     }
 
+    /// What a handler keeps on this loop, made when it is first asked for.
+    template <class T, class Make>
+    [[nodiscard]] std::shared_ptr<T> local(const void* owner, Make make) {
+        std::shared_ptr<void>& slot = locals_[owner];
+        if (!slot) slot = make();
+        return std::static_pointer_cast<T>(slot);
+    }
+
     const std::shared_ptr<server_state> server;
 
 private:
     void look() {
         if (routes_ && server->version() == version_) return;
         served now = server->current(version_);
+        locals_.clear(); // their owners may be gone, and their addresses used again
         routes_ = std::make_shared<const local_routes>(std::move(now.routes));
 #if SIMPLENET_HAS_TLS
         handshakes_ = std::move(now.handshakes);
@@ -131,6 +141,7 @@ private:
     }
 
     const std::shared_ptr<server_state::counter> requests_;
+    std::unordered_map<const void*, std::shared_ptr<void>> locals_; // by the handler
     std::uint64_t version_ = 0;
     std::shared_ptr<const local_routes> routes_;
 #if SIMPLENET_HAS_TLS
