@@ -35,8 +35,8 @@ char* write_text(char* to, std::string_view text) noexcept {
     return std::ranges::copy(text, to).out;
 }
 
-/// Takes a date apart from its front. A call that does not find what it looks for makes the rest
-/// fail: only failed() and at_end() have to be asked, at the end.
+/// Takes a date apart from its front. A call that does not find what it expects makes all later
+/// ones fail too, so that only succeeded() has to be asked, at the end.
 class date_reader {
 public:
     explicit date_reader(std::string_view text) noexcept

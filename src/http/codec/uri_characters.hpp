@@ -13,14 +13,11 @@
 namespace simplenet::v0::http::detail::uri {
 
 enum character_class : std::uint8_t {
-    alpha = 1,
-    digit = 2,
-    scheme = 4,     // behind its first character: letters, digits, "+-."
-    reg_name = 8,   // unreserved and sub-delims
-    path = 16,      // pchar without its "%", and "/"
-    query = 32,     // as path, and "?"; a fragment has the same
-    sent_path = 64, // path, and what browsers leave as it is there: see target.hpp
-    sent_query = 128,
+    reg_name = 1,  // unreserved and sub-delims
+    path = 2,      // pchar without its "%", and "/"
+    query = 4,     // as path, and "?"; a fragment has the same
+    sent_path = 8, // as path, and what browsers do not encode there: see target.hpp
+    sent_query = 16,
 };
 
 [[nodiscard]] constexpr std::array<std::uint8_t, 256> classes_of_characters() noexcept {
@@ -32,13 +29,9 @@ enum character_class : std::uint8_t {
         }
     };
     constexpr unsigned everywhere = path | query | sent_path | sent_query;
-    add("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", alpha);
-    add("0123456789", digit);
-    add("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", scheme | reg_name);
-    add("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", everywhere);
-    add("+-.", scheme);
-    add("-._~", reg_name | everywhere);        // unreserved
-    add("!$&'()*+,;=", reg_name | everywhere); // sub-delims
+    add("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", reg_name | everywhere);
+    add("0123456789-._~", reg_name | everywhere); // with the letters: unreserved
+    add("!$&'()*+,;=", reg_name | everywhere);    // sub-delims
     add(":@/", everywhere);
     add("?", query | sent_query);
     add("[]|^", sent_path | sent_query);
