@@ -226,9 +226,11 @@ std::string_view date_now() noexcept {
 
 std::optional<std::time_t> parse_date(std::string_view text, std::time_t now) noexcept {
     date_reader reader{text};
-    if (reader.day_name(true)) return read_rfc850(reader, now);
-    if (!reader.day_name(false)) return std::nullopt;
-    return text.substr(3).starts_with(',') ? read_fixdate(reader) : read_asctime(reader);
+    const char behind_name = text.size() > 3 ? text[3] : '\0';
+    const bool whole_name = behind_name != ',' && behind_name != ' ';
+    if (!reader.day_name(whole_name)) return std::nullopt;
+    if (whole_name) return read_rfc850(reader, now);
+    return behind_name == ',' ? read_fixdate(reader) : read_asctime(reader);
 }
 
 } // namespace simplenet::v0::http::detail
