@@ -1,6 +1,11 @@
 #pragma once
 // All of layer http, an optional component: HTTP/1.1 servers and clients, and WebSocket.
 
+#include <simplenet/http/async_reader_ref.hpp>
+#include <simplenet/http/client.hpp>
+#include <simplenet/http/client_options.hpp>
+#include <simplenet/http/client_request.hpp>
+#include <simplenet/http/client_response.hpp>
 #include <simplenet/http/errc.hpp>
 #include <simplenet/http/fields.hpp>
 #include <simplenet/http/file_options.hpp>
