@@ -62,7 +62,7 @@ TEST_P(websocket_keep_alive_test, any_bytes_of_the_peer_show_that_it_lives) {
 }
 
 TEST_P(websocket_keep_alive_test, no_ping_is_sent_if_that_is_off) {
-    run([this]() -> task<> {
+    run([]() -> task<> {
         auto ends = memory_ends({.ping_interval = 0s});
 
         const auto read = co_await with_timeout(ends.ours.read_message(), 24h);
