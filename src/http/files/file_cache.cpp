@@ -32,21 +32,6 @@ coarse_time coarse_now() noexcept {
     return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
 }
 
-struct path_hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view path) const noexcept {
-        return std::hash<std::string_view>{}(path);
-    }
-};
-template <class T>
-using map_by_path = std::unordered_map<std::string, T, path_hash, std::equal_to<>>;
-
-/// The answer of a lookup, and when its first system call was made.
-struct dated {
-    result<served_ref> answer;
-    coarse_time as_of;
-};
-
 bool is_worth_remembering(const result<served_ref>& answer) noexcept {
     return answer || is_missing(answer.error()) || answer.error() == std::errc::permission_denied;
 }
@@ -110,6 +95,21 @@ public:
     [[nodiscard]] std::size_t other_count() const noexcept { return other_count_; }
 
 private:
+    struct path_hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view path) const noexcept {
+            return std::hash<std::string_view>{}(path);
+        }
+    };
+    template <class T>
+    using map_by_path = std::unordered_map<std::string, T, path_hash, std::equal_to<>>;
+
+    /// The answer of a lookup, and when its first system call was made.
+    struct dated {
+        result<served_ref> answer;
+        coarse_time as_of;
+    };
+
     struct entry : simplenet::detail::list_hook<> {
         explicit entry(dated answer) noexcept
             : what{std::move(answer)} {

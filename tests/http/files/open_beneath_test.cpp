@@ -445,15 +445,19 @@ TEST(walk_beneath_test, notices_at_any_step_that_its_directory_was_moved_out) {
     }
 }
 
-TEST(walk_beneath_test, follows_a_link_that_takes_the_place_of_the_file_it_looked_at) {
-    const file_tree tree;
-    tree.write("name", "old");
-    tree.write("other", "new");
-    tree.link("link", "other");
-    before_openat swap{1, [&] { tree.rename("link", "name"); }};
-    const simplenet::detail::sys::intercepting installed{swap};
+TEST(walk_beneath_test, a_link_that_takes_the_place_of_a_file_gets_the_treatment_of_a_link) {
+    const std::pair<const char*, const char*> table[]{{"other", "new"},
+                                                      {"../outside/secret", "EXDEV"}};
+    for (const auto& [target, outcome] : table) {
+        const file_tree tree;
+        tree.write("name", "old");
+        tree.write("other", "new");
+        tree.link("link", target);
+        before_openat swap{1, [&] { tree.rename("link", "name"); }};
+        const simplenet::detail::sys::intercepting installed{swap};
 
-    EXPECT_EQ(outcome_of(walk_beneath(tree.root(), "name", access::read, {})), "new");
+        EXPECT_EQ(outcome_of(walk_beneath(tree.root(), "name", access::read, {})), outcome);
+    }
 }
 
 TEST(openat2_test, walks_where_the_kernel_or_a_sandbox_refuses_openat2) {
