@@ -36,7 +36,7 @@ bool is_extension(std::string_view text) {
     return !quoted && !has_controls(text);
 }
 
-/// As decode(), by splitting; nothing unless the body is complete.
+/// The same as decode(), but by splitting; nothing unless the body is complete.
 std::optional<decoded_body> split_body(std::string_view text) {
     decoded_body body{
         .end = step_kind::end, .status = 0, .consumed = 0, .data = {}, .trailers = {}};

@@ -79,8 +79,8 @@ inline std::string written(const testing::field_list& fields) {
     return text.append("\r\n");
 }
 
-/// As head_reader::parse() in one piece, but by splitting; nothing unless the head is complete.
-/// `split_line` returns the parts of a start line, or nothing.
+/// The same as head_reader::parse() in one piece, but by splitting; nothing unless the head is
+/// complete. `split_line` returns the parts of a start line, or nothing.
 template <class SplitLine>
 std::optional<testing::parsed_head> split_head(std::string_view text, std::size_t most_fields,
                                                SplitLine split_line) {

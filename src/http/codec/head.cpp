@@ -50,13 +50,13 @@ head_state head_parser::refuse(unsigned status) noexcept {
     return head_state::refused;
 }
 
-/// Looks for the CR of the current line, which may be at `longest` at most, as an offset from the
-/// first byte of the head. A prefix of the bytes is refused by the same rule: no CR was before
-/// `stop`, so none can be at an offset that is good.
+/// Looks for the end of the current line. The offset of its CR is `longest` at most. The limit is
+/// checked against every byte that was searched, not only against the CR: a line that is too long
+/// is refused as soon as that is certain, in whatever pieces it arrives.
 head_parser::search head_parser::find_line_end(std::string_view bytes, std::uint32_t longest,
                                                unsigned too_long) noexcept {
     const char* const begin = bytes.data();
-    // Beyond `longest` the search would be in vain; the offsets fit in 32 bits because of it.
+    // The search ends behind `longest`, so the offsets fit in 32 bits.
     const std::size_t size = std::min<std::size_t>(bytes.size(), std::size_t{longest} + 2);
     const char* const end = begin + size;
     const char* const stop = scan<value_byte>(begin + searched_, end);

@@ -120,7 +120,7 @@ public:
     /// before, and continue what earlier calls got. Bytes behind the head are not looked at.
     head_state parse(std::string_view bytes) noexcept;
 
-    /// @pre complete; `text` is the first byte of the head. So are they all.
+    /// @param text  The first byte of the head, here and below. @pre complete.
     [[nodiscard]] std::string_view method(const char* text) const noexcept {
         return {text + method_at_, method_size_};
     }
@@ -140,7 +140,7 @@ private:
     std::uint8_t version_ = 0;
 };
 
-/// Parses the head of a response. As request_parser.
+/// Parses the head of a response, like request_parser.
 class response_parser : public head_parser {
 public:
     response_parser(const head_limits& limits, std::span<field_entry> entries) noexcept
@@ -167,7 +167,7 @@ private:
     std::uint8_t version_ = 0;
 };
 
-/// Parses field lines and the empty line that ends them: trailers. As request_parser.
+/// Parses field lines and the empty line that ends them: trailers. Otherwise like request_parser.
 class trailer_parser : public head_parser {
 public:
     trailer_parser(const head_limits& limits, std::span<field_entry> entries) noexcept

@@ -5,12 +5,13 @@
 #include <simplenet/core/abi.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(__ARM_NEON) && defined(__AARCH64EL__)
 #include <arm_neon.h>
 #endif
 
@@ -83,12 +84,13 @@ inline bool any(block outside) noexcept {
 
 /// The index of the first byte that is all ones. @pre any(outside).
 inline unsigned first(block outside) noexcept {
-    return static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(_mm_movemask_epi8(outside))));
+    return static_cast<unsigned>(
+        std::countr_zero(static_cast<unsigned>(_mm_movemask_epi8(outside))));
 }
 
 } // namespace scanning
 
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(__ARM_NEON) && defined(__AARCH64EL__)
 
 #define SIMPLENET_HTTP_VECTORS 1
 
@@ -122,7 +124,7 @@ inline bool any(block outside) noexcept {
 
 /// The index of the first byte that is all ones. @pre any(outside).
 inline unsigned first(block outside) noexcept {
-    return static_cast<unsigned>(__builtin_ctzll(nibbles(outside))) / 4;
+    return static_cast<unsigned>(std::countr_zero(nibbles(outside))) / 4;
 }
 
 } // namespace scanning
@@ -133,7 +135,7 @@ inline unsigned first(block outside) noexcept {
 
 #endif
 
-/// As scan_bytes(). Reads nothing outside of [at, end).
+/// The same as scan_bytes(), 16 bytes at a time. Reads nothing outside of [at, end).
 template <byte_class which>
     requires(which == value_byte || which == target_byte)
 [[nodiscard]] inline const char* scan(const char* at, const char* end) noexcept {
