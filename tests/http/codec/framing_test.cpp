@@ -53,13 +53,13 @@ struct case_of_fields {
     std::string_view expected;
 };
 
-std::string request(unsigned version, std::string_view fields) {
+std::string framed_request(unsigned version, std::string_view fields) {
     const framed_lines lines{fields};
     return described(request_framing(version, lines.fields(), lines.text()));
 }
 
-std::string response(std::string_view fields, unsigned code = 200, std::string_view method = "GET",
-                     unsigned version = 11) {
+std::string framed_response(std::string_view fields, unsigned code = 200,
+                            std::string_view method = "GET", unsigned version = 11) {
     const framed_lines lines{fields};
     return described(response_framing(version, code, method, lines.fields(), lines.text()));
 }
@@ -232,12 +232,12 @@ const std::vector<case_of_fields> requests_of_1_0{
 
 TEST(request_framing_test, fields_of_http_1_1_have_one_meaning) {
     for (const case_of_fields& each : requests)
-        EXPECT_EQ(request(11, each.fields), each.expected) << each.fields;
+        EXPECT_EQ(framed_request(11, each.fields), each.expected) << each.fields;
 }
 
 TEST(request_framing_test, fields_of_http_1_0_have_one_meaning) {
     for (const case_of_fields& each : requests_of_1_0)
-        EXPECT_EQ(request(10, each.fields), each.expected) << each.fields;
+        EXPECT_EQ(framed_request(10, each.fields), each.expected) << each.fields;
 }
 
 TEST(request_framing_test, the_host_is_that_of_the_field) {
@@ -271,14 +271,14 @@ const std::vector<case_of_fields> responses{
 
 TEST(response_framing_test, fields_have_one_meaning) {
     for (const case_of_fields& each : responses)
-        EXPECT_EQ(response(each.fields), each.expected) << each.fields;
+        EXPECT_EQ(framed_response(each.fields), each.expected) << each.fields;
 }
 
 TEST(response_framing_test, http_1_0_is_kept_alive_only_by_its_field) {
-    EXPECT_EQ(response("Content-Length: 5", 200, "GET", 10), "length 5 close");
-    EXPECT_EQ(response("Content-Length: 5|Connection: keep-alive", 200, "GET", 10),
+    EXPECT_EQ(framed_response("Content-Length: 5", 200, "GET", 10), "length 5 close");
+    EXPECT_EQ(framed_response("Content-Length: 5|Connection: keep-alive", 200, "GET", 10),
               "length 5 keep");
-    EXPECT_EQ(response("Transfer-Encoding: chunked", 200, "GET", 10), "400");
+    EXPECT_EQ(framed_response("Transfer-Encoding: chunked", 200, "GET", 10), "400");
 }
 
 TEST(response_framing_test, some_responses_have_no_body_whatever_their_fields_say) {
@@ -286,24 +286,24 @@ TEST(response_framing_test, some_responses_have_no_body_whatever_their_fields_sa
          {""sv, "Content-Length: 5"sv, "Content-Length: 5|Transfer-Encoding: chunked"sv,
           "Content-Length: x"sv, "Transfer-Encoding: gzip"sv}) {
         for (const unsigned code : {100U, 101U, 199U, 204U, 304U})
-            EXPECT_EQ(response(fields, code), "none keep") << code << fields;
-        EXPECT_EQ(response(fields, 200, "HEAD"), "none keep") << fields;
-        EXPECT_EQ(response(fields, 404, "HEAD"), "none keep") << fields;
+            EXPECT_EQ(framed_response(fields, code), "none keep") << code << fields;
+        EXPECT_EQ(framed_response(fields, 200, "HEAD"), "none keep") << fields;
+        EXPECT_EQ(framed_response(fields, 404, "HEAD"), "none keep") << fields;
     }
 }
 
 TEST(response_framing_test, methods_have_a_case) {
-    EXPECT_EQ(response("Content-Length: 5", 200, "head"), "length 5 keep");
+    EXPECT_EQ(framed_response("Content-Length: 5", 200, "head"), "length 5 keep");
 }
 
 TEST(response_framing_test, behind_a_successful_answer_to_connect_is_a_tunnel) {
-    EXPECT_EQ(response("Content-Length: 5", 200, "CONNECT"), "none close");
-    EXPECT_EQ(response("Content-Length: 5", 299, "CONNECT"), "none close");
-    EXPECT_EQ(response("Content-Length: 5", 407, "CONNECT"), "length 5 keep");
+    EXPECT_EQ(framed_response("Content-Length: 5", 200, "CONNECT"), "none close");
+    EXPECT_EQ(framed_response("Content-Length: 5", 299, "CONNECT"), "none close");
+    EXPECT_EQ(framed_response("Content-Length: 5", 407, "CONNECT"), "length 5 keep");
 }
 
 TEST(response_framing_test, a_switch_of_protocols_is_recognised) {
-    EXPECT_EQ(response("Connection: upgrade|Upgrade: websocket", 101), "none keep upgrade");
+    EXPECT_EQ(framed_response("Connection: upgrade|Upgrade: websocket", 101), "none keep upgrade");
 }
 
 TEST(forbidden_in_trailers_test, fields_of_framing_and_routing_are_forbidden) {
