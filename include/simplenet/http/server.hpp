@@ -12,9 +12,12 @@
 #include <simplenet/server/tcp_server.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
+#include <string_view>
 #include <vector>
 
 namespace simplenet::v0::tls {
@@ -31,6 +34,21 @@ struct server_access;
 
 namespace simplenet::v0::http {
 
+/// Which answers are compressed with gzip while they are sent, for clients that accept it. None by
+/// default.
+///
+/// Do not compress a page that contains both a secret and what a stranger can put into it: the size
+/// of the answers tells the secret (CVE-2013-3587, BREACH).
+struct compression_options {
+    /// Media types without parameters, such as `text/html`; `text/*` for all of a kind. Empty:
+    /// nothing is compressed. Copied by listen() and adopt().
+    std::span<const std::string_view> types = {};
+    /// Bytes; smaller answers are not compressed. Answers of unknown size are.
+    std::size_t minimum = 1024;
+    /// From 1, the fastest, to 9, the smallest.
+    int level = 6;
+};
+
 /// How an http::server serves.
 struct server_options {
     /// Of the connections. `idle_timeout` applies beside the times of `limits`.
@@ -39,6 +57,7 @@ struct server_options {
     /// Serves https. A context of a server, which should offer `http/1.1` by ALPN. Copied by
     /// listen() and adopt(). Null: http.
     const tls::context* tls = nullptr;
+    compression_options compression = {};
 };
 
 /// What a server has done since it began.
@@ -66,6 +85,7 @@ public:
     /// @par Errors
     /// - Those of tcp_server::listen().
     /// - `tls::errc::bad_configuration`: `options.tls` is a client's context.
+    /// - `std::errc::invalid_argument`: `options.compression.level` is not 1 to 9.
     /// - `std::errc::operation_not_supported`: `options.tls` is set, and the library was built
     ///   without TLS.
     [[nodiscard]] static result<server> listen(event_loop_group& group, const endpoint& at,

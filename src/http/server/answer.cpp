@@ -147,6 +147,7 @@ now_or_task<result<>> exchange::send(std::string_view type, const_buffer body) {
         (announced_ && *announced_ != body.size())) {
         return result<>{fail(std::errc::invalid_argument)};
     }
+    if (takes_gzip(type, body.size())) return send_compressed(type, body);
     if (body.size() <= output::gathers && output_.has_room(head_size(type) + body.size())) {
         append_answer(type, body);
         if (handler_waits_) arm_late_flush();
@@ -184,10 +185,11 @@ task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
 
 // --- a streamed answer ---------------------------------------------------------------------------
 
-task<result<>> exchange::begin_streaming() {
+task<result<>> exchange::begin_streaming(std::string_view type) {
     if (objection()) co_return fail(std::errc::invalid_argument);
     if (forbids_body()) co_return fail(std::errc::message_size);
-    const result<> room = co_await make_room(head_size({}) + output::gathers);
+    if (gzip_ || takes_gzip(type, announced_)) announced_.reset();
+    const result<> room = co_await make_room(head_size(type));
     if (!room) co_return room;
     closing_ = is_last(false);
     if (announced_) {
@@ -199,7 +201,7 @@ task<result<>> exchange::begin_streaming() {
     } else {
         body_end_ = body_end::chunks;
     }
-    append_head({.length = announced_, .chunked = body_end_ == body_end::chunks, .type = {}});
+    append_head({.length = announced_, .chunked = body_end_ == body_end::chunks, .type = type});
     stage_ = stage::streaming;
     co_return result<>{};
 }
@@ -223,6 +225,13 @@ task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> fro
     if (head_only_) {
         answer_left_ -= body_end_ == body_end::length ? count : 0;
         co_return count;
+    }
+    if (gzip_) {
+        const const_buffer part =
+            *std::ranges::find_if(from, [](const_buffer each) { return !each.empty(); });
+        const result<> written = co_await write_compressed(part, gzip_encoder::until::flush);
+        if (!written) co_return fail(written);
+        co_return part.size();
     }
     count = std::min(count, output::gathers);
     const result<> room = co_await make_room(count + longest_chunk_head + chunk_end.size());

@@ -53,6 +53,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
     const std::string_view method = request_.method_;
     current_representation current{.entity_tag = options.entity_tag, .last_modified = {}};
     if (!options.entity_tag.empty()) set_field("ETag", options.entity_tag, true);
+    const bool compressed = takes_gzip(options.content_type, size);
     if (options.last_modified >= 0) {
         current.last_modified = options.last_modified;
         char date[date_size];
@@ -62,7 +63,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
     byte_range part{.first = 0, .size = size};
     if (options.conditional && status_ == 200 && (method == "GET" || head_only_)) {
         const auto entries = parser_.fields();
-        set_field("Accept-Ranges", "bytes", true);
+        if (!compressed) set_field("Accept-Ranges", "bytes", true);
         switch (evaluate(method, entries, head_, current)) {
         case verdict::not_modified: {
             status_ = 304;
@@ -78,7 +79,8 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
         case verdict::proceed:
             break;
         }
-        const auto asked = range_to_apply(method, entries, head_, current);
+        const auto asked =
+            compressed ? std::nullopt : range_to_apply(method, entries, head_, current);
         const requested_ranges ranges = asked ? parse_ranges(*asked, size) : requested_ranges{};
         if (ranges.is == requested_ranges::verdict::unsatisfiable) {
             std::array<char, max_content_range> text;
@@ -98,6 +100,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
             set_field("Content-Range", write_content_range(text, part, size), true);
         }
     }
+    if (compressed) co_return co_await send_compressed_file(from, size, options.content_type);
     const std::size_t with_body =
         part.size <= output::gathers && !head_only_ ? static_cast<std::size_t>(part.size) : 0;
     const result<> room = co_await make_room(head_size(options.content_type) + with_body);

@@ -29,8 +29,8 @@ public:
         const std::size_t fixed = sizeof(parts) + fields * sizeof(field_entry);
         memory_ = scratch::borrow(fixed + least_spare <= small ? small : fixed + least_spare);
         std::byte* const begin = memory_.data();
+        // Not initialised: the parser writes an entry before anything reads it.
         auto* const entries = reinterpret_cast<field_entry*>(begin + sizeof(parts));
-        std::uninitialized_default_construct_n(entries, fields);
         parts_ = ::new (static_cast<void*>(begin))
             parts{connection, over, std::span{entries, fields},
                   std::span{reinterpret_cast<char*>(begin) + fixed, memory_.size() - fixed}};

@@ -103,6 +103,7 @@ void exchange::begin_request() noexcept {
     stage_ = stage::open;
     bad_field_ = has_date_ = has_type_ = false;
     announced_.reset();
+    gzip_.reset();
     answer_pace_.reset();
     fields_access::borrow(request_.trailers_, "", {});
 }
@@ -270,15 +271,11 @@ task<ending> exchange::end_request() {
         const result<> room = co_await make_room(head_size({}));
         if (!room) co_return ending::abort;
         append_answer({}, {});
-    } else if (stage_ == stage::streaming && !head_only_) {
-        if (body_end_ == body_end::length && answer_left_ != 0) {
-            connection_.failed = true;
+    } else if (stage_ == stage::streaming) {
+        const result<> ended = co_await end_stream();
+        if (!ended) {
+            connection_.failed = connection_.failed || !broken_;
             co_return ending::abort;
-        }
-        if (body_end_ == body_end::chunks) {
-            const result<> room = co_await make_room(last_chunk.size());
-            if (!room) co_return ending::abort;
-            output_.append(last_chunk);
         }
     }
     stage_ = stage::complete;
@@ -291,6 +288,25 @@ task<ending> exchange::end_request() {
     if (!flushed) co_return ending::abort;
     if (!body_ended_ || !input_.empty()) co_return ending::linger;
     co_return framing_.keep_alive ? ending::settle : ending::close;
+}
+
+task<result<>> exchange::end_stream() {
+    if (!head_only_) {
+        if (body_end_ == body_end::length && answer_left_ != 0) {
+            co_return fail(std::errc::message_size);
+        }
+        if (gzip_) {
+            const result<> ended = co_await write_compressed({}, gzip_encoder::until::finish);
+            if (!ended) co_return ended;
+        }
+        if (body_end_ == body_end::chunks) {
+            const result<> room = co_await make_room(last_chunk.size());
+            if (!room) co_return room;
+            output_.append(last_chunk);
+        }
+    }
+    stage_ = stage::complete;
+    co_return result<>{};
 }
 
 task<bool> exchange::drain_body() {

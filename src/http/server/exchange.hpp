@@ -7,6 +7,7 @@
 #include "http/codec/head.hpp"
 #include "http/codec/ranges.hpp"
 #include "http/server/field_block.hpp"
+#include "http/server/gzip_encoder.hpp"
 #include "http/server/input.hpp"
 #include "http/server/output.hpp"
 #include "http/server/pace.hpp"
@@ -144,6 +145,8 @@ private:
     [[nodiscard]] task<> call(route_handler& to);
     [[nodiscard]] task<> fail_answer(std::error_code failure);
     [[nodiscard]] task<ending> end_request();
+    /// Sends what ends a streamed body.
+    [[nodiscard]] task<result<>> end_stream();
     [[nodiscard]] task<ending> refuse(unsigned status);
     [[nodiscard]] task<bool> drain_body();
     task<> answer_simply(unsigned status);
@@ -179,12 +182,20 @@ private:
     /// Whether the connection ends behind the answer whose head is about to leave.
     [[nodiscard]] bool is_last(bool complete) const noexcept;
     [[nodiscard]] task<result<>> send_large(std::string_view type, const_buffer body);
-    [[nodiscard]] task<result<>> begin_streaming();
+    [[nodiscard]] task<result<>> begin_streaming(std::string_view type = {});
     /// Lets the output leave, and what is behind it.
     [[nodiscard]] task<result<>> write_out(const_buffer behind);
     [[nodiscard]] task<result<>> make_room(std::size_t bytes);
     /// The handler waits: the output leaves in the next turn of the loop.
     void arm_late_flush() noexcept;
+
+    // --- answer_compressed.cpp ---
+    /// Whether the answer is compressed; then it says so.
+    [[nodiscard]] bool takes_gzip(std::string_view type, std::optional<std::uint64_t> size);
+    [[nodiscard]] task<result<>> send_compressed(std::string_view type, const_buffer body);
+    [[nodiscard]] task<result<>> send_compressed_file(content_source from, std::uint64_t size,
+                                                      std::string_view type);
+    [[nodiscard]] task<result<>> write_compressed(const_buffer from, gzip_encoder::until what);
 
     // --- answer_file.cpp ---
     [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
@@ -238,6 +249,7 @@ private:
     bool broken_ = false;  // an answer left in part, or the connection failed
     bool writing_ = false;
     bool upgraded_ = false;
+    std::optional<gzip_encoder> gzip_;       // of a streamed body that is compressed
     std::optional<std::uint64_t> announced_; // a Content-Length that the handler has set
     std::uint64_t answer_left_ = 0;          // of a streamed body with a length
     pace answer_pace_;

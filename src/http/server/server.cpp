@@ -77,6 +77,8 @@ private:
 /// What listen(), adopt() and run_server() need of their arguments.
 [[nodiscard]] result<std::shared_ptr<server_state>> state_of(router&& routes,
                                                              const server_options& options) {
+    const int level = options.compression.level;
+    if (level < 1 || level > 9) return fail(std::errc::invalid_argument);
     served first;
     first.routes = router_access::take(std::move(routes));
     if (options.tls != nullptr) {
@@ -88,7 +90,7 @@ private:
         return fail(std::errc::operation_not_supported);
 #endif
     }
-    return std::make_shared<server_state>(options.limits, options.server, std::move(first));
+    return std::make_shared<server_state>(options, std::move(first));
 }
 
 [[nodiscard]] simplenet::server_options transport_options(const server_options& options) noexcept {

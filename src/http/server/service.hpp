@@ -5,7 +5,7 @@
 #include "http/server/route_table.hpp"
 
 #include <simplenet/http/limits.hpp>
-#include <simplenet/server/server_options.hpp>
+#include <simplenet/http/server.hpp>
 
 #if SIMPLENET_HAS_TLS
 #include <simplenet/tls/server.hpp>
@@ -15,13 +15,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-namespace simplenet::v0::tls {
-class context;
-} // namespace simplenet::v0::tls
 
 namespace simplenet::v0::http::detail {
 
@@ -33,15 +30,26 @@ struct served {
 #endif
 };
 
+/// compression_options with texts of its own.
+struct compression {
+    std::vector<std::string> types;
+    std::size_t minimum = 0;
+    int level = 0;
+};
+
 /// Shared by the handle and the loops. Any thread.
 class server_state {
 public:
-    server_state(const limits& with, const simplenet::server_options& transport, served first)
-        : with_{with}
-        , transport_{transport}
+    server_state(const server_options& options, served first)
+        : with_{options.limits}
+        , transport_{options.server}
+        , compression_{{options.compression.types.begin(), options.compression.types.end()},
+                       options.compression.minimum,
+                       options.compression.level}
         , served_{std::move(first)} {}
 
     [[nodiscard]] const limits& with() const noexcept { return with_; }
+    [[nodiscard]] const detail::compression& compression() const noexcept { return compression_; }
 
     /// False: `context` cannot be used.
     [[nodiscard]] bool replace(std::shared_ptr<const route_table> routes,
@@ -80,6 +88,7 @@ public:
 private:
     const limits with_;
     const simplenet::server_options transport_;
+    const detail::compression compression_;
     std::atomic<std::uint64_t> version_ = 0;
     mutable std::mutex mutex_;
     served served_;

@@ -1,0 +1,123 @@
+// Compressing answers while they are sent.
+
+#include "http/codec/list.hpp"
+#include "http/codec/negotiate.hpp"
+#include "http/server/exchange.hpp"
+#include "http/server/service.hpp"
+
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/stream/send_file.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// Bytes that are compressed in one turn of the loop: about a millisecond.
+constexpr std::size_t step_size = std::size_t{32} * 1024;
+
+} // namespace
+
+bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> size) {
+    const compression& with = connection_.loop.server->compression();
+    if (with.types.empty() || forbids_body() || status_ == 206) return false;
+    const std::string_view own_type = has_type_ ? *fields_.find("Content-Type") : type;
+    const auto is_own_type = [&](const std::string& each) { return matches_type(own_type, each); };
+    if (std::ranges::none_of(with.types, is_own_type)) return false;
+    if (fields_.find("Content-Encoding")) return false;
+    bool may_transform = true; // RFC 9111, section 5.2.2.6
+    static_cast<void>(
+        for_each_element(fields_.find("Cache-Control").value_or(""), [&](std::string_view each) {
+            may_transform &= !iequals(each, "no-transform");
+            return true;
+        }));
+    if (!may_transform || size.value_or(with.minimum) < with.minimum) return false;
+    // Also where this client gets it as it is: caches must ask again for others.
+    fields_.add("Vary", "Accept-Encoding");
+    const auto accepted = read_accept_encoding(parser_.fields(), head_);
+    if (request_.version_ == 10 || choose_coding(accepted, true, false) != content_coding::gzip) {
+        return false;
+    }
+    fields_.add("Content-Encoding", "gzip");
+    if (const auto tag = fields_.find("ETag"); tag && !tag->starts_with("W/")) {
+        // Other bytes than the plain ones, and not the same each time (RFC 9110, section 8.8.1).
+        const std::string weak = "W/" + std::string{*tag};
+        fields_.remove("ETag");
+        fields_.add("ETag", weak);
+    }
+    gzip_.emplace(with.level);
+    return true;
+}
+
+task<result<>> exchange::send_compressed(std::string_view type, const_buffer body) {
+    const result<> begun = co_await begin_streaming(type);
+    if (!begun) co_return begun;
+    if (!head_only_) {
+        const result<> written = co_await write_compressed(body, gzip_encoder::until::more);
+        if (!written) co_return written;
+    }
+    co_return co_await end_stream();
+}
+
+task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t size,
+                                              std::string_view type) {
+    const result<> begun = co_await begin_streaming(type);
+    if (!begun) co_return begun;
+    scratch block;
+    for (std::uint64_t done = 0; done < size && !head_only_;) {
+        const auto wanted =
+            static_cast<std::size_t>(std::min<std::uint64_t>(size - done, step_size));
+        const_buffer part;
+        if (from.memory != nullptr) {
+            part = {from.memory + done, wanted};
+        } else {
+            if (block.size() == 0) block = scratch::borrow(step_size);
+            const result<std::size_t> count =
+                simplenet::detail::read_file(from.fd, done, mutable_buffer{block}.first(wanted));
+            if (!count) co_return fail(count);
+            if (*count == 0) co_return fail(std::errc::io_error); // it has become shorter
+            part = const_buffer{block.bytes()}.first(*count);
+        }
+        const result<> written = co_await write_compressed(part, gzip_encoder::until::more);
+        if (!written) co_return written;
+        done += part.size();
+    }
+    co_return co_await end_stream();
+}
+
+task<result<>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
+    const std::size_t whole = from.size();
+    for (bool done = false; !done;) {
+        constexpr std::size_t framed = longest_chunk_head + chunk_end.size();
+        const result<> room = co_await make_room(output::gathers + framed);
+        if (!room) {
+            // What was compressed cannot be taken back, so the handler cannot write it again.
+            if (from.size() != whole) broken_ = true;
+            co_return room;
+        }
+        char* const begin = output_.room(output::gathers + framed);
+        char* const data = begin + longest_chunk_head;
+        const const_buffer part = from.first(std::min(from.size(), step_size));
+        const bool is_last_part = part.size() == from.size();
+        const auto step = gzip_->encode(part, {data, output::gathers},
+                                        is_last_part ? what : gzip_encoder::until::more);
+        from = from.subspan(step.consumed);
+        done = is_last_part && step.done;
+        if (step.produced != 0) {
+            const std::size_t head = write_chunk_head(begin, step.produced);
+            std::memmove(begin + head, data, step.produced);
+            std::memcpy(begin + head + step.produced, chunk_end.data(), chunk_end.size());
+            output_.took(head + step.produced + chunk_end.size());
+        }
+        if (!done) co_await yield();
+    }
+    if (what != gzip_encoder::until::flush) co_return result<>{};
+    const result<> left = co_await write_out({});
+    if (!left && broken_) co_return left;
+    co_return result<>{}; // after a stop the output has it
+}
+
+} // namespace simplenet::v0::http::detail

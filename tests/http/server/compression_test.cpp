@@ -1,0 +1,155 @@
+#include "http/server/gzip_encoder.hpp"
+
+#include "http/codec/chunked.hpp"
+
+#include "http/server/http_test.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <string>
+#include <zlib.h>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace http::detail;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What a gzip stream contains; empty if it is not exactly one.
+std::string inflated(std::string_view from) {
+    z_stream stream{};
+    inflateInit2(&stream, 15 + 16);
+    std::string input{from};
+    std::string all(std::size_t{64} << 20U, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(input.data());
+    stream.avail_in = static_cast<uInt>(input.size());
+    stream.next_out = reinterpret_cast<Bytef*>(all.data());
+    stream.avail_out = static_cast<uInt>(all.size());
+    const int outcome = inflate(&stream, Z_FINISH);
+    all.resize(stream.total_out);
+    const bool whole = outcome == Z_STREAM_END && stream.avail_in == 0;
+    inflateEnd(&stream);
+    return whole ? all : std::string{};
+}
+
+TEST(gzip_encoder_test, small_outputs_give_the_same_stream) {
+    const std::string text(100'000, 'a');
+    gzip_encoder encoder{6};
+    std::string all;
+    const_buffer rest{text};
+    for (bool done = false; !done;) {
+        std::array<char, 7> piece;
+        const auto step = encoder.encode(rest, piece, gzip_encoder::until::finish);
+        all.append(piece.data(), step.produced);
+        rest = rest.subspan(step.consumed);
+        done = step.done;
+    }
+
+    EXPECT_EQ(inflated(all), text);
+}
+
+TEST(gzip_encoder_test, types_match_without_parameters_and_case) {
+    EXPECT_TRUE(matches_type("text/html; charset=utf-8", "text/HTML"));
+    EXPECT_TRUE(matches_type("text/css", "text/*"));
+    EXPECT_FALSE(matches_type("text/", "text/*"));
+    EXPECT_FALSE(matches_type("textual/html", "text/*"));
+    EXPECT_FALSE(matches_type("text/html5", "text/html"));
+}
+
+class http_compression_test : public testing::http_test {
+protected:
+    void serve_text(http::router routes) {
+        const std::string_view types[]{"text/*"};
+        serve(std::move(routes), {.compression = {.types = types}});
+    }
+    std::string get(std::string_view fields) {
+        return ask("GET / HTTP/1.1\r\nHost: h\r\n" + std::string{fields} + "\r\n");
+    }
+    /// The decoded body of a chunked answer with gzip.
+    static std::string decoded(std::string_view answer) {
+        answer.remove_prefix(answer.find("\r\n\r\n") + 4);
+        std::string body;
+        chunked_decoder chunks;
+        for (;;) {
+            const auto step = chunks.next(answer);
+            body.append(step.data);
+            answer.remove_prefix(step.consumed);
+            if (step.kind != chunked_decoder::step::kind::data) break;
+        }
+        return inflated(body);
+    }
+    static constexpr std::string_view accepting = "Accept-Encoding: gzip\r\n";
+};
+
+TEST_P(http_compression_test, large_texts_are_compressed_for_clients_that_accept_it) {
+    http::router routes;
+    std::string text;
+    for (int each = 0; each < 100'000; ++each)
+        text += std::to_string(each);
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        answer.set("ETag", "\"1\"");
+        co_return co_await answer.send("text/plain", text);
+    });
+    serve_text(std::move(routes));
+
+    const std::string all = get(accepting);
+    EXPECT_THAT(all, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
+    EXPECT_THAT(all, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+    EXPECT_THAT(all, HasSubstr("\r\nETag: W/\"1\"\r\n"));
+    EXPECT_EQ(decoded(all), text);
+    const std::string plain = get("");
+    EXPECT_THAT(plain, Not(HasSubstr("Content-Encoding")));
+    EXPECT_THAT(plain, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+    EXPECT_THAT(plain, EndsWith(text));
+}
+
+TEST_P(http_compression_test, other_types_and_small_answers_are_not_compressed) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", std::string(1023, 'a'));
+    });
+    routes.get("/png", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("image/png", std::string(5000, 'a'));
+    });
+    serve_text(std::move(routes));
+
+    EXPECT_THAT(get(accepting), Not(HasSubstr("Content-Encoding")));
+    EXPECT_THAT(ask("GET /png HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n"),
+                Not(HasSubstr("Vary")));
+}
+
+TEST_P(http_compression_test, each_write_of_a_stream_can_be_decoded_at_once) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<> {
+        answer.set("Content-Type", "text/event-stream");
+        for (int each = 0; each < 3; ++each)
+            EXPECT_EQ(co_await answer.write_some("event\n"), 6U);
+    });
+    serve_text(std::move(routes));
+
+    EXPECT_EQ(decoded(get(accepting)), "event\nevent\nevent\n");
+}
+
+TEST_P(http_compression_test, files_are_compressed_and_have_no_ranges) {
+    const testing::temporary_directory directory;
+    const std::string text(500'000, 'f');
+    std::ofstream{directory / "a.txt"} << text;
+    http::router routes;
+    routes.files("/", directory / "");
+    serve_text(std::move(routes));
+
+    const std::string all = ask("GET /a.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n"
+                                "Range: bytes=0-1\r\n\r\n");
+
+    EXPECT_THAT(all, Not(HasSubstr("Accept-Ranges")));
+    EXPECT_TRUE(decoded(all) == text) << all.substr(0, 500);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, http_compression_test, testing::all_backends,
+                         testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0
