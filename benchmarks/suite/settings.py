@@ -116,6 +116,7 @@ PARAMETERS = {
     "TLS_MIB": (64, 256, whole(1), "moved by a run of tls_send or tls_receive"),
     "TLS_BLOCKS": ("65536,16384", "65536,16384", whole_list(1, 2**24), "bytes that the server of tls_send writes at a time"),
     "TLS_IDLE_CONNECTIONS": (200, 1000, whole(1, 500_000), "of tls_idle_memory"),
+    "HTTP_IDLE_CONNECTIONS": (500, 5000, whole(1, 500_000), "of http_idle_memory"),
     "IDLE_WAITS": (500, 5000, whole(1), "in a run of idle_wait"),
     "UDP_IN_FLIGHT": (64, 64, whole(1, 64), "datagrams at a time, in udp"),
     "AB_REQUESTS": (10000, 50000, whole(1), "in a run of ab_matrix or file_answers"),

@@ -2,6 +2,7 @@
 
 from .counts import count_allocations, instructions, instructions_io_uring, memory_per_connection
 from .counts import post_system_calls, system_calls
+from .http import http_allocations, http_answers, http_idle_memory
 from .loops import callbacks_echo, loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
 from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, file_answers, ping_pong_matrix
@@ -32,6 +33,9 @@ SCENARIOS = {
     "tls_many_loops": tls_many_loops,
     "tls_idle_memory": tls_idle_memory,
     "tls_allocations": tls_allocations,
+    "http_answers": http_answers,
+    "http_idle_memory": http_idle_memory,
+    "http_allocations": http_allocations,
     "udp": udp,
     "micro": micro,
     "system_calls": system_calls,
