@@ -22,9 +22,11 @@ std::error_code note_write_failure(websocket_connection& on, std::error_code err
     return error;
 }
 
-/// Ends a turn as the writer. What the writer leaves behind is then the reader's to send.
+/// Ends a turn as the writer. Sends what has come up meanwhile, such as pongs, as far as the stream
+/// takes it without a wait. The rest is the reader's to send.
 void end_turn(websocket_connection& on, async_mutex::guard& turn) noexcept {
     turn.unlock();
+    on.offer();
     if (on.has_idle_output()) on.wake_reader();
 }
 
@@ -88,11 +90,7 @@ task<result<>> write_message(websocket_ref keep, enum websocket::message::kind k
     auto turn = co_await on.writing.lock();
     if (!turn) co_return fail(turn);
     result<> done = co_await prepare(on);
-    if (done) {
-        done = co_await send_message(on, kind, data);
-        // Pings that came meanwhile. If that fails, the message has left nevertheless.
-        if (done && !on.output.empty()) static_cast<void>(co_await send_output(on));
-    }
+    if (done) done = co_await send_message(on, kind, data);
     end_turn(on, *turn);
     co_return done;
 }

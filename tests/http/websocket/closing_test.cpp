@@ -25,6 +25,13 @@ using namespace std::chrono_literals;
 
 class websocket_closing_test : public backend_test {};
 
+/// A success if the read ends because the peer has closed.
+task<result<>> read_to_the_end(websocket& peer) {
+    const auto read = co_await peer.read_message();
+    if (read || read.error() != errc::end_of_stream) co_return fail(read);
+    co_return result<>{};
+}
+
 TEST_P(websocket_closing_test, close_waits_for_the_close_frame_of_the_peer) {
     run([]() -> task<> {
         for (const websocket_role role : {websocket_role::server, websocket_role::client}) {
@@ -57,6 +64,41 @@ TEST_P(websocket_closing_test, a_close_of_the_peer_is_answered_and_ends_reads) {
         EXPECT_EQ((co_await ends.ours.read_message()).error(), errc::end_of_stream);
         ends.theirs.close();
         EXPECT_TRUE(co_await ends.ours.close());
+    });
+}
+
+TEST_P(websocket_closing_test, an_answer_that_is_stopped_in_the_middle_is_completed) {
+    run([]() -> task<> {
+        for (const bool by_close : {false, true}) {
+            auto ends = memory_ends({}, websocket_role::server, 3);
+            auto sender = spawn(ends.send(close_frame(1001)));
+            while (ends.ours.close_code() == 0) {
+                const auto read = co_await with_timeout(ends.ours.read_message(), 1us);
+                EXPECT_EQ(read.error(), errc::deadline_exceeded);
+            }
+            co_await sender;
+            auto rest = by_close ? spawn(ends.ours.close()) : spawn(read_to_the_end(ends.ours));
+
+            EXPECT_EQ(co_await ends.next(), seen_frame(0x88, "\x03\xe9"));
+            EXPECT_EQ(co_await ends.next(), no_frame);
+            ends.theirs.close();
+            EXPECT_TRUE(co_await rest);
+        }
+    });
+}
+
+TEST_P(websocket_closing_test, a_peer_may_take_its_time_to_end_its_side) {
+    run([]() -> task<> {
+        auto ends = tcp_websocket_ends();
+        co_await ends.send(close_frame(1000));
+        EXPECT_EQ((co_await ends.ours.read_message()).error(), errc::end_of_stream);
+        auto closing = spawn(ends.ours.close());
+        co_await turns(5);
+        EXPECT_FALSE(closing.done());
+
+        ends.theirs.close();
+
+        EXPECT_TRUE(co_await closing);
     });
 }
 

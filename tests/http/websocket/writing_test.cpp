@@ -120,6 +120,21 @@ TEST_P(websocket_writing_test, a_pong_waits_for_the_message_that_is_being_writte
     });
 }
 
+TEST_P(websocket_writing_test, a_pong_that_had_to_wait_needs_no_further_read) {
+    run([]() -> task<> {
+        auto ends = memory_ends({}, websocket_role::server, 30);
+        const std::string body(200, 'x');
+        auto writer = spawn(ends.ours.write_message(body));
+        co_await turns(3);
+        co_await ends.send(ping_frame("?") + text_frame("read"));
+        EXPECT_EQ(told(co_await ends.ours.read_message()), "text:read");
+
+        EXPECT_EQ(co_await ends.next(), seen_frame(0x81, body));
+        EXPECT_TRUE(co_await writer);
+        EXPECT_EQ(co_await ends.next(), seen_frame(0x8a, "?"));
+    });
+}
+
 TEST_P(websocket_writing_test, a_peer_that_pings_and_does_not_read_gets_the_last_pong) {
     run([]() -> task<> {
         auto ends = memory_ends({}, websocket_role::server, 64);
