@@ -102,6 +102,23 @@ TEST_P(websocket_closing_test, a_peer_may_take_its_time_to_end_its_side) {
     });
 }
 
+TEST_P(websocket_closing_test, the_end_of_the_stream_after_a_close_is_no_failure) {
+    run([]() -> task<> {
+        auto [ours, theirs] = duplex();
+        websocket_ends<duplex_stream> ends{
+            make_websocket(plain_stream_of{std::move(ours)}, websocket_role::client),
+            std::move(theirs), false};
+        co_await ends.send(close_frame(1000, {}, false));
+        EXPECT_EQ((co_await ends.ours.read_message()).error(), errc::end_of_stream);
+        auto closing = spawn(ends.ours.close());
+        co_await turns(5);
+        ends.theirs.close();
+
+        EXPECT_TRUE(co_await closing);
+        EXPECT_EQ((co_await ends.ours.read_message()).error(), errc::end_of_stream);
+    });
+}
+
 TEST_P(websocket_closing_test, both_sides_close_at_once) {
     run([]() -> task<> {
         auto [first, second] = connected_pair();

@@ -22,18 +22,6 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using namespace std::string_view_literals;
 
-class plain_stream_of {
-public:
-    explicit plain_stream_of(duplex_stream over)
-        : over_{std::move(over)} {}
-
-    auto read_some(mutable_buffer into) { return over_.read_some(into); }
-    auto write_some(const_buffer from) { return over_.write_some(from); }
-
-private:
-    duplex_stream over_;
-};
-
 class websocket_reading_test : public backend_test {};
 
 TEST_P(websocket_reading_test, reads_messages_of_both_kinds) {

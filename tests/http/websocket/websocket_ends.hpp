@@ -146,6 +146,19 @@ inline websocket_ends<tcp_stream> tcp_websocket_ends(websocket_options options =
             role == websocket_role::server};
 }
 
+/// A stream that can only read and write.
+class plain_stream_of {
+public:
+    explicit plain_stream_of(duplex_stream over)
+        : over_{std::move(over)} {}
+
+    auto read_some(mutable_buffer into) { return over_.read_some(into); }
+    auto write_some(const_buffer from) { return over_.write_some(from); }
+
+private:
+    duplex_stream over_;
+};
+
 /// "text:..." or "binary:..." of a message, or the message of the error.
 inline std::string told(const result<websocket::message>& outcome) {
     if (!outcome) return outcome.error().message();
