@@ -60,6 +60,9 @@ public:
         return std::nullopt;
     }
 
+    /// Whether `--name` was given, an option without a value.
+    bool flag(std::string_view name) { return std::erase(words_, name) != 0; }
+
     /// The next word that belongs to no option. Take the options first.
     std::string_view next(std::string_view what) {
         if (words_.empty()) wrong(std::string{what} + " is missing");
@@ -121,15 +124,20 @@ struct server_options {
     simplenet::endpoint at;
     simplenet::backend backend;
 };
-inline server_options read_server_options(int argc, char** argv, std::string_view name) {
-    const std::string usage =
-        std::string{name} + " [--address IP] [--port N] [--backend automatic|epoll|io_uring]";
-    arguments given{argc, argv, usage};
+inline constexpr std::string_view server_usage =
+    " [--address IP] [--port N] [--backend automatic|epoll|io_uring]";
+/// Takes them from `given`, which may have others.
+inline server_options take_server_options(arguments& given) {
     const auto address = given.address(given.option("--address").value_or("127.0.0.1"));
     const auto port = given.port(given.option("--port").value_or("7000"), 0);
-    const auto backend = given.backend();
+    return {{address, port}, given.backend()};
+}
+inline server_options read_server_options(int argc, char** argv, std::string_view name) {
+    const std::string usage = std::string{name}.append(server_usage);
+    arguments given{argc, argv, usage};
+    const server_options options = take_server_options(given);
     given.finish();
-    return {{address, port}, backend};
+    return options;
 }
 
 /// Prints the server's address: with port 0 the kernel has chosen the port. Needs a running loop.

@@ -74,8 +74,9 @@ want libgmock-dev have_header gmock/gmock.h
 want netbase knows_names
 want python3 have python3
 want openssl have openssl # makes the certificates of the tests
-# Peers of the examples.
+# Peers of the examples, and a library that one of them uses.
 want curl have curl
+want nlohmann-json3-dev have_header nlohmann/json.hpp
 want netcat-openbsd have nc.openbsd
 want socat have socat
 install_wanted
