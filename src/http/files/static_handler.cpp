@@ -121,10 +121,8 @@ private:
     task<result<>> send_listing(request& asked, response& answer, std::string_view path) {
         const std::string title = decoded_parameter(asked.path());
         const listing_options with{.rules = rules(), .title = title, .parent = !path.empty()};
-        auto listing = [root = root_, &with, path] {
-            return list_directory(root->get(), path, with);
-        };
-        const result<std::string> page = co_await run_blocking(listing);
+        const result<std::string> page =
+            co_await run_blocking(list_directory, root_->get(), path, with);
         if (!page) co_return co_await refuse(asked, page.error());
         answer.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
         co_return co_await answer.send("text/html; charset=utf-8", *page);

@@ -95,15 +95,25 @@ task<result<>> answer_with_close(websocket_connection& on, std::uint16_t code) {
     co_return result<>{};
 }
 
+// Not a local type, see reading.cpp.
+class stream_closer {
+public:
+    explicit stream_closer(websocket_connection& on) noexcept
+        : on_{on} {}
+    stream_closer(const stream_closer&) = delete;
+    stream_closer& operator=(const stream_closer&) = delete;
+    ~stream_closer() { on_.close_stream(); }
+
+private:
+    websocket_connection& on_;
+};
+
 task<result<>> close(websocket_ref keep, std::uint16_t code, std::string_view reason) {
     websocket_connection& on = *keep;
     if (!is_close_code(code) || reason.size() > close_reason_limit || !is_utf8(reason)) {
         co_return fail(std::errc::invalid_argument);
     }
-    struct closes {
-        websocket_connection& on;
-        ~closes() { on.close_stream(); }
-    } const at_end{on};
+    const stream_closer at_end{on};
     on.closing = true;
     if (!on.closed) {
         const result<> shaken =

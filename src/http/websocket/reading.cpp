@@ -14,10 +14,8 @@
 
 namespace simplenet::v0::http::detail {
 
-namespace {
-
-/// Bytes that are read at a time from a stream that lends none.
-constexpr std::size_t unlent_input = std::size_t{4} * 1024;
+// Types in the frames of coroutines that other sources call are not in an anonymous namespace: in a
+// unity build GCC warns of them.
 
 /// A read, as long as it is in flight.
 class reader_turn {
@@ -37,6 +35,11 @@ public:
 private:
     websocket_connection& on_;
 };
+
+namespace {
+
+/// Bytes that are read at a time from a stream that lends none.
+constexpr std::size_t unlent_input = std::size_t{4} * 1024;
 
 /// What the error of a wait or of a read means. Returns the error with which the read ends; none if
 /// it goes on.
