@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -61,40 +62,44 @@ private:
 /// Lets a client that may still be sending read what was written, then closes.
 template <class Stream>
 task<> close_behind_answer(Stream& stream, ending how, const limits& with) {
-    // A time of 0 means no limit to users, and no time at all to linger_options.
-    const auto time =
-        with.linger > std::chrono::nanoseconds::zero() ? with.linger : std::chrono::hours{24};
     // A client that keeps its connections for later does not close at once: it must not hold up the
     // end of the server.
     constexpr std::chrono::nanoseconds settling = std::chrono::seconds{1};
     const bool settles = how == ending::settle && with.linger_idle > settling;
     stream.set_idle_timeout(settles ? settling : with.linger_idle);
+    // A time of 0 means no limit to users, and no time at all to linger_options.
+    const auto time =
+        with.linger > std::chrono::nanoseconds::zero() ? with.linger : std::chrono::hours{24};
     const linger_options options{.bytes = SIZE_MAX - 1, .time = time};
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
-/// Serves the requests of one connection until it ends.
+/// Answers the requests that begin with `first`, and ends the connection unless it is idle then.
 template <class Stream>
-task<result<>> serve_connection(Stream stream, const connection_info& info, loop_state& loop) {
-    const limits& with = loop.server->with();
-    const auto begin = std::chrono::steady_clock::now();
-    connection_state connection{.info = info, .loop = loop, .first_head_until = {}};
-    connection.first_head_until = with.headers_within > std::chrono::nanoseconds::zero()
-                                      ? begin + with.headers_within
-                                      : std::chrono::steady_clock::time_point::max();
+task<ending> answer_requests(Stream& stream, connection_state& connection, received& first) {
     ending end = ending::idle;
-    while (end == ending::idle) {
-        const auto limit = connection.requests == 0 ? with.headers_within : with.keep_alive;
-        result<received> bytes = co_await idle_wait(stream.receive(), limit);
-        if (!bytes) co_return result<>{};
+    {
         const borrowed_exchange<Stream> request{connection, stream};
-        end = co_await request->run(*std::move(bytes));
+        end = co_await request->run(std::move(first));
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {
-        co_await close_behind_answer(stream, end, with);
+        co_await close_behind_answer(stream, end, connection.loop.server->with());
     }
     if (connection.thrown) std::rethrow_exception(connection.thrown);
+    co_return end;
+}
+
+/// Serves the requests of one connection until it ends.
+// Its frame is most of what an idle connection costs, so everything else is in answer_requests().
+template <class Stream>
+task<result<>> serve_connection(Stream stream, const connection_info& info, loop_state& loop) {
+    connection_state connection{info, loop};
+    for (;;) {
+        received bytes;
+        if (!co_await idle_receive(stream, connection.idle_limit(), bytes)) break;
+        if (co_await answer_requests(stream, connection, bytes) != ending::idle) break;
+    }
     if (connection.failed) co_return fail(std::errc::io_error);
     co_return result<>{};
 }

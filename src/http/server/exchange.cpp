@@ -31,6 +31,18 @@ using clock = std::chrono::steady_clock;
 
 } // namespace
 
+connection_state::connection_state(const connection_info& of, loop_state& on) noexcept
+    : info{of}
+    , loop{on}
+    , first_head_until{on.server->with().headers_within > std::chrono::nanoseconds::zero()
+                           ? clock::now() + on.server->with().headers_within
+                           : clock::time_point::max()} {}
+
+std::chrono::nanoseconds connection_state::idle_limit() const noexcept {
+    const limits& with = loop.server->with();
+    return requests == 0 ? with.headers_within : with.keep_alive;
+}
+
 exchange::exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
                    std::span<char> spare) noexcept
     : connection_{connection}

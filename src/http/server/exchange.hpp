@@ -50,13 +50,18 @@ enum class ending : std::uint8_t {
 
 /// What a connection remembers between its exchanges.
 struct connection_state {
+    connection_state(const connection_info& of, loop_state& on) noexcept;
+
+    /// How long it may wait for a request.
+    [[nodiscard]] std::chrono::nanoseconds idle_limit() const noexcept;
+
     const connection_info& info;
     loop_state& loop;
-    unsigned requests = 0;
     // Until then the head of the first request has to be complete; later ones have their own.
-    std::chrono::steady_clock::time_point first_head_until;
-    std::exception_ptr thrown = {}; // by a handler
-    bool failed = false;            // a handler has returned an error
+    const std::chrono::steady_clock::time_point first_head_until;
+    std::exception_ptr thrown; // by a handler
+    unsigned requests = 0;
+    bool failed = false; // a handler has returned an error
 };
 
 /// The bytes of a file: in memory, or else in the file.

@@ -2,6 +2,8 @@
 // idle_wait: how a connection waits for its next request. Layer http, private.
 
 #include <simplenet/coro/scoped.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
@@ -49,17 +51,22 @@ private:
 };
 
 /// The same for a leaf, which needs no scope.
-template <simplenet::detail::leaf Operation>
-class [[nodiscard]] leaf_wait final : private simplenet::detail::timer_node,
-                                      private simplenet::detail::stop_waiter {
+template <class Stream>
+class [[nodiscard]] leaf_receive final : private simplenet::detail::timer_node,
+                                         private simplenet::detail::stop_waiter {
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    leaf_wait(Operation&& operation, nanoseconds limit) noexcept
+    // Makes the operation in place, and tells only whether there are bytes: a frame would keep the
+    // places of an operation that is moved, and of a result.
+    leaf_receive(Stream& stream, nanoseconds limit, received& into) noexcept
         : timer_node{without_deadline{}}
-        , operation_{std::move(operation)}
-        , limit_{limit} {}
-    leaf_wait(leaf_wait&&) = delete;
+        , operation_{stream.receive()}
+        , limit_{limit}
+        , into_{into} {}
+    leaf_receive(leaf_receive&&) = delete;
+    leaf_receive& operator=(leaf_receive&&) = delete;
+    ~leaf_receive() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return operation_.await_ready(); }
     template <class Promise>
@@ -70,32 +77,46 @@ public:
         if (!simplenet::detail::wait_for_server_stop(within, *this)) server_stops();
         return true;
     }
-    decltype(auto) await_resume() {
+    bool await_resume() {
         cancel();
         stop_waiter::unlink();
-        return operation_.await_resume();
+        result<received> bytes = operation_.await_resume();
+        if (bytes) into_ = *std::move(bytes);
+        return bytes.has_value();
     }
 
 private:
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
     void server_stops() noexcept override { operation_.on_stop(stop_reason::canceled); }
 
-    Operation operation_;
-    nanoseconds limit_;
+    decltype(std::declval<Stream&>().receive()) operation_;
+    const nanoseconds limit_;
+    received& into_;
 };
+
+/// For streams whose receive() is a task.
+template <class Stream>
+task<bool> receive_as_task(Stream& stream, nanoseconds limit, received& into) {
+    using receiving = decltype(stream.receive());
+    result<received> bytes =
+        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), limit};
+    if (bytes) into = *std::move(bytes);
+    co_return bytes.has_value();
+}
 
 } // namespace idle
 
-/// Awaits a read until `limit` has passed, or the server around it shuts down: then it fails with
-/// operation_canceled, although the coroutine was not stopped. Bytes that have arrived win.
-template <class Awaitable>
-[[nodiscard]] auto idle_wait(Awaitable&& reading, std::chrono::nanoseconds limit) {
+/// Receives until `limit` has passed, or the server around it shuts down, although the coroutine
+/// was not stopped. Bytes that have arrived win.
+///
+/// @return An awaitable of `bool`: whether `into` has bytes.
+template <class Stream>
+[[nodiscard]] auto idle_receive(Stream& stream, std::chrono::nanoseconds limit, received& into) {
     if (limit <= std::chrono::nanoseconds::zero()) limit = std::chrono::nanoseconds::max();
-    if constexpr (simplenet::detail::leaf<Awaitable>) {
-        return idle::leaf_wait<Awaitable>{std::forward<Awaitable>(reading), limit};
+    if constexpr (simplenet::detail::leaf<decltype(stream.receive())>) {
+        return idle::leaf_receive<Stream>{stream, limit, into};
     } else {
-        return simplenet::detail::scoped_awaiter<Awaitable, idle::policy>{
-            std::forward<Awaitable>(reading), limit};
+        return idle::receive_as_task(stream, limit, into);
     }
 }
 
