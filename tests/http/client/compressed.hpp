@@ -1,0 +1,44 @@
+#pragma once
+// Compressed texts for tests.
+
+#include <simplenet/core/abi.hpp>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <zlib.h>
+
+namespace simplenet::v0::testing {
+
+/// `window` as of deflateInit2(), which chooses the format.
+inline std::string packed_with(int window, std::string_view text) {
+    z_stream stream{};
+    if (::deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        throw std::runtime_error{"deflateInit2()"};
+    }
+    std::string packed(::deflateBound(&stream, text.size()), '\0');
+    std::string from{text};
+    stream.next_in = reinterpret_cast<Bytef*>(from.data());
+    stream.avail_in = static_cast<uInt>(from.size());
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    const int outcome = ::deflate(&stream, Z_FINISH);
+    packed.resize(stream.total_out);
+    ::deflateEnd(&stream);
+    if (outcome != Z_STREAM_END) throw std::runtime_error{"deflate()"};
+    return packed;
+}
+inline std::string gzipped(std::string_view text) {
+    return packed_with(15 + 16, text);
+}
+inline std::string zlibbed(std::string_view text) {
+    return packed_with(15, text);
+}
+/// Without a wrapping.
+inline std::string deflated(std::string_view text) {
+    return packed_with(-15, text);
+}
+
+} // namespace simplenet::v0::testing

@@ -1,0 +1,156 @@
+// https and wss: verification, reuse, and connections that are cut.
+
+#include "scripted_server.hpp"
+#include "tls/tls_pair.hpp"
+
+#include <simplenet/http.hpp>
+#include <simplenet/runtime/event_loop_group.hpp>
+#include <simplenet/tls/errc.hpp>
+#include <simplenet/tls/stream.hpp>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::v0::testing {
+namespace {
+
+/// What happens to the connection behind an answer.
+enum class tls_end : std::uint8_t { closed, cut };
+
+/// Serves one request over TLS with `answer`.
+task<> serve_secure(scripted_server& server, const tls::context& with, std::string answer,
+                    tls_end how) {
+    tls::stream<tcp_stream> stream{co_await server.accept(), with};
+    std::array<std::byte, 4096> buffer;
+    if (!co_await stream.read_some(buffer)) co_return;
+    const auto sent = co_await async_write_all(stream, answer);
+    EXPECT_TRUE(sent);
+    if (how == tls_end::cut) {
+        stream.transport().close();
+    } else {
+        EXPECT_TRUE(co_await stream.shutdown_write());
+    }
+}
+
+task<std::string> text_of(result<http::client_response> answer) {
+    if (!answer) co_return "failed: " + answer.error().message();
+    auto body = co_await answer->read_all(1000);
+    if (!body) co_return "failed: " + body.error().message();
+    co_return *std::move(body);
+}
+
+class client_tls_test : public backend_test {
+protected:
+    /// GET https://localhost, answered with `answer` by a server with a certificate of that name.
+    std::string get(const tls::context& trust, std::string answer, tls_end how = tls_end::closed,
+                    const std::string& certificate = "server") {
+        std::string outcome;
+        run([&]() -> task<> {
+            scripted_server server;
+            const tls::context with = server_with(certificate);
+            http::client web{{.tls = &trust}};
+            auto serving = spawn(serve_secure(server, with, std::move(answer), how));
+            const std::string port = server.authority().substr(9);
+            auto got = co_await web.get("https://localhost" + port + "/");
+            outcome = co_await text_of(std::move(got));
+            serving.request_stop();
+            co_await serving;
+        });
+        return outcome;
+    }
+    static std::string failed(std::error_code why) { return "failed: " + why.message(); }
+};
+
+TEST_P(client_tls_test, a_server_that_is_trusted_answers) {
+    EXPECT_EQ(get(client(), answer_with("secret")), "secret");
+}
+
+TEST_P(client_tls_test, a_server_that_is_not_trusted_gets_nothing) {
+    const auto made = tls::context::client();
+    ASSERT_TRUE(made);
+    EXPECT_EQ(get(*made, answer_with("secret")), failed(tls::errc::certificate_untrusted_issuer));
+}
+
+TEST_P(client_tls_test, a_certificate_for_another_name_is_refused) {
+    EXPECT_EQ(get(client(), answer_with("secret"), tls_end::closed, "other_host"),
+              failed(tls::errc::certificate_host_mismatch));
+}
+
+TEST_P(client_tls_test, a_body_without_a_length_ends_with_a_close_notify_only) {
+    const std::string bytes = "HTTP/1.1 200 OK\r\n\r\nbody";
+    EXPECT_EQ(get(client(), bytes, tls_end::closed), "body");
+    EXPECT_EQ(get(client(), bytes, tls_end::cut), failed(http::errc::incomplete_message));
+}
+
+TEST_P(client_tls_test, a_body_with_a_length_needs_no_close_notify) {
+    EXPECT_EQ(get(client(), answer_with("body"), tls_end::cut), "body");
+    EXPECT_EQ(get(client(), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbody", tls_end::cut),
+              failed(http::errc::incomplete_message));
+}
+
+TEST_P(client_tls_test, a_server_that_chooses_another_protocol_is_refused) {
+    constexpr std::array<std::string_view, 1> other{"h2"};
+    const auto trust = client_with([&](tls::client_config& config) { config.alpn = other; });
+    run([&]() -> task<> {
+        scripted_server server;
+        const tls::context with =
+            server_with("server", [&](tls::server_config& config) { config.alpn = other; });
+        http::client web{{.tls = &trust}};
+        auto serving = spawn(serve_secure(server, with, answer_with("no"), tls_end::closed));
+        const std::string port = server.authority().substr(9);
+        EXPECT_EQ(error_of(co_await web.get("https://localhost" + port + "/")),
+                  http::errc::bad_response);
+        serving.request_stop();
+        co_await serving;
+    });
+}
+
+TEST_P(client_tls_test, a_redirect_to_plain_http_is_refused) {
+    run([]() -> task<> {
+        scripted_server server;
+        const tls::context with = server_with();
+        const tls::context trust = client();
+        http::client web{{.tls = &trust, .redirects = 5}};
+        auto serving =
+            spawn(serve_secure(server, with, redirect_to("http://localhost/"), tls_end::closed));
+        const std::string port = server.authority().substr(9);
+        EXPECT_EQ(error_of(co_await web.get("https://localhost" + port + "/")),
+                  std::errc::operation_not_permitted);
+        co_await serving;
+    });
+}
+
+TEST_P(client_tls_test, requests_share_a_connection_and_a_websocket_gets_its_own) {
+    auto group = or_throw(event_loop_group::create({.loops = 1, .loop = {.backend = GetParam()}}));
+    const tls::context with = server_with();
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "secure");
+    });
+    routes.websocket("/talk", [](http::websocket& peer) -> task<> {
+        static_cast<void>(co_await peer.write_message("hello"));
+    });
+    auto server = or_throw(
+        http::server::listen(group, endpoint::loopback(0), std::move(routes), {.tls = &with}));
+    const std::string at = "localhost:" + std::to_string(server.local_endpoint().port());
+    run([&]() -> task<> {
+        const tls::context trust = client();
+        http::client web{{.tls = &trust}};
+        for (int each = 0; each < 5; ++each) {
+            auto answer = or_throw(co_await web.get("https://" + at));
+            EXPECT_EQ(or_throw(co_await answer.read_all(100)), "secure");
+        }
+        EXPECT_EQ(server.statistics().accepted, 1U);
+        auto peer = or_throw(co_await web.websocket("wss://" + at + "/talk"));
+        EXPECT_EQ(or_throw(co_await peer.read_message()).data, "hello");
+        EXPECT_TRUE(co_await peer.close());
+    });
+    group.stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, client_tls_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0::testing
