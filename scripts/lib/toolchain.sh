@@ -39,6 +39,7 @@ want_build_tools() {
     want ninja-build have ninja
     want liburing-dev have_header liburing.h
     want libssl-dev have_header openssl/ssl.h
+    want zlib1g-dev have_header zlib.h
 }
 
 # Exports CXX (the caller's, if set), and ccache as the launcher if it is installed.

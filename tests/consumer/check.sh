@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the library into a temporary prefix, static and shared, and builds small programs, one with TLS,
-# against it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
+# Installs the library into a temporary prefix, static and shared, and builds small programs, one with TLS
+# and one with HTTP, against it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
 # FetchContent, and from a prefix that was moved after the installation. Each program is run.
 #
 # Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
@@ -41,6 +41,7 @@ build_consumer() {
     quiet "$what: build" cmake --build "$directory"
     quiet "$what: run" "$directory/consumer"
     quiet "$what: run with TLS" "$directory/tls_consumer"
+    quiet "$what: run with HTTP" "$directory/http_consumer"
 }
 
 # pkg_config_consumer <what> <prefix> <pkg-config options...>
@@ -50,6 +51,7 @@ pkg_config_consumer() {
     pc=$(find "$prefix" -name simplenet.pc)
     pkg_config_program "$what" "$pc" main.cpp simplenet "$@"
     pkg_config_program "$what, with TLS" "$pc" tls.cpp simplenet-tls "$@"
+    pkg_config_program "$what, with HTTP" "$pc" http.cpp simplenet-http "$@"
 }
 
 # pkg_config_program <what> <directory with .pc files>/<any> <source> <module> <pkg-config options...>

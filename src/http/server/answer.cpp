@@ -274,28 +274,42 @@ task<result<>> exchange::write_out(const_buffer behind) {
         if (behind.empty()) count = transport_.try_write(output_.bytes());
         if (!count && count.error() == std::errc::operation_would_block) {
             const std::array<const_buffer, 2> parts{output_.bytes(), behind};
-            const auto begin = std::chrono::steady_clock::now();
-            task<result<std::size_t>> more = transport_.write_some(parts, false);
-            count = co_await with_timeout(
-                std::move(more), answer_pace_.allowance(limits_.send_idle, limits_.minimum_rate));
-            answer_pace_.waited(std::chrono::steady_clock::now() - begin);
+            count = co_await wait_for_client(transport_.write_some(parts, false));
         }
-        if (!count) {
-            const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-            if (!within.stopped()) broken_ = true;
-            co_return fail(count);
-        }
+        if (!count) co_return fail(co_await write_failure(count.error()));
+        unsettled_ = transport_.secure;
         answer_pace_.moved(*count);
         const std::size_t first = std::min(*count, output_.size());
         output_.left(first);
         behind = behind.subspan(*count - first);
     }
+    if (unsettled_) {
+        const result<> settled = co_await wait_for_client(transport_.settle());
+        if (!settled) co_return fail(co_await write_failure(settled.error()));
+        unsettled_ = false;
+    }
     output_.release();
     co_return result<>{};
 }
 
+template <class T>
+task<result<T>> exchange::wait_for_client(task<result<T>> writing) {
+    const auto begin = std::chrono::steady_clock::now();
+    const result<T> outcome = co_await with_timeout(
+        std::move(writing), answer_pace_.allowance(limits_.send_idle, limits_.minimum_rate));
+    answer_pace_.waited(std::chrono::steady_clock::now() - begin);
+    co_return outcome;
+}
+
+task<std::error_code> exchange::write_failure(std::error_code why) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    if (!within.stopped()) broken_ = true; // after a stop the next write continues
+    co_return why;
+}
+
 void exchange::handler_waits() noexcept {
     handler_waits_ = true;
+    input_.give_lease_back();
     if (!output_.empty()) arm_late_flush();
 }
 
@@ -307,9 +321,16 @@ void exchange::arm_late_flush() noexcept {
 
 void exchange::late_flush::expired() noexcept {
     if (of_.writing_ || of_.output_.empty() || of_.broken_) return;
+    result<std::size_t> count;
+    try {
+        count = of_.transport_.try_write(of_.output_.bytes());
+    } catch (const std::bad_alloc&) {
+        return; // it leaves when the handler writes or ends
+    }
     // An error is found again by the next write.
-    const result<std::size_t> count = of_.transport_.try_write(of_.output_.bytes());
-    if (count) of_.output_.left(*count);
+    if (!count) return;
+    of_.output_.left(*count);
+    of_.unsettled_ = of_.transport_.secure;
 }
 
 task<result<any_stream>> exchange::upgrade(std::string_view protocol) {

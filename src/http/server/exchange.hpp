@@ -190,6 +190,10 @@ private:
     [[nodiscard]] task<result<>> begin_streaming(std::string_view type = {});
     /// Lets the output leave, and what is behind it.
     [[nodiscard]] task<result<>> write_out(const_buffer behind);
+    /// Awaits a write, within the limits.
+    template <class T>
+    [[nodiscard]] task<result<T>> wait_for_client(task<result<T>> writing);
+    [[nodiscard]] task<std::error_code> write_failure(std::error_code why);
     [[nodiscard]] task<result<>> make_room(std::size_t bytes);
     /// The handler waits: the output leaves in the next turn of the loop.
     void arm_late_flush() noexcept;
@@ -253,6 +257,7 @@ private:
     bool closing_ = false; // the connection ends behind this answer
     bool broken_ = false;  // an answer left in part, or the connection failed
     bool writing_ = false;
+    bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
     std::optional<gzip_encoder> gzip_;       // of a streamed body that is compressed
     std::optional<std::uint64_t> announced_; // a Content-Length that the handler has set

@@ -61,6 +61,19 @@ public:
         begin_ = lease_.text().data();
         size_ = lease_.size();
     }
+    /// Somebody is about to wait: the loop gets its buffer back, if memory for a copy can be had.
+    void give_lease_back() noexcept {
+        if (lease_.empty() || memory_.size() != 0) return;
+        try {
+            memory_ = scratch::borrow(size_);
+        } catch (const std::bad_alloc&) {
+            return;
+        }
+        std::memcpy(memory_.data(), begin_, size_);
+        begin_ = reinterpret_cast<const char*>(memory_.data());
+        lease_.release();
+    }
+
     /// All bytes, for the next owner of the connection. Throws std::bad_alloc.
     [[nodiscard]] received take() {
         const std::size_t size = std::exchange(size_, 0);

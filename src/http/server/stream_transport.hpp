@@ -91,12 +91,13 @@ public:
     [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into) override {
         co_return co_await stream_.read_some(into);
     }
-    [[nodiscard]] result<std::size_t> try_write(const_buffer from) noexcept override {
-        if constexpr (is_plain<Stream>) {
-            return stream_.try_write_some(from);
-        } else {
-            return fail(std::errc::operation_would_block);
-        }
+    [[nodiscard]] result<std::size_t> try_write(const_buffer from) override {
+        return stream_.try_write_some(from);
+    }
+    [[nodiscard]] task<result<>> settle() override {
+        const result<std::size_t> settled = co_await stream_.write_some(const_buffer{});
+        if (!settled) co_return fail(settled);
+        co_return result<>{};
     }
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from,
                                                        bool more) override {

@@ -1,0 +1,142 @@
+// HTTP servers with TLS.
+
+#include <simplenet/http/server.hpp>
+
+#include "http/server/http_test.hpp"
+#include "tls/tls_pair.hpp"
+
+#include <simplenet/tls/connect.hpp>
+
+#include <atomic>
+#include <gmock/gmock.h>
+#include <string>
+
+namespace simplenet::v0 {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::EndsWith;
+using testing::plain_answer;
+
+constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr std::string_view get_closing = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+class http_tls_test : public testing::http_test {
+protected:
+    void serve_securely(http::router routes, http::limits limits = {}) {
+        const tls::context with = testing::server_with();
+        serve(std::move(routes), {.limits = limits, .tls = &with});
+    }
+    /// All that follows `request`, up to `end` or the end of the connection, without Date.
+    std::string ask_securely(std::string_view request, std::string_view end = {}) {
+        const auto asking = [&]() -> task<std::string> {
+            auto stream = co_await tls::async_connect("localhost", server().local_endpoint().port(),
+                                                      testing::client(), {.timeout = 10s});
+            if (!stream) co_return stream.error().message();
+            const auto sent = co_await async_write_all(*stream, request);
+            if (!sent) co_return sent.error().code.message();
+            std::string all;
+            while (end.empty() || !all.ends_with(end)) {
+                auto bytes = co_await stream->receive();
+                if (!bytes) break;
+                all += bytes->text();
+            }
+            co_return without_date(std::move(all));
+        };
+        return simplenet::run(asking(), {.backend = GetParam()});
+    }
+};
+
+TEST_P(http_tls_test, requests_are_answered) {
+    http::router routes;
+    routes.get("/", [](http::request& asked, http::response& answer) -> task<result<>> {
+        EXPECT_TRUE(asked.secure());
+        co_return co_await answer.send("text/plain", "secret");
+    });
+    serve_securely(std::move(routes));
+
+    EXPECT_EQ(ask_securely(std::string{get} + std::string{get_closing}),
+              plain_answer("secret") + plain_answer("secret", "Connection: close\r\n"));
+}
+
+TEST_P(http_tls_test, a_large_answer_arrives_whole) {
+    const std::string large(3'000'000, 'x');
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", large);
+    });
+    serve_securely(std::move(routes));
+
+    EXPECT_EQ(ask_securely(get_closing), plain_answer(large, "Connection: close\r\n"));
+}
+
+TEST_P(http_tls_test, an_answer_leaves_although_its_handler_goes_on) {
+    std::atomic<bool> released = false;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.send("text/plain", "early"));
+        while (!released) {
+            const auto slept = co_await async_sleep(1ms);
+            if (!slept) break;
+        }
+    });
+    serve_securely(std::move(routes));
+
+    EXPECT_THAT(ask_securely(get, "early"), EndsWith("early"));
+    released = true;
+}
+
+TEST_P(http_tls_test, a_client_that_does_not_read_is_cut_off) {
+    std::atomic<bool> failed = false;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        const std::string large(50'000'000, 'x');
+        const auto sent = co_await answer.send("text/plain", large);
+        failed = sent.error() == errc::deadline_exceeded;
+        co_return sent;
+    });
+    serve_securely(std::move(routes), {.send_idle = 50ms});
+    const auto ask = [&]() -> task<> {
+        auto stream = co_await tls::async_connect("localhost", server().local_endpoint().port(),
+                                                  testing::client(), {.timeout = 10s});
+        EXPECT_TRUE(stream);
+        const auto sent = co_await async_write_all(*stream, get);
+        EXPECT_TRUE(sent);
+        while (!failed) {
+            const auto slept = co_await async_sleep(1ms);
+            if (!slept) break;
+        }
+    };
+    simplenet::run(ask(), {.backend = GetParam()});
+
+    EXPECT_TRUE(failed);
+}
+
+TEST_P(http_tls_test, a_client_context_is_refused) {
+    auto group = make_group(1);
+    const tls::context with = testing::client();
+
+    const auto made = http::server::listen(group, endpoint::loopback(0), {}, {.tls = &with});
+
+    EXPECT_EQ(made.error(), tls::errc::bad_configuration);
+}
+
+TEST_P(http_tls_test, the_context_is_replaced_from_the_next_handshake_on) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "x");
+    });
+    serve_securely(routes);
+    const tls::context other = testing::server_with();
+
+    EXPECT_TRUE(server().replace(routes, &other));
+    const tls::context of_client = testing::client();
+    EXPECT_FALSE(server().replace(routes, &of_client));
+
+    EXPECT_EQ(ask_securely(get_closing), plain_answer("x", "Connection: close\r\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, http_tls_test, testing::all_backends, testing::backend_name);
+
+} // namespace
+} // namespace simplenet::v0
