@@ -17,6 +17,9 @@ function(simplenet_set_up_library target)
     # Only declarations of public headers are exported; the headers set their visibility themselves.
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
+    # A component finds the libraries that it uses beside itself, in a prefix of any name. Packagers of a
+    # system set CMAKE_SKIP_INSTALL_RPATH.
+    INSTALL_RPATH "$ORIGIN"
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endfunction()

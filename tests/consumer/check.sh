@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the library into a temporary prefix, static and shared, and builds small programs, one with TLS
-# and one with HTTP, against it in every way the README promises: find_package under both names, pkg-config, add_subdirectory,
-# FetchContent, and from a prefix that was moved after the installation. Each program is run.
+# and one with HTTP, against it in every way the README promises: find_package under both names, pkg-config,
+# add_subdirectory, FetchContent, and from a prefix that was moved after the installation. Each program is run.
 #
 # Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
 set -euo pipefail
