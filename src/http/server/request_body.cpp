@@ -111,12 +111,16 @@ result<std::size_t> exchange::take_chunked(mutable_buffer into) {
     if (body_limit_ != 0 && chunks_->decoded() + chunks_->rest_of_chunk() > body_limit_) {
         return fail(fail_body(errc::body_too_large, 413));
     }
+    // The data are in the memory of the input, which may go back to the loop when all of it is
+    // consumed.
+    if (step.kind == decoded::kind::data) {
+        std::memcpy(into.data(), step.data.data(), step.data.size());
+    }
     input_.consume(step.consumed);
     switch (step.kind) {
     case decoded::kind::need_more:
         return 0;
     case decoded::kind::data:
-        std::memcpy(into.data(), step.data.data(), step.data.size());
         body_read_ += step.data.size();
         return step.data.size();
     case decoded::kind::end:
@@ -178,9 +182,11 @@ task<result<>> exchange::wait_for_input() {
 }
 
 task<std::error_code> exchange::body_failure(std::error_code why) {
+    // A stop that comes at the same time changes nothing: to the handler, the end of the connection
+    // would be the end of the body.
+    if (why == simplenet::errc::end_of_stream) co_return fail_body(errc::incomplete_message, 0);
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (within.stopped()) co_return why; // nothing is lost
-    if (why == simplenet::errc::end_of_stream) co_return fail_body(errc::incomplete_message, 0);
     co_return fail_body(why, why == simplenet::errc::deadline_exceeded ? 408 : 0);
 }
 
