@@ -340,15 +340,19 @@ task<result<any_stream>> exchange::upgrade(std::string_view protocol) {
     if (bad_field_ || !valid_field_value(protocol)) co_return fail(std::errc::invalid_argument);
     const result<> room = co_await make_room(head_size(protocol));
     if (!room) co_return fail(room);
-    output_.append("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ");
-    output_.append(protocol);
-    output_.append("\r\n");
-    output_.append(fields_.lines());
-    output_.append("\r\n");
-    stage_ = stage::streaming; // if it cannot leave, the connection is over
-    const result<> sent = co_await write_out({});
-    if (!sent) co_return fail(sent);
+    char* const begin = output_.room(head_size(protocol));
+    char* at = put(begin, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ");
+    at = put(at, protocol);
+    at = put(at, "\r\n");
+    at = put(at, fields_.lines());
+    at = put(at, "\r\n");
+    output_.took(static_cast<std::size_t>(at - begin));
     stage_ = stage::complete;
+    const result<> sent = co_await write_out({});
+    if (!sent) {
+        broken_ = true; // what follows would no longer be HTTP
+        co_return fail(sent);
+    }
     upgraded_ = true;
     co_return transport_.release(input_.take());
 }
