@@ -74,6 +74,17 @@ task<> close_behind_answer(Stream& stream, ending how, const limits& with) {
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
+/// Sends close_notify, where the end of the connection is the end of a body (RFC 9112,
+/// section 9.8). close() sends it only if the socket takes it at once.
+template <class Stream>
+task<> say_goodbye(Stream& stream, const limits& with) {
+    const auto limit = with.linger_idle > std::chrono::nanoseconds::zero()
+                           ? with.linger_idle
+                           : std::chrono::nanoseconds::max();
+    auto telling = async_shutdown_write(stream);
+    static_cast<void>(co_await with_timeout(std::move(telling), limit));
+}
+
 /// Answers the requests that begin with `first`, and ends the connection unless it is idle then.
 template <class Stream>
 task<ending> answer_requests(Stream& stream, connection_state& connection, received& first) {
@@ -85,6 +96,11 @@ task<ending> answer_requests(Stream& stream, connection_state& connection, recei
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {
         co_await close_behind_answer(stream, end, connection.loop.server->with());
+    }
+    if constexpr (!is_plain<Stream>) {
+        if (end == ending::close) {
+            co_await say_goodbye(stream, connection.loop.server->with());
+        }
     }
     if (connection.thrown) std::rethrow_exception(connection.thrown);
     co_return end;
