@@ -152,8 +152,9 @@ struct run_server_options {
 /// Those of simplenet::run_server() and server::listen().
 /// @par Example
 /// @snippet http.cpp hello
-result<shutdown_report> run_server(const endpoint& at, router routes,
-                                   run_server_options options = {}, std::stop_token stop = {});
+[[nodiscard]] result<shutdown_report> run_server(const endpoint& at, router routes,
+                                                 run_server_options options = {},
+                                                 std::stop_token stop = {});
 
 } // namespace simplenet::v0::http
 
