@@ -4,7 +4,7 @@
     python3 scripts/generate_perf_figures.py --all --out DIR      # figures of everything that was measured
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
-    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only
+    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http
     python3 scripts/generate_perf_figures.py --counts             # performance-counts.md: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
@@ -172,7 +172,9 @@ def main():
     parser.add_argument("--all", action="store_true", help="draw more than the README shows")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="print the tables, draw nothing")
-    parser.add_argument("--tls", action="store_true", help="the tables of TLS; draws nothing")
+    for name in tables.COMPONENTS:
+        text = f"the tables of {name.upper()}; draws nothing"
+        parser.add_argument(f"--{name}", dest="component", action="store_const", const=name, help=text)
     parser.add_argument("--counts", action="store_true", help="print the counted figures of performance-counts.md")
     parser.add_argument("--update", metavar="FILE", help="write the tables between their marks in FILE")
     given = parser.parse_args()
@@ -187,7 +189,7 @@ def main():
     if given.counts:
         print(tables.counts(data), end="")
         return
-    if not (given.tables or given.tls):
+    if not (given.tables or given.component):
         try:
             draw(data, given.out, given.format, None if given.all else tables.FIGURES)
         except ImportError:
@@ -195,8 +197,9 @@ def main():
     # Figures of another run, or elsewhere, do not belong to these tables.
     figures = os.path.abspath(given.out)
     inside = not given.tables and given.format == "svg" and not os.path.relpath(figures, ROOT).startswith("..")
-    if given.tls:
-        text, marks = tables.tls_markdown(data, ROOT), (tables.TLS_BEGIN, tables.TLS_END)
+    if given.component:
+        text = tables.component_markdown(given.component, data, ROOT)
+        marks = tables.component_marks(given.component)
     else:
         text, marks = tables.markdown(data, ROOT, figures if inside else ""), (tables.BEGIN, tables.END)
     print(text, end="")

@@ -74,6 +74,20 @@ GOALS = [
     Goal("tls_idle_memory_asio", "tls_idle_memory", ".*", "bytes_per_connection", "ours_.*", "asio_epoll", "cost <= 0.19"),
     Goal("tls_two_loops_epoll", "tls_many_loops", ".*", "server_cpu_ns", "ours_epoll", "one_loop_epoll", "cost <= 1.03"),
     Goal("tls_two_loops_io_uring", "tls_many_loops", ".*", "server_cpu_ns", "ours_io_uring", "one_loop_io_uring", "cost <= 1.07"),
+    *(
+        Goal(f"http_{case}_{backend}", "http_answers", case, "server_cpu_ns", f"ours_{backend}", "nginx", f"cost <= {most}")
+        for case, on_epoll, on_io_uring in (
+            ("hello_100", 0.87, 0.82),
+            ("browser_100", 0.75, 0.75),
+            ("pipelined_16", 0.10, 0.10),
+            ("file_612B_100", 0.73, 0.73),
+            ("memory_612B_100", 0.57, 0.57),
+            ("file_1MiB_100", 1.0, 1.0),
+        )
+        for backend, most in (("epoll", on_epoll), ("io_uring", on_io_uring))
+    ),
+    Goal("http_idle_memory", "http_idle_memory", ".*", "bytes_per_connection", "ours_.*", "", "value <= 1024"),
+    Goal("http_allocations", "http_allocations", ".*", "allocations", "ours_.*", "", "value <= 0"),
     Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),
 ]
 

@@ -22,9 +22,17 @@ OTHERS = {
 
 BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
-# The tables of TLS have a place of their own, because they may come from another run.
-TLS_BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --tls --update README.md; do not edit -->"
-TLS_END = "<!-- to here: scripts/generate_perf_figures.py --tls -->"
+# The tables of a component have a place of their own, because they may come from another run.
+COMPONENTS = ("tls", "http")
+
+
+def component_marks(name):
+    return (
+        f"<!-- from here: python3 scripts/generate_perf_figures.py --{name} --update README.md; do not edit -->",
+        f"<!-- to here: scripts/generate_perf_figures.py --{name} -->",
+    )
+
+
 # What stands beside the tables.
 FIGURES = {"echo_64": "echo of 64 bytes: processor time of the server", "micro": "pieces of a loop: nanoseconds"}
 
@@ -121,6 +129,25 @@ TLS_SERVERS_ON_LOOPS = {
     "ours_io_uring": "libsimplenet, two loops, io_uring",
     "one_loop_io_uring": "libsimplenet, one loop, io_uring",
     "asio_threads": "Boost.Asio, an `io_context` for each of two threads",
+}
+
+
+HTTP = [
+    ("fixed answer, 100", ("http_answers", "hello_100", "server_cpu_ns")),
+    ("the same, a browser's head", ("http_answers", "browser_100", "server_cpu_ns")),
+    ("fixed answer, 1", ("http_answers", "hello_1", "server_cpu_ns")),
+    ("16 pipelined", ("http_answers", "pipelined_16", "server_cpu_ns")),
+    ("file, 612 B", ("http_answers", "file_612B_100", "server_cpu_ns")),
+    ("the same from memory", ("http_answers", "memory_612B_100", "server_cpu_ns")),
+    ("file, 1 MiB", ("http_answers", "file_1MiB_100", "server_cpu_ns")),
+    ("memory of an idle connection", ("http_idle_memory", "5000", "bytes_per_connection")),
+]
+HTTP_SERVERS = {
+    "ours_epoll": "libsimplenet, epoll",
+    "ours_io_uring": "libsimplenet, io_uring",
+    "nginx": "nginx, with `tcp_nopush` and `open_file_cache`",
+    "nginx_defaults": "nginx without them, as Debian installs it",
+    "beast": "Boost.Beast, epoll",
 }
 
 
@@ -332,6 +359,23 @@ def tls_markdown(data, root):
         source(data, root, TLS, " --tls"),
     ]
     return joined(parts, headings=(0, 2))
+
+
+def http_markdown(data, root):
+    """The tables of HTTP."""
+    parts = [
+        [
+            "HTTP/1.1 over TCP: processor time of the server for a request of `wrk`, and memory, beside nginx 1.22, which is 1.00.",
+            "Less is better. One loop and one worker; no access log.",
+        ],
+        cost_table(data, HTTP, HTTP_SERVERS, "nginx", "cost of the server"),
+        source(data, root, HTTP, " --http"),
+    ]
+    return joined(parts, headings=(0,))
+
+
+def component_markdown(name, data, root):
+    return {"tls": tls_markdown, "http": http_markdown}[name](data, root)
 
 
 def update(text, tables, marks=(BEGIN, END)):

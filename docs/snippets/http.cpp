@@ -2,13 +2,28 @@
 
 #include <simplenet/http.hpp>
 #include <simplenet/simplenet.hpp>
+#if SIMPLENET_SNIPPETS_TLS
+#include <simplenet/tls.hpp>
+#endif
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <exception>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 using namespace simplenet;
 using namespace std::chrono_literals;
@@ -60,11 +75,250 @@ task<result<>> serve_for_a_minute(event_loop_group& group) {
 }
 //! [server]
 
+//! [options]
+result<shutdown_report> serve_with_options(http::router routes, std::stop_token stop) {
+    http::run_server_options options;
+    options.server.limits.body = 64 * 1024; // see the table
+    options.server.limits.keep_alive = 15s;
+    options.server.server.max_connections = 10'000; // those of every server
+    options.group.loops = 2;
+    options.grace = 5s;
+    return http::run_server(endpoint::any(8080), std::move(routes), options, std::move(stop));
+}
+//! [options]
+
+//! [shared]
+class counter {
+public:
+    task<result<>> operator()(http::request&, http::response& answer) {
+        const std::string text = std::to_string(++*count_) + '\n';
+        co_return co_await answer.send("text/plain", text);
+    }
+
+private:
+    // Handlers are copied into the router, and run on several loops at once.
+    std::shared_ptr<std::atomic<int>> count_ = std::make_shared<std::atomic<int>>(0);
+};
+//! [shared]
+
+//! [errors]
+task<result<>> divide(http::request& asked, http::response& answer) {
+    const auto body = co_await asked.read_all(100);
+    if (!body) co_return fail(body); // the client's fault: 413, 408 or 400
+    unsigned first = 0;
+    unsigned second = 0;
+    if (std::sscanf(body->c_str(), "%u %u", &first, &second) != 2 || second == 0) {
+        co_return co_await answer.status(422).send("text/plain", "two numbers, please\n");
+    }
+    const std::string text = std::to_string(first / second) + '\n';
+    co_return co_await answer.send("text/plain", text);
+}
+//! [errors]
+
+//! [exceptions]
+void report(std::exception_ptr thrown, void*) {
+    try {
+        std::rethrow_exception(std::move(thrown));
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "a handler failed: %s\n", error.what());
+    } catch (...) {
+        std::fputs("a handler failed\n", stderr);
+    }
+}
+
+http::server_options with_reports() {
+    http::server_options options;
+    options.server.on_handler_exception = report;
+    return options;
+}
+//! [exceptions]
+
+//! [proxy]
+constexpr std::array<std::string_view, 1> load_balancers{"10.0.0.0/8"};
+
+http::server_options behind_a_load_balancer() {
+    http::server_options options;
+    options.server.proxy = proxy_protocol::required;
+    options.server.proxy_sources = load_balancers; // outlives the server
+    return options;
+}
+//! [proxy]
+
+//! [metrics]
+task<result<>> metrics(http::request&, http::response& answer) {
+    std::ostringstream text;
+    write_metrics(text);
+    const std::string all = text.str();
+    co_return co_await answer.send("text/plain; version=0.0.4", all);
+}
+//! [metrics]
+
+//! [statistics]
+void print_statistics(const http::server& server) {
+    const http::server_statistics all = server.statistics();
+    std::printf("%llu requests on %llu connections, %zu are open, %llu handlers failed\n",
+                static_cast<unsigned long long>(all.requests),
+                static_cast<unsigned long long>(all.accepted), all.open,
+                static_cast<unsigned long long>(all.failed));
+}
+//! [statistics]
+
+//! [lines]
+/// A body is an async_reader, so all of the library reads it.
+task<result<>> count_lines(http::request& asked, http::response& answer) {
+    buffered_reader<http::request&> lines{asked};
+    unsigned count = 0;
+    auto line = co_await lines.read_line(4096);
+    for (; line; line = co_await lines.read_line(4096))
+        ++count;
+    if (line.error() != errc::end_of_stream) co_return fail(line);
+    const std::string text = std::to_string(count) + " lines\n";
+    co_return co_await answer.send("text/plain", text);
+}
+//! [lines]
+
+//! [stream]
+task<result<>> count_up(http::request&, http::response& answer) {
+    answer.set("Content-Type", "text/plain");
+    for (int number = 1; number <= 1000; ++number) {
+        const std::string line = std::to_string(number) + '\n';
+        const auto sent = co_await async_write_all(answer, line);
+        if (!sent) co_return fail(sent); // the client is gone
+    }
+    co_return result<>{}; // only this makes the answer complete
+}
+//! [stream]
+
+//! [echo body]
+task<result<>> send_back(http::request& asked, http::response& answer) {
+    const auto copied = co_await async_copy(asked, answer);
+    if (!copied) co_return fail(copied);
+    co_return result<>{};
+}
+//! [echo body]
+
+//! [continue]
+task<result<>> take(http::request& asked, http::response& answer) {
+    const auto key = asked.fields().find("Authorization");
+    // Nothing was read yet, so a client that waits for `100 Continue` does not send the body.
+    if (key != "Bearer secret") co_return co_await answer.status(401).send("text/plain", "no\n");
+    const auto body = co_await asked.read_all(1024 * 1024); // sends `100 Continue`
+    if (!body) co_return fail(body);
+    answer.status(204);
+    co_return result<>{};
+}
+//! [continue]
+
+//! [files]
+constexpr std::array<std::string_view, 2> indexes{"index.html", "index.htm"};
+
+http::router site() {
+    http::static_options options;
+    options.index = indexes;
+    options.cache_control = "max-age=3600";
+    http::router routes;
+    routes.files("/", "/srv/www", options); // throws if the directory cannot be opened
+    routes.get("/hello/{name}", hello);     // more specific, so it wins
+    return routes;
+}
+//! [files]
+
+//! [send_file]
+task<result<>> send_report(http::request& asked, http::response& answer) {
+    if (!asked.fields().find("Cookie")) co_return co_await answer.status(403).send({}, {});
+    const auto open = [] { return unique_fd{::open("/srv/report.pdf", O_RDONLY | O_CLOEXEC)}; };
+    const auto file = co_await run_blocking(open);
+    struct stat state{};
+    if (!file || ::fstat(file.get(), &state) != 0) {
+        co_return co_await answer.status(404).send({}, {});
+    }
+    http::file_options options;
+    options.content_type = "application/pdf";
+    options.last_modified = state.st_mtime;
+    const auto size = static_cast<std::uint64_t>(state.st_size);
+    co_return co_await answer.send_file(file.get(), size, options);
+}
+//! [send_file]
+
+//! [websocket]
+task<> echo(http::websocket& peer) {
+    while (auto message = co_await peer.read_message()) {
+        const auto sent = co_await peer.write_message(message->kind, message->data);
+        if (!sent) break;
+    }
+}
+
+http::router with_websockets() {
+    http::router routes;
+    routes.websocket("/echo", echo);
+    return routes;
+}
+//! [websocket]
+
+//! [websocket options]
+constexpr std::array<std::string_view, 1> our_pages{"https://www.example.org"};
+constexpr std::array<std::string_view, 2> protocols{"chat.v2", "chat.v1"};
+
+void add_chat(http::router& routes) {
+    http::websocket_options options;
+    options.origins = our_pages; // beside the origin of the server itself
+    options.protocols = protocols;
+    options.message_limit = 4096;
+    routes.websocket("/chat", echo, options);
+}
+//! [websocket options]
+
+//! [upgrade]
+task<result<>> switch_protocols(http::request&, http::response& answer) {
+    auto stream = co_await answer.upgrade("lines");
+    if (!stream) co_return fail(stream); // the client did not ask for it
+    std::ignore = co_await async_write_all(*stream, "hello\n");
+    co_return result<>{}; // closes the connection
+}
+//! [upgrade]
+
+#if SIMPLENET_SNIPPETS_TLS
+//! [tls]
+int serve_securely(http::router routes) {
+    static constexpr std::array<std::string_view, 1> offered{"http/1.1"};
+    std::string detail;
+    const auto certificates = tls::context::server({.certificate_chain_file = "fullchain.pem",
+                                                    .private_key_file = "privkey.pem",
+                                                    .alpn = offered},
+                                                   &detail);
+    if (!certificates) {
+        std::fprintf(stderr, "%s\n", detail.c_str());
+        return 1;
+    }
+    http::run_server_options options;
+    options.server.tls = &*certificates;
+    const auto ended = http::run_server(endpoint::any(8443), std::move(routes), options);
+    return ended ? 0 : 1;
+}
+//! [tls]
+#endif
+
 } // namespace
 
 namespace snippets {
 
-int all_of_http(event_loop_group& group) {
+void all_routes(http::router& routes) {
+    routes.get("/count", counter{}).post("/divide", divide).get("/metrics", metrics);
+    routes.post("/lines", count_lines).get("/numbers", count_up).post("/back", send_back);
+    routes.put("/take", take).get("/report", send_report).get("/upgrade", switch_protocols);
+    add_chat(routes);
+}
+
+int all_of_http(event_loop_group& group, const http::server& server) {
+    http::router routes = site();
+    all_routes(routes);
+    print_statistics(server);
+    (void)http::server::listen(group, endpoint::any(8080), with_websockets(), with_reports());
+    (void)http::server::listen(group, endpoint::any(8080), routes, behind_a_load_balancer());
+    (void)serve_with_options(routes, {});
+#if SIMPLENET_SNIPPETS_TLS
+    (void)serve_securely(routes);
+#endif
     (void)run(serve_for_a_minute(group));
     return serve();
 }

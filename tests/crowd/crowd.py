@@ -322,6 +322,10 @@ def cases(options):
     if options.certificates:
         everything += targets.secure_examples()
         present(os.path.join(options.certificates, "client.pem"), os.path.join(options.certificates, "client.key"))
+    if os.path.exists(os.path.join(options.examples, "http_hello")):
+        everything += [each for each in targets.http_examples()
+                       if os.path.exists(os.path.join(options.examples, each.program))]
+        everything += targets.http_idioms() if options.idioms else []
     options.budgets = {each.name: each.budget for each in everything}
     short = set(targets.SHORT)
     for target in everything:

@@ -32,6 +32,19 @@ SERVED = {
     "docs/snippets/errors.cpp own": ["page:digits"],
     "docs/snippets/errors.cpp read all": ["page:read-all"],
     "docs/snippets/errors.cpp transfer": ["page:read-all"],
+    "docs/snippets/http.cpp continue": ["page:http-continue"],
+    "docs/snippets/http.cpp echo body": ["page:http-echo-body"],
+    "docs/snippets/http.cpp errors": ["page:http-errors"],
+    "docs/snippets/http.cpp files": ["http_files"],
+    "docs/snippets/http.cpp hello": ["page:http-hello", "http_hello"],
+    "docs/snippets/http.cpp lines": ["page:http-lines"],
+    "docs/snippets/http.cpp metrics": ["page:http-metrics"],
+    "docs/snippets/http.cpp routes": ["page:http-routes", "http_routes"],
+    "docs/snippets/http.cpp send_file": ["page:http-send-file"],
+    "docs/snippets/http.cpp shared": ["page:http-shared"],
+    "docs/snippets/http.cpp stream": ["page:http-stream"],
+    "docs/snippets/http.cpp upgrade": ["page:http-upgrade"],
+    "docs/snippets/http.cpp websocket": ["page:http-websocket"],
     "docs/snippets/readme.cpp echo": ["page:readme"],
     "docs/snippets/seeing_inside.cpp name": ["page:named"],
     "docs/snippets/servers.cpp activation": ["rolling_restart"],
@@ -70,6 +83,13 @@ SERVED = {
     "docs/snippets/writing.cpp proxy": ["page:proxy"],
     "docs/snippets/writing.cpp scratch": ["page:scratch"],
     "examples/descriptor_passing.cpp send": ["descriptor_passing"],
+    "examples/http_stream.cpp events": ["http_stream"],
+    "examples/http_upload.cpp file": ["http_upload"],
+    "examples/http_upload.cpp fill": ["http_upload"],
+    "examples/http_upload.cpp receive": ["http_upload"],
+    "examples/websocket_chat.cpp listen": ["websocket_chat"],
+    "examples/websocket_chat.cpp route": ["websocket_chat"],
+    "examples/websocket_chat.cpp talk": ["websocket_chat"],
     "examples/muduo_style_echo.cpp echo": ["muduo_style_echo"],
     "examples/muduo_style_echo.cpp server": ["muduo_style_echo"],
     "examples/echo_server.cpp accept": ["echo_server"],
@@ -141,6 +161,9 @@ EXEMPT = {
         "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp task",
     ],
     WHOLE: [
+        "docs/snippets/http.cpp exceptions", "docs/snippets/http.cpp options", "docs/snippets/http.cpp proxy",
+        "docs/snippets/http.cpp server", "docs/snippets/http.cpp statistics", "docs/snippets/http.cpp tls",
+        "docs/snippets/http.cpp websocket options",
         "docs/snippets/tls.cpp names", "docs/snippets/tls.cpp server",
         "docs/snippets/servers.cpp exceptions",
         "docs/snippets/servers.cpp local_server",
@@ -159,7 +182,8 @@ def problems():
         taught |= {" ".join(found) for found in SNIPPET.findall(page.read_text(encoding="utf-8"))}
     exempt = [each for some in EXEMPT.values() for each in some]
     known = {each.name.partition("/")[0] for each in
-             targets.examples() + targets.secure_examples() + targets.idioms()}
+             targets.examples() + targets.secure_examples() + targets.idioms() + targets.http_examples() +
+             targets.http_idioms()}
     for each in sorted(taught - SERVED.keys() - set(exempt)):
         yield f"{each}: on a page, but not under the crowd"
     for each in sorted((SERVED.keys() | set(exempt)) - taught):

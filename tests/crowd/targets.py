@@ -142,6 +142,47 @@ class Downloaded:
         return lambda: old.count > FILE_SIZE and new.count > FILE_SIZE
 
 
+class DownloadedByName(Downloaded):
+    """The same, of a server with a directory."""
+
+    request = b"GET /file HTTP/1.1\r\nHost: victim\r\n\r\n"
+
+
+class Messages(Answered):
+    """A WebSocket, whose messages come back."""
+
+    def __init__(self, handshake):
+        super().__init__()
+        self._handshake = handshake
+        self._known = set()  # victims whose handshake was sent
+
+    def _ask(self, victim):
+        word = b"word%09d" % next(_numbers)
+        first = victim not in self._known
+        self._known.add(victim)
+        victim.ask((self._handshake if first else b"") + frame(word))
+        return lambda: word in victim.received
+
+
+def frame(text):
+    """A text message of a client, masked with zeros (RFC 6455, section 5.2)."""
+    size = bytes([0x80 | len(text)]) if len(text) < 126 else b"\xfe" + len(text).to_bytes(2, "big")
+    return b"\x81" + size + bytes(4) + text
+
+
+def request(line, body=None, *fields, size=None):
+    """A request of HTTP/1.1; `size` announces a larger body than there is."""
+    lines = [line + " HTTP/1.1", "Host: localhost", *fields]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body) if size is None else size}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+def handshake(path):
+    return request(f"GET {path}", None, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                   "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+
+
 # --- targets --------------------------------------------------------------------------------------
 
 @dataclasses.dataclass
@@ -314,6 +355,86 @@ def idioms():
     return [Idiom("page:" + name, "", **more) for name, more in known]
 
 
+def asked(line, answer, body=None, *fields):
+    """What a target has that answers a request: the crowd repeats it, and reads nothing."""
+    question = request(line, body, *fields)
+    return {"protocol": Replied(question, answer), "opening": question, "flood": question * (1 + 4096 // len(question))}
+
+
+# `grace` of http::run_server(), and the time that a client gets to read the last answer.
+HTTP_GRACE = 16.0
+HEADERS_WITHIN = 20.0  # seconds: http::limits
+
+
+def http_examples():
+    """The crowd repeats a request, or sends a body that never ends."""
+    hello = asked("GET /", b"Hello, world!\n")
+    half = {"protocol": hello["protocol"], "opening": hello["opening"][:20], "budget": 20, "handshake": HEADERS_WITHIN}
+    json = "Content-Type: application/json"
+    note = request("POST /notes", b'{"text": "a note"}', json)
+    file = DownloadedByName.request
+    # What guests say goes to all: one message of each.
+    chat = {"protocol": Messages(handshake("/chat")), "opening": handshake("/chat"), "flood": frame(b"y" * 700),
+            "crowd_budget": MIB, "drops": True}
+    known = [
+        ("http_hello", "", hello),
+        # It gets no head, or one that ends too late.
+        ("http_hello", "/half-head", half),
+        # Holds the body.
+        ("http_echo_server", "", {"protocol": Replied(request("POST /", b"word"), b"\r\n\r\nword"),
+                                  "opening": request("POST /", b"", size=50_000_000), "budget": 64 * KIB,
+                                  "memory": 300 * KIB}),
+        ("http_routes", "", {"protocol": Replied(note, b'"a note"'),
+                             "opening": request("POST /notes", b"", json, size=60_000), "budget": 50_000,
+                             "memory": 200 * KIB}),
+        ("http_stream", "", {"protocol": Greeted(200, request("GET /events")), "opening": request("GET /events"),
+                             "flood": request("GET /events") * 40}),
+        # A block of 256 KiB and a file for each.
+        ("http_upload", "", {"arguments": ("DIRECTORY", "--at-once", "10000"), "descriptors": 2, "memory": 500 * KIB,
+                             "protocol": Replied(request("PUT /victim", b"word"), b"\r\n\r\n"),
+                             "opening": request("PUT /crowd", b"", size=1_000_000_000), "crowd_budget": 64 * MIB}),
+        ("http_files", "", {"arguments": ("DIRECTORY",), "protocol": DownloadedByName(), "opening": file,
+                            "flood": file * 100, "budget": 64 * KIB}),
+        ("websocket_chat", "", chat),
+    ]
+    return [Target(name + suffix, name, **{"memory": 160 * KIB, "grace": HTTP_GRACE, **more})
+            for name, suffix, more in known]
+
+
+class HttpIdiom(Target):
+    """One of http_idioms.cpp."""
+
+    def command(self, case):
+        program = os.path.join(os.path.dirname(case.options.idioms), "crowd_http_idioms")
+        return [program, "--port", "0", "--backend", case.backend]
+
+
+def http_idioms():
+    endless = {"memory": 300 * KIB, "budget": MIB}
+    known = [
+        ("http-hello", asked("GET /hello/victim", b"Hello, victim!\n")),
+        ("http-routes", asked("POST /users", b"\r\n\r\nalice", b"alice")),
+        ("http-shared", asked("GET /count", b"text/plain")),
+        ("http-errors", asked("POST /divide", b"\r\n\r\n4\n", b"8 2")),
+        ("http-metrics", asked("GET /metrics", b"simplenet_loop_turns_total")),
+        ("http-lines", {**asked("POST /lines", b"2 lines", b"a\nb\n"), **endless,
+                        "opening": request("POST /lines", b"", size=1_000_000), "flood": b"y" * 900 + b"\n"}),
+        ("http-stream", asked("GET /numbers", b"1000\n")),
+        ("http-echo-body", {**asked("POST /back", b"word", b"word"), **endless,
+                            "opening": request("POST /back", b"", size=1_000_000), "flood": b"y" * 4096}),
+        ("http-continue", {**asked("PUT /take", b" 204 ", b"word", "Authorization: Bearer secret"),
+                           "opening": request("PUT /take", b"", "Authorization: Bearer secret", size=1_000_000),
+                           "flood": b"y" * 4096, "budget": 64 * KIB}),
+        ("http-send-file", asked("GET /report", b" 404 ", None, "Cookie: any")),
+        ("http-upgrade", {"protocol": Greeted(79, request("GET /upgrade", None, "Connection: Upgrade",
+                                                           "Upgrade: lines")),
+                          "opening": request("GET /upgrade", None, "Connection: Upgrade", "Upgrade: lines")}),
+        ("http-websocket", {"protocol": Messages(handshake("/echo")), "opening": handshake("/echo"),
+                            "flood": frame(b"y" * 900) * 10}),
+    ]
+    return [HttpIdiom("page:" + name, "", **{"memory": 160 * KIB, "grace": HTTP_GRACE, **more}) for name, more in known]
+
+
 # The cases of CI: each kind of trouble that a server has met, and each example, in half a minute.
 SHORT = [
     ("echo_server", "storm"),
@@ -357,4 +478,11 @@ SHORT = [
     ("page:room", "never-reads"),
     ("tls_echo_server", "never-reads"),
     ("tls_terminator/plain", "garbage"),
+    ("http_hello", "never-reads"),
+    ("http_files", "leaves-in-the-middle"),
+    ("http_stream", "never-reads"),
+    ("http_upload", "resets-in-the-middle"),
+    ("websocket_chat", "never-reads"),
+    ("page:http-echo-body", "never-reads"),
+    ("page:http-websocket", "closes-unread"),
 ]

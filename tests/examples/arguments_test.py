@@ -17,8 +17,8 @@ ALL = [*SERVERS, *CLIENTS, "backend_switch", "behind_haproxy", "chat_many_rooms"
        "muduo_style_echo", "multicore_echo", "parallel_fetch", "port_forward", "producer_consumer",
        "reconnecting_client", "rolling_restart", "task_dump", "udp_echo", "watch_files"]
 TLS = ["https_get", "mtls", "tls_client", "tls_echo_server", "tls_terminator"]  # if the build has TLS
-HTTP = ["http_echo_server", "http_files", "http_hello", "http_routes", "http_stream", "http_upload",
-        "websocket_chat"]  # likewise
+HTTP = ["http_echo_server", "http_fetch", "http_files", "http_hello", "http_routes", "http_stream",
+        "http_upload", "websocket_chat"]  # likewise
 
 
 class arguments_test(support.TestCase):

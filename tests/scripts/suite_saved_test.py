@@ -189,7 +189,7 @@ class TablesTest(unittest.TestCase):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
             text = file.read()
         tables.update(text, "")
-        tables.update(text, "", (tables.TLS_BEGIN, tables.TLS_END))
+        tables.update(text, "", tables.component_marks("tls"))
 
 
 if __name__ == "__main__":

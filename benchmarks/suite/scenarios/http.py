@@ -58,6 +58,11 @@ def servers(tools, place, small):
     return [*map(own, BACKENDS), nginx("nginx"), nginx("nginx_defaults", "--defaults")]
 
 
+def beast(tools):
+    """Only a fixed answer: it has no files of its own."""
+    return tools.subject("beast", "beast_server", "--port", 0, needs="libboost-dev 1.81 (Boost.Beast)")
+
+
 def wrk(tools, server, path, connections, seconds, fields, script=None):
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "10"]
     for name, value in fields.items():
@@ -93,10 +98,13 @@ def answers(tools, name, path, connections=100, size=0, small=0, fields=None, pi
             taken, wall, count = wrk(tools, server, path, connections, seconds, fields or {}, script)
         return {"server_cpu_ns": taken / count, "requests_per_s": count / wall}
 
+    subjects = servers(tools, place.name, small)
+    if path == "/hello":
+        subjects.append(beast(tools))
     return Case(
         "http_answers",
         name,
-        tools.chosen(servers(tools, place.name, small)),
+        tools.chosen(subjects),
         measure,
         ["server_cpu_ns"],
         seconds=2.3 + settings.seconds,

@@ -31,12 +31,7 @@ namespace simplenet::v0::http {
 /// movable. Loop thread only.
 ///
 /// @par Example
-/// @code
-/// http::client web{{.redirects = 5}};
-/// auto answer = co_await web.get("https://example.org/");
-/// if (!answer) co_return fail(answer);
-/// auto text = co_await answer->read_all(1'000'000);
-/// @endcode
+/// @snippet http_fetch.cpp fetch
 class client {
 public:
     /// Copies what `options` refers to. Throws std::bad_alloc.

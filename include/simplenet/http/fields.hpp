@@ -59,7 +59,9 @@ public:
     [[nodiscard]] std::size_t count(std::string_view name) const noexcept;
     [[nodiscard]] bool empty() const noexcept { return index().empty(); }
 
+    /// The first field.
     [[nodiscard]] iterator begin() const noexcept;
+    /// Behind the last field.
     [[nodiscard]] iterator end() const noexcept;
 
     /// Replaces all fields with this name by one, at the place of the first; else appends it.

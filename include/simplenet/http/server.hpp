@@ -152,9 +152,8 @@ struct run_server_options {
 /// Those of simplenet::run_server() and server::listen().
 /// @par Example
 /// @snippet http.cpp hello
-[[nodiscard]] result<shutdown_report> run_server(const endpoint& at, router routes,
-                                                 run_server_options options = {},
-                                                 std::stop_token stop = {});
+result<shutdown_report> run_server(const endpoint& at, router routes,
+                                   run_server_options options = {}, std::stop_token stop = {});
 
 } // namespace simplenet::v0::http
 
