@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -102,15 +103,16 @@ private:
 //! [shared]
 
 //! [errors]
-task<result<>> divide(http::request& asked, http::response& answer) {
+task<result<>> square(http::request& asked, http::response& answer) {
     const auto body = co_await asked.read_all(100);
     if (!body) co_return fail(body); // the client's fault: 413, 408 or 400
-    unsigned first = 0;
-    unsigned second = 0;
-    if (std::sscanf(body->c_str(), "%u %u", &first, &second) != 2 || second == 0) {
-        co_return co_await answer.status(422).send("text/plain", "two numbers, please\n");
+    std::uint32_t number = 0;
+    const char* const end = body->data() + body->size();
+    const auto parsed = std::from_chars(body->data(), end, number);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) {
+        co_return co_await answer.status(422).send("text/plain", "a number, please\n");
     }
-    const std::string text = std::to_string(first / second) + '\n';
+    const std::string text = std::to_string(std::uint64_t{number} * number) + '\n';
     co_return co_await answer.send("text/plain", text);
 }
 //! [errors]
@@ -198,10 +200,11 @@ task<result<>> send_back(http::request& asked, http::response& answer) {
 //! [echo body]
 
 //! [continue]
-task<result<>> take(http::request& asked, http::response& answer) {
-    const auto key = asked.fields().find("Authorization");
+task<result<>> take_picture(http::request& asked, http::response& answer) {
     // Nothing was read yet, so a client that waits for `100 Continue` does not send the body.
-    if (key != "Bearer secret") co_return co_await answer.status(401).send("text/plain", "no\n");
+    if (asked.fields().find("Content-Type") != "image/png") {
+        co_return co_await answer.status(415).send("text/plain", "a picture, please\n");
+    }
     const auto body = co_await asked.read_all(1024 * 1024); // sends `100 Continue`
     if (!body) co_return fail(body);
     answer.status(204);
@@ -223,9 +226,13 @@ http::router site() {
 }
 //! [files]
 
+bool may_read(const http::request& asked) {
+    return asked.fields().find("Cookie").has_value();
+}
+
 //! [send_file]
 task<result<>> send_report(http::request& asked, http::response& answer) {
-    if (!asked.fields().find("Cookie")) co_return co_await answer.status(403).send({}, {});
+    if (!may_read(asked)) co_return co_await answer.status(403).send({}, {});
     const auto open = [] { return unique_fd{::open("/srv/report.pdf", O_RDONLY | O_CLOEXEC)}; };
     const auto file = co_await run_blocking(open);
     struct stat state{};
@@ -303,9 +310,11 @@ int serve_securely(http::router routes) {
 namespace snippets {
 
 void all_routes(http::router& routes) {
-    routes.get("/count", counter{}).post("/divide", divide).get("/metrics", metrics);
+    routes.get("/count", counter{}).post("/square", square).get("/metrics", metrics);
     routes.post("/lines", count_lines).get("/numbers", count_up).post("/back", send_back);
-    routes.put("/take", take).get("/report", send_report).get("/upgrade", switch_protocols);
+    routes.put("/picture", take_picture)
+        .get("/report", send_report)
+        .get("/upgrade", switch_protocols);
     add_chat(routes);
 }
 

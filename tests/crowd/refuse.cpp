@@ -45,6 +45,7 @@ constexpr known_call known_calls[] = {
     {"fcntl", SYS_fcntl},
     {"fstat", SYS_fstat},
     {"futex", SYS_futex},
+    {"getdents64", SYS_getdents64},
     {"getpeername", SYS_getpeername},
     {"getpid", SYS_getpid},
     {"getrandom", SYS_getrandom},
@@ -70,6 +71,7 @@ constexpr known_call known_calls[] = {
     {"newfstatat", SYS_newfstatat},
 #endif
     {"openat", SYS_openat},
+    {"openat2", 437}, // likewise
     {"pipe2", SYS_pipe2},
 #ifdef SYS_poll
     {"poll", SYS_poll},
@@ -79,6 +81,10 @@ constexpr known_call known_calls[] = {
     {"pread64", SYS_pread64},
     {"prlimit64", SYS_prlimit64},
     {"read", SYS_read},
+#ifdef SYS_readlink
+    {"readlink", SYS_readlink},
+#endif
+    {"readlinkat", SYS_readlinkat},
     {"readv", SYS_readv},
     {"recvfrom", SYS_recvfrom},
     {"recvmmsg", SYS_recvmmsg},
