@@ -183,7 +183,9 @@ task<result<>> exchange::write_content(content_source from, byte_range part) {
 
 task<result<>> exchange::write_file(int fd, byte_range part) {
     const marked writing{writing_};
-    transport_.set_idle_timeout(limits_.send_idle);
+    if (limits_.send_idle > std::chrono::nanoseconds::zero()) {
+        transport_.set_idle_timeout(limits_.send_idle);
+    }
     while (part.size != 0) {
         const std::uint64_t piece = std::min(part.size, piece_size);
         const std::size_t ahead = output_.size();
@@ -208,7 +210,7 @@ task<result<>> exchange::write_file(int fd, byte_range part) {
         part.size -= piece;
     }
     output_.release();
-    transport_.set_idle_timeout(std::chrono::nanoseconds{0});
+    transport_.set_idle_timeout(connection_.loop.server->idle_timeout());
     co_return result<>{};
 }
 

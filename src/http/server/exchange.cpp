@@ -204,6 +204,7 @@ task<route_handler*> exchange::choose_handler(unsigned& refusal) {
     unsigned answer = 0;
     switch (match_.is) {
     case route_match::kind::found:
+        decode_parameters();
         body_limit_ = match_.to->body.value_or(limits_.body);
         if (body_limit_ != 0 && framing_.length > body_limit_) {
             refusal = 413;
@@ -229,6 +230,15 @@ task<route_handler*> exchange::choose_handler(unsigned& refusal) {
     }
     co_await answer_simply(answer);
     co_return nullptr;
+}
+
+void exchange::decode_parameters() {
+    decoded_.clear();
+    const auto values = std::span{match_.values}.first(match_.count);
+    const auto is_encoded = [](std::string_view each) { return each.contains('%'); };
+    if (std::ranges::none_of(values, is_encoded)) return; // nearly always
+    for (const std::string_view each : values)
+        decoded_.push_back(decoded_parameter(each));
 }
 
 task<> exchange::call(route_handler& to) {
@@ -369,7 +379,8 @@ std::string_view exchange::parameter(std::string_view name) const noexcept {
     if (match_.is != route_match::kind::found) return {};
     const auto& names = match_.to->names;
     for (std::size_t each = 0; each < match_.count; ++each) {
-        if (names[each] == name) return match_.values[each];
+        if (names[each] != name) continue;
+        return decoded_.empty() ? match_.values[each] : std::string_view{decoded_[each]};
     }
     return {};
 }

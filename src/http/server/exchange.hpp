@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -147,6 +148,7 @@ private:
     [[nodiscard]] bool take_path(std::string_view raw);
     /// The handler; null if there is none, and the request was answered or `refusal` was set.
     [[nodiscard]] task<route_handler*> choose_handler(unsigned& refusal);
+    void decode_parameters();
     [[nodiscard]] task<> call(route_handler& to);
     [[nodiscard]] task<> fail_answer(std::error_code failure);
     [[nodiscard]] task<ending> end_request();
@@ -231,6 +233,7 @@ private:
     request request_;
     detail::framing framing_;
     route_match match_;
+    std::vector<std::string> decoded_; // the parameters, if one of them is encoded
     std::optional<chunked_decoder> chunks_;
     std::uint64_t body_left_ = 0; // of a body with a length
     std::uint64_t body_read_ = 0;

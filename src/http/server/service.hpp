@@ -12,6 +12,7 @@
 #endif
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,10 @@ public:
         , served_{std::move(first)} {}
 
     [[nodiscard]] const limits& with() const noexcept { return with_; }
+    /// Of every connection, if it is not sending a file.
+    [[nodiscard]] std::chrono::nanoseconds idle_timeout() const noexcept {
+        return transport_.idle_timeout;
+    }
     [[nodiscard]] const detail::compression& compression() const noexcept { return compression_; }
 
     /// False: `context` cannot be used.

@@ -38,6 +38,22 @@ TEST_P(http_request_test, tells_method_path_query_and_host) {
     EXPECT_EQ(all, plain_answer("GET\n/tell/a/c%2Fd\nx=%20\nh:80\n"));
 }
 
+TEST_P(http_request_test, parameters_are_decoded) {
+    http::router routes;
+    routes.get("/a/{one}/{rest...}",
+               [](http::request& asked, http::response& answer) -> task<result<>> {
+                   const std::string text = std::string{asked.parameter("one")} + "|" +
+                                            std::string{asked.parameter("rest")} + "|" +
+                                            std::string{asked.parameter("none")};
+                   co_return co_await answer.send("text/plain", text);
+               });
+    serve(std::move(routes));
+
+    EXPECT_THAT(ask("GET /a/x%2fy/b%20c/%252F HTTP/1.1\r\nHost: h\r\n\r\n"),
+                EndsWith("\r\n\r\nx/y|b c/%2F|"));
+    EXPECT_THAT(ask("GET /a/x/ HTTP/1.1\r\nHost: h\r\n\r\n"), EndsWith("\r\n\r\nx||"));
+}
+
 TEST_P(http_request_test, a_url_as_target_overrides_the_host) {
     serve_echo();
 
