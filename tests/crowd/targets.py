@@ -364,12 +364,14 @@ def asked(line, answer, body=None, *fields):
 # `grace` of http::run_server(), and the time that a client gets to read the last answer.
 HTTP_GRACE = 16.0
 HEADERS_WITHIN = 20.0  # seconds: http::limits
+LINGER = 30.0  # seconds that a client may go on sending behind the 408
 
 
 def http_examples():
     """The crowd repeats a request, or sends a body that never ends."""
     hello = asked("GET /", b"Hello, world!\n")
-    half = {"protocol": hello["protocol"], "opening": hello["opening"][:20], "budget": 20, "handshake": HEADERS_WITHIN}
+    half = {"protocol": hello["protocol"], "opening": hello["opening"][:20], "budget": 20,
+            "handshake": HEADERS_WITHIN + LINGER}
     json = "Content-Type: application/json"
     note = request("POST /notes", b'{"text": "a note"}', json)
     file = DownloadedByName.request

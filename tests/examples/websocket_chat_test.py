@@ -169,7 +169,9 @@ class websockets_test(http_support.TestCase):
 
     def test_guests_hear_each_other(self):
         async def body(server, url):
-            async with websockets.connect(url) as first, websockets.connect(url) as second:
+            async with websockets.connect(url) as first:
+                self.assertEqual(await first.recv(), "* guest 1 is here")
+                second = await websockets.connect(url)
                 self.assertEqual(await second.recv(), "* guest 2 is here")
                 for number in range(10):
                     await first.send(f"hello {number} " + "ä" * number * 100)
@@ -178,6 +180,7 @@ class websockets_test(http_support.TestCase):
                 await first.close()
                 self.assertEqual(first.close_code, 1000)
                 self.assertEqual(await second.recv(), "* guest 1 has left")
+                await second.close()
         self.talk(body)
 
     def test_many_guests_hear_everything_in_the_same_order(self):
