@@ -284,6 +284,44 @@ task<result<>> switch_protocols(http::request&, http::response& answer) {
 }
 //! [upgrade]
 
+//! [get]
+task<result<std::string>> fetch(http::client& client, std::string_view url) {
+    auto answer = co_await client.get(url);
+    if (!answer) co_return fail(answer);
+    if (answer->status() != 200) co_return fail(std::errc::no_message_available);
+    co_return co_await answer->read_all(1024 * 1024);
+}
+//! [get]
+
+//! [send]
+task<result<unsigned>> add_user(http::client& client, std::string_view json) {
+    http::fields fields;
+    fields.set("Content-Type", "application/json");
+    http::client_request asked;
+    asked.method = "POST";
+    asked.url = "https://example.org/users";
+    asked.fields = &fields;
+    asked.body = json; // borrowed until the answer has ended
+    const auto answer = co_await client.send(asked);
+    if (!answer) co_return fail(answer);
+    co_return answer->status();
+}
+//! [send]
+
+//! [upload]
+/// Sends what `from` gives, of any size, in chunks.
+task<result<unsigned>> upload(http::client& client, tcp_stream& from) {
+    http::client_request asked;
+    asked.method = "PUT";
+    asked.url = "https://example.org/backup";
+    asked.stream = from;
+    asked.expect_continue = true; // a refusal costs no body
+    const auto answer = co_await client.send(asked);
+    if (!answer) co_return fail(answer);
+    co_return answer->status();
+}
+//! [upload]
+
 #if SIMPLENET_SNIPPETS_TLS
 //! [tls]
 int serve_securely(http::router routes) {
@@ -316,6 +354,13 @@ void all_routes(http::router& routes) {
         .get("/report", send_report)
         .get("/upgrade", switch_protocols);
     add_chat(routes);
+}
+
+task<> all_requests(tcp_stream from) {
+    http::client client;
+    (void)co_await fetch(client, "https://example.org/");
+    (void)co_await add_user(client, "{}");
+    (void)co_await upload(client, from);
 }
 
 int all_of_http(event_loop_group& group, const http::server& server) {

@@ -116,6 +116,7 @@ EXEMPT = {
         "docs/snippets/clients.cpp pool",
         "docs/snippets/clients.cpp silence",
         "docs/snippets/clients.cpp testing",
+        "docs/snippets/http.cpp get", "docs/snippets/http.cpp send", "docs/snippets/http.cpp upload",
         "docs/snippets/cancellation.cpp deadline", "docs/snippets/cancellation.cpp token",
         "docs/snippets/cancellation.cpp whole", "docs/snippets/errors.cpp compare", "docs/snippets/errors.cpp look",
         "docs/snippets/errors.cpp throwing", "docs/snippets/first.cpp program",
