@@ -29,8 +29,8 @@ namespace simplenet::v0::http {
 /// another request can follow on it. Destroying it earlier closes the connection. May outlive the
 /// client. What is left of the request's body leaves while the answer is being read, and only then.
 ///
-/// Movable, unless a read is in flight; one that was moved from can only be destroyed or assigned
-/// to. Views live until it is destroyed. Loop thread only.
+/// Movable, even with a read in flight; one that was moved from can only be destroyed or assigned
+/// to. Views live until the last owner is destroyed. Loop thread only.
 class client_response {
 public:
     client_response(client_response&& other) noexcept;

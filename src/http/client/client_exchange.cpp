@@ -26,6 +26,8 @@ constexpr unsigned most_informational = 16;
 /// The most of a redirect's body that is read for the sake of its connection, and the longest time.
 constexpr std::size_t most_drained = std::size_t{64} * 1024;
 constexpr std::chrono::seconds longest_drain{1};
+/// How long an answer is awaited on a connection that takes no more of the request.
+constexpr std::chrono::seconds longest_farewell{1};
 
 /// Whether the connection has ended without a close_notify: somebody may have cut it.
 [[nodiscard]] bool is_truncated([[maybe_unused]] std::error_code why) noexcept {
@@ -132,7 +134,8 @@ any_stream client_exchange::release(received& ahead) {
 }
 
 task<> client_exchange::drain() {
-    if (body_ended_ || failure_ || body_left_ > most_drained ||
+    // A request that has not left ends the connection in any case.
+    if (body_ended_ || failure_ || !upload_.is_complete() || body_left_ > most_drained ||
         framing_.kind == framing::kind::until_close) {
         co_return;
     }
@@ -164,6 +167,8 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
                 head_until_ = after(begin, options_.headers_within);
             }
             until = head_until_;
+            // What the server said before it ended the connection is there already.
+            if (upload_.write_failure()) until = std::min(until, begin + longest_farewell);
         }
         task<result<std::size_t>> reading = sends ? read_while_sending(into) : read_stream(into);
         const result<std::size_t> count =
@@ -183,6 +188,10 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
             if (sends && (upload_.moved() != moved || upload_.waited_for_source())) continue;
         }
         if (const std::error_code why = upload_.source_failure()) co_return fail(end_with(why));
+        if (count.error() == simplenet::errc::deadline_exceeded && of == part::head &&
+            upload_.write_failure() && clock::now() < total_until_) {
+            co_return fail(end_with(upload_.write_failure()));
+        }
         const bool is_end = count.error() == simplenet::errc::end_of_stream;
         if (is_end && of == part::body && framing_.kind == framing::kind::until_close) {
             co_return fail(count);
@@ -200,13 +209,22 @@ task<result<std::size_t>> client_exchange::read_while_sending(mutable_buffer int
     auto ended = co_await when_any(std::move(sending), std::move(reading));
     const std::optional<result<std::size_t>>& read = std::get<1>(ended.values);
     if (read) co_return *read;
+    // The combinator drops an error that came second, and the kernel tells it once (socket(7),
+    // SO_ERROR).
+    if (read_error_) co_return fail(read_error_);
     // Only a read has an answer: a server that reads no further may have sent one.
     if (within.stopped()) co_return fail(simplenet::detail::error_of(within.reason));
     co_return std::size_t{0};
 }
 
 task<result<std::size_t>> client_exchange::read_stream(mutable_buffer into) {
-    co_return co_await connection_->stream().read_some(into);
+    read_error_.clear();
+    const result<std::size_t> count = co_await connection_->stream().read_some(into);
+    if (!count && count.error() != std::errc::operation_canceled &&
+        count.error() != simplenet::errc::deadline_exceeded) {
+        read_error_ = count.error();
+    }
+    co_return count;
 }
 
 std::error_code client_exchange::end_with(std::error_code why) noexcept {

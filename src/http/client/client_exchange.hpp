@@ -122,8 +122,9 @@ private:
     std::uint64_t body_left_ = 0; // of a body with a length
     std::optional<chunked_decoder> chunks_;
     bool body_ended_ = false;
-    std::error_code failure_; // final
-    bool reading_ = false;    // for the contract
+    std::error_code failure_;    // final
+    std::error_code read_error_; // of the last read of the stream, unless a stop ended it
+    bool reading_ = false;       // for the contract
 
     std::unique_ptr<inflater> inflater_;
     scratch packed_memory_;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <new>
 
+// Its input is const; before 1.2.5.2 it was not, so zlib asks.
+#define ZLIB_CONST
 #include <zlib.h>
 
 namespace simplenet::v0::http::detail {
@@ -69,7 +71,7 @@ inflater::step inflater::next(const_buffer from, mutable_buffer into) {
         }
         // The second byte stays in `from`; the first one may have been in an earlier call's.
         std::byte unused{};
-        zlib_->stream.next_in = reinterpret_cast<Bytef*>(&first_);
+        zlib_->stream.next_in = reinterpret_cast<const Bytef*>(&first_);
         zlib_->stream.avail_in = 1;
         zlib_->stream.next_out = reinterpret_cast<Bytef*>(&unused);
         zlib_->stream.avail_out = 0;
@@ -98,8 +100,7 @@ inflater::step inflater::next(const_buffer from, mutable_buffer into) {
         constexpr std::size_t most = std::numeric_limits<uInt>::max();
         const auto given = static_cast<uInt>(std::min(rest.size(), most));
         const auto room = static_cast<uInt>(std::min(into.size(), most));
-        // zlib does not write there.
-        stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(rest.data()));
+        stream.next_in = reinterpret_cast<const Bytef*>(rest.data());
         stream.avail_in = given;
         stream.next_out = reinterpret_cast<Bytef*>(into.data());
         stream.avail_out = room;

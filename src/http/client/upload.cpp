@@ -70,7 +70,10 @@ task<result<>> upload::send_some(any_stream& to) {
     const result<std::size_t> count = co_await to.write_some(std::span<const const_buffer>{now});
     if (!count) {
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-        if (!within.stopped()) over_ = true;
+        if (!within.stopped()) {
+            over_ = true;
+            write_failure_ = count.error();
+        }
         co_return fail(count);
     }
     took(*count);

@@ -52,6 +52,8 @@ public:
     [[nodiscard]] bool is_complete() const noexcept { return complete_; }
     /// Why the body could not be read to its end; zero if it could.
     [[nodiscard]] std::error_code source_failure() const noexcept { return source_failure_; }
+    /// Why the connection took no more; zero if it did.
+    [[nodiscard]] std::error_code write_failure() const noexcept { return write_failure_; }
     /// Bytes that have left.
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
     /// Whether the last run() was stopped while it waited for the caller's own stream.
@@ -77,6 +79,7 @@ private:
     bool complete_ = false;
     bool waited_for_source_ = false;
     std::error_code source_failure_;
+    std::error_code write_failure_;
     std::uint64_t moved_ = 0;
 };
 
