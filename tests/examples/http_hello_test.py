@@ -54,7 +54,8 @@ class http_hello_test(http_support.TestCase):
         self.assertEqual(received.rindex(b"HTTP/1.1 404 "), received.rindex(b"HTTP/1.1 "))
 
     def test_a_request_with_two_meanings_is_refused(self):
-        smuggled = GET.replace(b"GET", b"POST")[:-2] + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        smuggled = head + b"0\r\n\r\n"
         with Server("http_hello") as server:
             received = ask(server, smuggled + GET)
 

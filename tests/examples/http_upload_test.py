@@ -13,7 +13,8 @@ MIB = 1024 * 1024
 
 
 def head(name, size, *fields):
-    return "\r\n".join([f"PUT /{name} HTTP/1.1", "Host: localhost", f"Content-Length: {size}", *fields, "", ""]).encode()
+    lines = [f"PUT /{name} HTTP/1.1", "Host: localhost", f"Content-Length: {size}", *fields, "", ""]
+    return "\r\n".join(lines).encode()
 
 
 class http_upload_test(http_support.TestCase):
