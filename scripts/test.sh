@@ -87,7 +87,7 @@ want_services() {
     want prometheus have promtool
     want systemd have systemd-socket-activate
     want gnutls-bin have gnutls-cli
-    want python3-websockets python3 -c "import websockets"
+    want python3-websockets test -d /usr/lib/python3/dist-packages/websockets
     want sslscan have sslscan
     install_wanted
 }

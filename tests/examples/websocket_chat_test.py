@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import signal
 import time
 import unittest
@@ -12,6 +13,8 @@ from http_support import curl
 from support import Server
 from websocket_support import CHROMIUM, CLOSE, PING, PONG, TEXT, Browser, RawClient
 
+# Debian's package, also for a Python that is not Debian's.
+sys.path.append("/usr/lib/python3/dist-packages")
 try:
     import websockets
     import websockets.exceptions
