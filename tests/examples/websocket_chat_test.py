@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-import sys
 import signal
+import sys
 import time
 import unittest
 
