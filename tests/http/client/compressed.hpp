@@ -3,7 +3,7 @@
 
 #include <simplenet/core/abi.hpp>
 
-#include <cstddef>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,9 +14,15 @@ namespace simplenet::v0::testing {
 
 /// `window` as of deflateInit2(), which chooses the format.
 inline std::string packed_with(int window, std::string_view text) {
-    z_stream stream{};
+    struct ended_stream : z_stream {
+        ended_stream() noexcept
+            : z_stream{} {}
+        ended_stream(const ended_stream&) = delete;
+        ended_stream& operator=(const ended_stream&) = delete;
+        ~ended_stream() { ::deflateEnd(this); }
+    } stream; // what is allocated below may throw
     if (::deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-        throw std::runtime_error{"deflateInit2()"};
+        throw std::bad_alloc{};
     }
     std::string packed(::deflateBound(&stream, text.size()), '\0');
     std::string from{text};
@@ -24,10 +30,8 @@ inline std::string packed_with(int window, std::string_view text) {
     stream.avail_in = static_cast<uInt>(from.size());
     stream.next_out = reinterpret_cast<Bytef*>(packed.data());
     stream.avail_out = static_cast<uInt>(packed.size());
-    const int outcome = ::deflate(&stream, Z_FINISH);
+    if (::deflate(&stream, Z_FINISH) != Z_STREAM_END) throw std::logic_error{"deflate()"};
     packed.resize(stream.total_out);
-    ::deflateEnd(&stream);
-    if (outcome != Z_STREAM_END) throw std::runtime_error{"deflate()"};
     return packed;
 }
 inline std::string gzipped(std::string_view text) {
