@@ -145,6 +145,7 @@ private:
             EXPECT_TRUE(round.is_stopping) << made.error().message();
             co_return;
         }
+        static_cast<void>(made->set_no_delay(true)); // small pieces would wait for acknowledgements
         if (random.percent(30)) testing::set_buffers(made->native_handle(), 32 * 1024);
         testing::asking_client<Stream> asks{round, dress(*std::move(made)), seed, std::move(plan),
                                             misbehaves};
