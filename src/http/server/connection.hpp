@@ -7,7 +7,9 @@
 #include "http/server/stream_transport.hpp"
 
 #include <simplenet/coro/task.hpp>
+#include <simplenet/coro/task_group.hpp>
 #include <simplenet/io/scratch.hpp>
+#include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/close_lingering.hpp>
 
 #include <chrono>
@@ -86,12 +88,24 @@ task<> say_goodbye(Stream& stream, const limits& with) {
 }
 
 /// Answers the requests that begin with `first`, and ends the connection unless it is idle then.
+/// Empty: no request has come.
 template <class Stream>
 task<ending> answer_requests(Stream& stream, connection_state& connection, received& first) {
-    ending end = ending::idle;
-    {
-        const borrowed_exchange<Stream> request{connection, stream};
-        end = co_await request->run(std::move(first));
+    ending end = ending::settle;
+    if (first.empty()) {
+        // The last answer may be on its way. A request that crosses the end of the server would
+        // meet a closed socket, and the reset would drop what the client has not received.
+        const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+        const bool answered = connection.requests != 0;
+        if (!answered || !simplenet::detail::is_server_stopping(within)) co_return ending::close;
+    } else {
+        try {
+            const borrowed_exchange<Stream> request{connection, stream};
+            end = co_await request->run(std::move(first));
+        } catch (...) { // there is no memory
+            abort_connection(stream);
+            throw;
+        }
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {
@@ -113,7 +127,7 @@ task<result<>> serve_connection(Stream stream, const connection_info& info, loop
     connection_state connection{info, loop};
     for (;;) {
         received bytes;
-        if (!co_await idle_receive(stream, connection.idle_limit(), bytes)) break;
+        static_cast<void>(co_await idle_receive(stream, connection.idle_limit(), bytes));
         if (co_await answer_requests(stream, connection, bytes) != ending::idle) break;
     }
     if (connection.failed) co_return fail(std::errc::io_error);

@@ -89,7 +89,7 @@ TEST_P(http_compression_test, large_texts_are_compressed_for_clients_that_accept
     std::string text;
     for (int each = 0; each < 100'000; ++each)
         text += std::to_string(each);
-    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+    routes.get("/", [text](http::request&, http::response& answer) -> task<result<>> {
         answer.set("ETag", "\"1\"");
         co_return co_await answer.send("text/plain", text);
     });

@@ -414,6 +414,32 @@ TEST_P(http_server_end_test, a_shutdown_closes_idle_connections_and_ends_request
     EXPECT_EQ(rest_of(busy), plain_answer("done", "Connection: close\r\n"));
 }
 
+// The reset for a request that came too late used to drop what the client had not received.
+TEST_P(http_server_end_test, a_shutdown_loses_no_answer_that_is_on_its_way) {
+    const std::string content(400'000, 'x');
+    serve_handler([content](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", content);
+    });
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 65'536);
+    client.send(get);
+    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
+    ASSERT_EQ(receive_until(client, "\r\n\r\n").find("HTTP/1.1 200"), 0U);
+    std::jthread ending{[&] { EXPECT_EQ(shut_down(10s).cut, 0U); }};
+    ASSERT_TRUE(eventually([&] { return client.peek() > 0; }));
+
+    std::string late;
+    while (late.size() < content.size()) {
+        // Crosses the end of the server.
+        static_cast<void>(::send(client.fd(), get.data(), get.size(), MSG_NOSIGNAL));
+        const std::string part = client.receive(50'000);
+        late += part;
+        if (part.empty()) break;
+    }
+
+    EXPECT_EQ(late.size(), content.size());
+}
+
 TEST_P(http_server_end_test, routes_are_replaced_from_the_next_request_on) {
     const auto answer_with = [](std::string text) {
         http::router routes;
