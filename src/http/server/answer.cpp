@@ -271,7 +271,10 @@ task<result<>> exchange::write_out(const_buffer behind) {
     const marked writing{writing_};
     while (!output_.empty() || !behind.empty()) {
         result<std::size_t> count = fail(std::errc::operation_would_block);
-        if (behind.empty()) count = transport_.try_write(output_.bytes());
+        // A stream that its client reads as fast would never suspend: write_some() takes turns.
+        if (behind.empty() && stage_ != stage::streaming) {
+            count = transport_.try_write(output_.bytes());
+        }
         if (!count && count.error() == std::errc::operation_would_block) {
             const std::array<const_buffer, 2> parts{output_.bytes(), behind};
             count = co_await wait_for_client(transport_.write_some(parts, false));

@@ -175,6 +175,22 @@ TEST_P(http_response_test, each_write_leaves_at_once) {
     released = true;
 }
 
+TEST_P(http_response_test, a_stream_that_never_waits_leaves_others_their_turn) {
+    std::atomic<bool> others_ran = false;
+    std::atomic<bool> had_turn = false;
+    serve_handler([&](http::request&, http::response& answer) -> task<> {
+        event_loop::current()->post([&] { others_ran = true; });
+        for (int count = 0; count < 2000; ++count) {
+            const auto sent = co_await async_write_all(answer, "x");
+            if (!sent) co_return;
+        }
+        had_turn = others_ran.load();
+    });
+
+    EXPECT_THAT(ask(get), EndsWith("1\r\nx\r\n0\r\n\r\n"));
+    EXPECT_TRUE(had_turn);
+}
+
 TEST_P(http_response_test, a_streamed_body_may_have_a_length) {
     serve_handler([](http::request&, http::response& answer) -> task<> {
         answer.set("Content-Length", "4");
