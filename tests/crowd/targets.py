@@ -421,13 +421,15 @@ def http_idioms():
         ("http-metrics", asked("GET /metrics", b"simplenet_loop_turns_total")),
         ("http-lines", {**asked("POST /lines", b"2 lines", b"a\nb\n"), **endless,
                         "opening": request("POST /lines", b"", size=1_000_000), "flood": b"y" * 900 + b"\n"}),
-        ("http-stream", asked("GET /numbers", b"1000\n")),
+        # A thousand writes for each request.
+        ("http-stream", {**asked("GET /numbers", b"1000\n"), "budget": 200}),
         ("http-echo-body", {**asked("POST /back", b"word", b"word"), **endless,
                             "opening": request("POST /back", b"", size=1_000_000), "flood": b"y" * 4096}),
         ("http-continue", {**asked("PUT /picture", b" 204 ", b"word", "Content-Type: image/png"),
                            "opening": request("PUT /picture", b"", "Content-Type: image/png", size=1_000_000),
                            "flood": b"y" * 4096, "budget": 64 * KIB}),
-        ("http-send-file", asked("GET /report", b" 404 ", None, "Cookie: any")),
+        # Each request goes to another thread and back.
+        ("http-send-file", {**asked("GET /report", b" 404 ", None, "Cookie: any"), "budget": 8 * KIB}),
         ("http-upgrade", {"protocol": Greeted(79, request("GET /upgrade", None, "Connection: Upgrade",
                                                            "Upgrade: lines")),
                           "opening": request("GET /upgrade", None, "Connection: Upgrade", "Upgrade: lines")}),
