@@ -7,6 +7,7 @@
 #include "http/server/status_text.hpp"
 
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/coro/this_task.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 
@@ -89,6 +90,8 @@ task<ending> exchange::run(received first) {
         if (handler != nullptr) co_await call(*handler);
         const ending end = co_await end_request();
         if (end != ending::idle) co_return end;
+        // A client that pipelines without end must not keep the loop to itself.
+        if (!scope_->queue->take_inline_turn()) co_await yield();
         if (output_.size() > output::gathers) {
             const result<> flushed = co_await write_out({});
             if (!flushed) co_return ending::abort;

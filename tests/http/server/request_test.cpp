@@ -2,6 +2,7 @@
 
 #include "http/server/http_test.hpp"
 
+#include <atomic>
 #include <gmock/gmock.h>
 #include <string>
 #include <tuple>
@@ -166,6 +167,27 @@ TEST_P(http_request_test, a_hundred_thousand_pipelined_requests_are_answered_in_
         const std::string answer = client.receive(plain_answer(number).size() + date.size());
         ASSERT_TRUE(answer.ends_with("\r\n\r\n" + number)) << answer;
     }
+}
+
+TEST_P(http_request_test, pipelined_requests_leave_others_their_turn) {
+    std::atomic<int> answered = 0;
+    std::atomic<int> in_first_turn = 0;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response&) -> task<> {
+        if (answered++ == 0) {
+            event_loop::current()->post([&] { in_first_turn = answered.load(); });
+        }
+        co_return;
+    });
+    serve(std::move(routes));
+    std::string all;
+    for (int each = 0; each < 2000; ++each)
+        all += "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+    static_cast<void>(ask(all));
+
+    EXPECT_EQ(answered, 2000);
+    EXPECT_LE(in_first_turn, 130);
 }
 
 TEST_P(http_request_test, the_client_may_end_its_side_before_the_answer) {
