@@ -201,14 +201,14 @@ private:
 };
 
 TEST_P(http_chaos_test, over_tcp) {
-    rage<tcp_stream>(2'000, 1'000'000, nullptr, [](tcp_stream stream) { return stream; });
+    rage<tcp_stream>(1'000, 1'000'000, nullptr, [](tcp_stream stream) { return stream; });
 }
 
 #if SIMPLENET_HAS_TLS
 TEST_P(http_chaos_test, over_tls) {
     const tls::context server = testing::server_with();
     const tls::context client = testing::client();
-    rage<tls::stream<tcp_stream>>(1'000, 200'000, &server, [&](tcp_stream stream) {
+    rage<tls::stream<tcp_stream>>(500, 200'000, &server, [&](tcp_stream stream) {
         return tls::stream<tcp_stream>{std::move(stream), client, {.server_name = "localhost"}};
     });
 }
