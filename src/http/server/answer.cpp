@@ -3,7 +3,6 @@
 #include "http/codec/date.hpp"
 #include "http/codec/list.hpp"
 #include "http/server/exchange.hpp"
-#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 #include "http/server/status_text.hpp"
 
@@ -17,6 +16,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
@@ -267,8 +267,13 @@ task<result<>> exchange::make_room(std::size_t bytes) {
 }
 
 task<result<>> exchange::write_out(const_buffer behind) {
+    std::optional<async_mutex::guard> writing = writing_.try_lock();
+    if (!writing) {
+        result<async_mutex::guard> granted = co_await writing_.lock();
+        if (!granted) co_return fail(granted);
+        writing.emplace(*std::move(granted));
+    }
     if (broken_) co_return fail(std::errc::broken_pipe);
-    const marked writing{writing_};
     while (!output_.empty() || !behind.empty()) {
         result<std::size_t> count = fail(std::errc::operation_would_block);
         // A stream that its client reads as fast would never suspend: write_some() takes turns.
@@ -323,7 +328,7 @@ void exchange::arm_late_flush() noexcept {
 }
 
 void exchange::late_flush::expired() noexcept {
-    if (of_.writing_ || of_.output_.empty() || of_.broken_) return;
+    if (of_.writing_.locked() || of_.output_.empty() || of_.broken_) return;
     result<std::size_t> count;
     try {
         count = of_.transport_.try_write(of_.output_.bytes());

@@ -7,7 +7,6 @@
 #include "http/codec/ranges.hpp"
 #include "http/fields_access.hpp"
 #include "http/server/exchange.hpp"
-#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/coro/task_group.hpp>
@@ -182,7 +181,8 @@ task<result<>> exchange::write_content(content_source from, byte_range part) {
 }
 
 task<result<>> exchange::write_file(int fd, byte_range part) {
-    const marked writing{writing_};
+    const result<async_mutex::guard> writing = co_await writing_.lock();
+    if (!writing) co_return fail(writing);
     if (limits_.send_idle > std::chrono::nanoseconds::zero()) {
         transport_.set_idle_timeout(limits_.send_idle);
     }

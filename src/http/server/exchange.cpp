@@ -246,13 +246,16 @@ void exchange::decode_parameters() {
 
 task<> exchange::call(route_handler& to) {
     std::error_code failure;
+    bool failed = true; // an error may have the value 0
     try {
         if (to.reports) {
             const result<> outcome =
                 co_await handler_await<result<>>{to.report(request_, response_), *this};
-            if (!outcome) failure = outcome.error();
+            failed = !outcome;
+            if (failed) failure = outcome.error();
         } else {
             co_await handler_await<void>{to.serve(request_, response_), *this};
+            failed = false;
         }
     } catch (const std::system_error& error) {
         failure = error.code();
@@ -262,7 +265,8 @@ task<> exchange::call(route_handler& to) {
         connection_.thrown = std::current_exception();
     }
     late_.cancel();
-    if (failure) co_await fail_answer(failure);
+    if (failed && !failure) failure = std::make_error_code(std::errc::io_error);
+    if (failed) co_await fail_answer(failure);
 }
 
 task<> exchange::fail_answer(std::error_code failure) {

@@ -20,6 +20,7 @@
 #include <simplenet/http/response.hpp>
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/server/server_options.hpp>
+#include <simplenet/sync/async_mutex.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <chrono>
@@ -257,9 +258,9 @@ private:
     bool bad_field_ = false;
     bool has_date_ = false;
     bool has_type_ = false;
-    bool closing_ = false; // the connection ends behind this answer
-    bool broken_ = false;  // an answer left in part, or the connection failed
-    bool writing_ = false;
+    bool closing_ = false;   // the connection ends behind this answer
+    bool broken_ = false;    // an answer left in part, or the connection failed
+    async_mutex writing_;    // a handler may read, which flushes, while it writes
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
     std::optional<gzip_encoder> gzip_;       // of a streamed body that is compressed

@@ -150,6 +150,9 @@ task<result<>> exchange::before_waiting() {
         output_.append("HTTP/1.1 100 Continue\r\n\r\n");
     }
     awaits_continue_ = false;
+    // A write in progress takes the output along; whoever reads must not wait for it, since the
+    // client may read nothing until it has sent its body.
+    if (writing_.locked()) co_return result<>{};
     // The client may wait for answers to earlier requests.
     co_return co_await write_out({});
 }

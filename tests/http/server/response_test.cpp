@@ -7,6 +7,8 @@
 #include <atomic>
 #include <fcntl.h>
 #include <fstream>
+#include <simplenet/coro/combinators.hpp>
+
 #include <gmock/gmock.h>
 #include <stdexcept>
 #include <string>
@@ -279,6 +281,38 @@ TEST_P(http_response_test, an_answer_leaves_although_its_handler_goes_on) {
 
     EXPECT_THAT(receive_until(client, "early"), EndsWith("early"));
     released = true;
+}
+
+TEST_P(http_response_test, a_handler_may_read_and_write_at_once) {
+    const std::string content(30'000'000, 'x'); // more than the kernel buffers
+    std::atomic<int> reads = 0;
+    http::router routes;
+    routes.any("/", [&](http::request& asked, http::response& answer) -> task<> {
+        const auto read = [&]() -> task<> {
+            std::array<char, 10> piece;
+            while (co_await asked.read_some(std::span{piece}))
+                ++reads;
+        };
+        const auto write = [&]() -> task<> {
+            for (std::string_view rest = content; !rest.empty();) {
+                const auto count = co_await answer.write_some(rest);
+                if (!count) break;
+                rest.remove_prefix(*count);
+            }
+        };
+        task<> reading = read();
+        task<> writing = write();
+        co_await when_all(std::move(reading), std::move(writing));
+    });
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    client.send("POST / HTTP/1.0\r\nContent-Length: 5000\r\n\r\n");
+    for (int each = 1; each <= 500; ++each) { // meanwhile the writer comes to wait
+        client.send("0123456789");
+        ASSERT_TRUE(eventually([&] { return reads >= each; }));
+    }
+
+    EXPECT_TRUE(rest_of(client).ends_with(content));
 }
 
 TEST_P(http_response_test, a_client_that_does_not_read_is_reset) {
