@@ -20,7 +20,7 @@ using range_verdict = requested_ranges::verdict;
 
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
-std::vector<byte_range> listed(const requested_ranges& ranges) {
+std::vector<byte_range> ranges_in(const requested_ranges& ranges) {
     return {ranges.list().begin(), ranges.list().end()};
 }
 
@@ -61,7 +61,7 @@ TEST(ranges_test, the_bytes_that_are_asked_for_are_found) {
         const auto ranges = parse_ranges(each.value, each.size);
 
         EXPECT_EQ(ranges.is, range_verdict::satisfiable) << each.value;
-        EXPECT_EQ(listed(ranges), each.expected) << each.value;
+        EXPECT_EQ(ranges_in(ranges), each.expected) << each.value;
     }
 }
 

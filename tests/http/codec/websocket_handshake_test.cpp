@@ -12,14 +12,14 @@
 namespace simplenet::v0::http::detail {
 namespace {
 
-using verdict = handshake_fields::verdict;
-using field_list = std::vector<std::pair<std::string_view, std::string_view>>;
+using judgement = handshake_fields::verdict;
+using text_fields = std::vector<std::pair<std::string_view, std::string_view>>;
 
 // Of the example in RFC 6455, 1.3.
 constexpr std::string_view sample_key = "dGhlIHNhbXBsZSBub25jZQ==";
 constexpr std::string_view sample_accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-handshake_fields collected(const field_list& fields) {
+handshake_fields collected(const text_fields& fields) {
     handshake_fields found;
     for (const auto& [name, value] : fields)
         found.add(name, value);
@@ -27,18 +27,18 @@ handshake_fields collected(const field_list& fields) {
 }
 
 /// A good list in which `name` has `value`, or is missing if that is "-".
-field_list with(field_list good, std::string_view name, std::string_view value) {
+text_fields with(text_fields good, std::string_view name, std::string_view value) {
     std::erase_if(good, [&](const auto& each) { return each.first == name; });
     if (value != "-") good.emplace_back(name, value);
     return good;
 }
 
-const field_list good_request{{"Host", "example.org"},
-                              {"Upgrade", "websocket"},
-                              {"Connection", "Upgrade"},
-                              {"Sec-WebSocket-Key", sample_key},
-                              {"Sec-WebSocket-Version", "13"}};
-const field_list good_answer{
+const text_fields good_request{{"Host", "example.org"},
+                               {"Upgrade", "websocket"},
+                               {"Connection", "Upgrade"},
+                               {"Sec-WebSocket-Key", sample_key},
+                               {"Sec-WebSocket-Version", "13"}};
+const text_fields good_answer{
     {"Upgrade", "websocket"}, {"Connection", "Upgrade"}, {"Sec-WebSocket-Accept", sample_accept}};
 
 TEST(websocket_handshake_test, answers_the_key_of_the_specification) {
@@ -65,25 +65,25 @@ TEST(websocket_handshake_test, judges_requests) {
     struct {
         std::string_view name;
         std::string_view value;
-        verdict expected;
+        judgement expected;
     } const cases[] = {
-        {"Host", "example.org", verdict::accepted},
-        {"Upgrade", "WebSocket", verdict::accepted},
-        {"Upgrade", "h2c, websocket", verdict::accepted},
-        {"Upgrade", "h2c", verdict::not_asked},
-        {"Upgrade", "websocket/13", verdict::not_asked},
-        {"Upgrade", "-", verdict::not_asked},
-        {"Connection", "keep-alive, upgrade", verdict::accepted},
-        {"Connection", ",, UPGRADE ,", verdict::accepted},
-        {"Connection", "keep-alive", verdict::not_asked},
-        {"Connection", "-", verdict::not_asked},
-        {"Sec-WebSocket-Version", "12", verdict::wrong_version},
-        {"Sec-WebSocket-Version", "013", verdict::wrong_version},
-        {"Sec-WebSocket-Version", "13, 8", verdict::wrong_version},
-        {"Sec-WebSocket-Version", "-", verdict::bad},
-        {"Sec-WebSocket-Key", "-", verdict::bad},
-        {"Sec-WebSocket-Key", "", verdict::bad},
-        {"Sec-WebSocket-Key", "dGhlIHNhbXBsZQ==", verdict::bad},
+        {"Host", "example.org", judgement::accepted},
+        {"Upgrade", "WebSocket", judgement::accepted},
+        {"Upgrade", "h2c, websocket", judgement::accepted},
+        {"Upgrade", "h2c", judgement::not_asked},
+        {"Upgrade", "websocket/13", judgement::not_asked},
+        {"Upgrade", "-", judgement::not_asked},
+        {"Connection", "keep-alive, upgrade", judgement::accepted},
+        {"Connection", ",, UPGRADE ,", judgement::accepted},
+        {"Connection", "keep-alive", judgement::not_asked},
+        {"Connection", "-", judgement::not_asked},
+        {"Sec-WebSocket-Version", "12", judgement::wrong_version},
+        {"Sec-WebSocket-Version", "013", judgement::wrong_version},
+        {"Sec-WebSocket-Version", "13, 8", judgement::wrong_version},
+        {"Sec-WebSocket-Version", "-", judgement::bad},
+        {"Sec-WebSocket-Key", "-", judgement::bad},
+        {"Sec-WebSocket-Key", "", judgement::bad},
+        {"Sec-WebSocket-Key", "dGhlIHNhbXBsZQ==", judgement::bad},
     };
     for (const auto& each : cases) {
         const auto found = collected(with(good_request, each.name, each.value));
@@ -94,9 +94,9 @@ TEST(websocket_handshake_test, judges_requests) {
 TEST(websocket_handshake_test, judges_the_request_line) {
     const auto found = collected(good_request);
 
-    EXPECT_EQ(found.of_request("GET", 11), verdict::accepted);
-    EXPECT_EQ(found.of_request("POST", 11), verdict::bad);
-    EXPECT_EQ(found.of_request("GET", 10), verdict::not_asked);
+    EXPECT_EQ(found.of_request("GET", 11), judgement::accepted);
+    EXPECT_EQ(found.of_request("POST", 11), judgement::bad);
+    EXPECT_EQ(found.of_request("GET", 10), judgement::not_asked);
     EXPECT_EQ(found.key(), sample_key);
 }
 
@@ -104,7 +104,7 @@ TEST(websocket_handshake_test, refuses_a_key_or_a_version_that_occurs_twice) {
     for (const std::string_view name : {"sec-websocket-key", "sec-websocket-version"}) {
         auto found = collected(good_request);
         found.add(name, name.ends_with("key") ? sample_key : "13");
-        EXPECT_NE(found.of_request("GET", 11), verdict::accepted) << name;
+        EXPECT_NE(found.of_request("GET", 11), judgement::accepted) << name;
     }
 }
 
