@@ -156,8 +156,8 @@ class CommandTest(unittest.TestCase):
     def test_types_of_another_file_are_known(self):
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)
-            (tree / "z.hpp").write_text("struct message { std::string text; };\n")
-            (tree / "a.cpp").write_text("task<> f() { co_await send(message{text}); }\n")
+            (tree / "z.hpp").write_text("struct parcel_of_text { std::string text; };\n")
+            (tree / "a.cpp").write_text("task<> f() { co_await send(parcel_of_text{text}); }\n")
             self.assertEqual(self.run_tool(tree)[0], 1)
             self.assertEqual(self.run_tool(tree / "a.cpp")[0], 0)
 

@@ -14,14 +14,15 @@
 #include <string_view>
 #include <utility>
 
+namespace simplenet::v0::http::detail {
+// The library's own: not exported, since it is first named here.
+class websocket_access;
+struct websocket_connection;
+} // namespace simplenet::v0::http::detail
+
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::http {
-
-namespace detail {
-class websocket_access;
-struct websocket_connection;
-} // namespace detail
 
 /// Limits of a WebSocket, and what its handshake allows.
 struct websocket_options {

@@ -46,28 +46,28 @@ inflated inflate(inflater::format of, std::string_view packed, std::size_t piece
     return all;
 }
 
-const std::string text = "a text that is compressed, a text that is compressed again";
+const std::string sentence = "a text that is compressed, a text that is compressed again";
 
 TEST(client_inflater_test, every_format_is_decompressed_however_it_arrives) {
-    const inflated whole{text, false, true};
+    const inflated whole{sentence, false, true};
     for (std::size_t piece = 1; piece < 80; ++piece) {
         for (const std::size_t room : {1U, 7U, 1000U}) {
-            EXPECT_EQ(inflate(inflater::format::gzip, gzipped(text), piece, room), whole);
-            EXPECT_EQ(inflate(inflater::format::deflate, zlibbed(text), piece, room), whole);
-            EXPECT_EQ(inflate(inflater::format::deflate, deflated(text), piece, room), whole);
+            EXPECT_EQ(inflate(inflater::format::gzip, gzipped(sentence), piece, room), whole);
+            EXPECT_EQ(inflate(inflater::format::deflate, zlibbed(sentence), piece, room), whole);
+            EXPECT_EQ(inflate(inflater::format::deflate, deflated(sentence), piece, room), whole);
         }
     }
 }
 
 TEST(client_inflater_test, data_that_is_cut_is_not_complete) {
-    for (const auto& [of, packed] : {std::pair{inflater::format::gzip, gzipped(text)},
-                                     std::pair{inflater::format::deflate, zlibbed(text)},
-                                     std::pair{inflater::format::deflate, deflated(text)}}) {
+    for (const auto& [of, packed] : {std::pair{inflater::format::gzip, gzipped(sentence)},
+                                     std::pair{inflater::format::deflate, zlibbed(sentence)},
+                                     std::pair{inflater::format::deflate, deflated(sentence)}}) {
         for (std::size_t size = 1; size < packed.size(); ++size) {
             const inflated part = inflate(of, packed.substr(0, size));
             EXPECT_FALSE(part.malformed) << size;
             EXPECT_FALSE(part.complete) << size;
-            EXPECT_TRUE(text.starts_with(part.text)) << size;
+            EXPECT_TRUE(sentence.starts_with(part.text)) << size;
         }
     }
 }
@@ -85,22 +85,23 @@ TEST(client_inflater_test, members_of_gzip_follow_each_other) {
 }
 
 TEST(client_inflater_test, what_follows_the_data_is_malformed) {
-    EXPECT_TRUE(inflate(inflater::format::gzip, gzipped(text) + "rubbish").malformed);
-    EXPECT_TRUE(inflate(inflater::format::gzip, gzipped(text) + std::string(10, '\0')).malformed);
-    EXPECT_TRUE(inflate(inflater::format::deflate, zlibbed(text) + "r").malformed);
-    EXPECT_TRUE(inflate(inflater::format::deflate, deflated(text) + "r").malformed);
+    EXPECT_TRUE(inflate(inflater::format::gzip, gzipped(sentence) + "rubbish").malformed);
+    EXPECT_TRUE(
+        inflate(inflater::format::gzip, gzipped(sentence) + std::string(10, '\0')).malformed);
+    EXPECT_TRUE(inflate(inflater::format::deflate, zlibbed(sentence) + "r").malformed);
+    EXPECT_TRUE(inflate(inflater::format::deflate, deflated(sentence) + "r").malformed);
 }
 
 TEST(client_inflater_test, damage_is_found) {
-    for (std::string packed = gzipped(text); const std::size_t at : {0U, 1U, 2U}) {
+    for (std::string packed = gzipped(sentence); const std::size_t at : {0U, 1U, 2U}) {
         packed[at] = static_cast<char>(packed[at] ^ 0x55);
         EXPECT_TRUE(inflate(inflater::format::gzip, packed).malformed) << at;
     }
-    std::string sum = gzipped(text);
+    std::string sum = gzipped(sentence);
     sum[sum.size() - 6] = static_cast<char>(sum[sum.size() - 6] ^ 1);
     EXPECT_TRUE(inflate(inflater::format::gzip, sum).malformed);
     EXPECT_TRUE(inflate(inflater::format::deflate, "\xff\xff\xff\xff").malformed);
-    EXPECT_TRUE(inflate(inflater::format::gzip, zlibbed(text)).malformed);
+    EXPECT_TRUE(inflate(inflater::format::gzip, zlibbed(sentence)).malformed);
 }
 
 } // namespace
