@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace simplenet::fuzz;
     const std::string_view text{reinterpret_cast<const char*>(data), size};
     std::time_t time = 0;
-    std::memcpy(&time, data, std::min(size, sizeof time));
+    if (size != 0) std::memcpy(&time, data, std::min(size, sizeof time)); // else `data` may be null
     check_time(time);
     check_time(time % 253'402'300'800);
 
