@@ -1,23 +1,13 @@
 #include <simplenet/http/fields.hpp>
 
+#include "http/codec/list.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
 namespace simplenet::v0::http {
-
-namespace {
-
-char lower(char letter) noexcept {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter;
-}
-
-bool same_name(std::string_view one, std::string_view other) noexcept {
-    return std::ranges::equal(one, other, {}, lower, lower);
-}
-
-} // namespace
 
 fields::fields(const fields& other) {
     // Not by copying the members: a received message's text ends with it.
@@ -56,7 +46,7 @@ fields& fields::operator=(fields&& other) noexcept {
 
 std::optional<std::string_view> fields::find(std::string_view name) const noexcept {
     for (const detail::field_entry& each : index()) {
-        if (same_name(each.name(text()), name)) return each.value(text());
+        if (detail::iequals(each.name(text()), name)) return each.value(text());
     }
     return std::nullopt;
 }
@@ -64,19 +54,21 @@ std::optional<std::string_view> fields::find(std::string_view name) const noexce
 std::vector<std::string_view> fields::all(std::string_view name) const {
     std::vector<std::string_view> values;
     for (const field each : *this) {
-        if (same_name(each.name, name)) values.push_back(each.value);
+        if (detail::iequals(each.name, name)) values.push_back(each.value);
     }
     return values;
 }
 
 std::size_t fields::count(std::string_view name) const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(
-        index(), [&](const auto& each) { return same_name(each.name(text()), name); }));
+        index(), [&](const auto& each) { return detail::iequals(each.name(text()), name); }));
 }
 
 fields& fields::set(std::string_view name, std::string_view value) {
     own();
-    const auto has_name = [&](const auto& each) { return same_name(each.name(text()), name); };
+    const auto has_name = [&](const auto& each) {
+        return detail::iequals(each.name(text()), name);
+    };
     const auto first = std::ranges::find_if(index_, has_name);
     if (first == index_.end()) return add(name, value);
     // `name` and `value` may be views of this text, which store() moves.
@@ -97,8 +89,8 @@ fields& fields::add(std::string_view name, std::string_view value) {
 
 std::size_t fields::remove(std::string_view name) {
     own();
-    return std::erase_if(index_,
-                         [&](const auto& each) { return same_name(each.name(text()), name); });
+    return std::erase_if(
+        index_, [&](const auto& each) { return detail::iequals(each.name(text()), name); });
 }
 
 void fields::clear() noexcept {

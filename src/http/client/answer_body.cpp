@@ -2,7 +2,7 @@
 
 #include "http/client/client_exchange.hpp"
 #include "http/fields_access.hpp"
-#include "http/server/marked.hpp"
+#include "http/marked.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/http/errc.hpp>

@@ -107,7 +107,6 @@ void exchange::begin_request() noexcept {
     framing_ = {};
     head_only_ = false;
     chunks_.reset();
-    body_read_ = 0;
     body_ended_ = body_failed_ = false;
     body_error_ = {};
     body_status_ = 0;

@@ -236,8 +236,7 @@ private:
     route_match match_;
     std::vector<std::string> decoded_; // the parameters, if one of them is encoded
     std::optional<chunked_decoder> chunks_;
-    std::uint64_t body_left_ = 0; // of a body with a length
-    std::uint64_t body_read_ = 0;
+    std::uint64_t body_left_ = 0;  // of a body with a length
     std::uint64_t body_limit_ = 0; // 0: none
     bool body_ended_ = false;      // all of it was consumed
     bool awaits_continue_ = false; // the client waits for it

@@ -27,7 +27,6 @@ public:
     void clear() noexcept { size_ = 0; }
 
     [[nodiscard]] std::string_view lines() const noexcept { return {data(), size_}; }
-    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
 private:
     static constexpr std::size_t inside = 448; // bytes

@@ -1,8 +1,8 @@
 // Reading the body of a request.
 
 #include "http/fields_access.hpp"
+#include "http/marked.hpp"
 #include "http/server/exchange.hpp"
-#include "http/server/marked.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -71,7 +71,6 @@ task<result<std::size_t>> exchange::read_plain(mutable_buffer into) {
         count = *read;
     }
     awaits_continue_ = false;
-    body_read_ += count;
     body_left_ -= count;
     body_ended_ = body_left_ == 0;
     co_return count;
@@ -90,7 +89,6 @@ task<result<std::size_t>> exchange::read_chunked(mutable_buffer into) {
             const result<std::size_t> read = co_await wait_into(into.first(most));
             if (!read) co_return read;
             chunks_->skip(*read);
-            body_read_ += *read;
             co_return read;
         }
         if (input_.empty()) {
@@ -121,7 +119,6 @@ result<std::size_t> exchange::take_chunked(mutable_buffer into) {
     case decoded::kind::need_more:
         return 0;
     case decoded::kind::data:
-        body_read_ += step.data.size();
         return step.data.size();
     case decoded::kind::end:
         body_ended_ = true;
