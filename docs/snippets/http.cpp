@@ -302,8 +302,11 @@ task<result<unsigned>> add_user(http::client& client, std::string_view json) {
     asked.url = "https://example.org/users";
     asked.fields = &fields;
     asked.body = json; // borrowed until the answer has ended
-    const auto answer = co_await client.send(asked);
+    auto answer = co_await client.send(asked);
     if (!answer) co_return fail(answer);
+    // The rest of the request leaves meanwhile, and the connection can be used again.
+    const auto text = co_await answer->read_all(64 * 1024);
+    if (!text) co_return fail(text);
     co_return answer->status();
 }
 //! [send]
@@ -316,8 +319,11 @@ task<result<unsigned>> upload(http::client& client, tcp_stream& from) {
     asked.url = "https://example.org/backup";
     asked.stream = from;
     asked.expect_continue = true; // a refusal costs no body
-    const auto answer = co_await client.send(asked);
+    auto answer = co_await client.send(asked);
     if (!answer) co_return fail(answer);
+    // The rest of the request leaves meanwhile, and the connection can be used again.
+    const auto text = co_await answer->read_all(64 * 1024);
+    if (!text) co_return fail(text);
     co_return answer->status();
 }
 //! [upload]

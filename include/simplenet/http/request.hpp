@@ -52,6 +52,7 @@ public:
     /// 10 for HTTP/1.0, 11 for HTTP/1.1 and any later minor version.
     [[nodiscard]] unsigned version() const noexcept { return version_; }
 
+    /// In the order of arrival, without the trailers.
     [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
     /// The fields behind a chunked body, which are not merged into fields(). Empty until a read has
     /// returned `end_of_stream`.
@@ -81,7 +82,8 @@ public:
     /// @par Errors
     /// A handler that returns or throws one of these before it has answered, answers with the
     /// status in brackets.
-    /// - `errc::end_of_stream` of the library: the body is over. The next request is never read.
+    /// - `errc::end_of_stream` of the library: the body is over: no failure, so a handler does
+    ///   not return it. The next request is never read.
     /// - `errc::incomplete_message`: the connection ended before the body did. (No answer.)
     /// - `errc::bad_request`: the chunks are malformed. (400)
     /// - `errc::body_too_large`: the body is larger than limits::body. (413)

@@ -30,8 +30,9 @@ namespace simplenet::v0::http {
 /// calls succeed, and no body leaves.
 ///
 /// A handler that fails before the head has left answers with 500, or with the status that
-/// request::read_some() gives for its error; after it, the connection is reset, so that the client
-/// does not take the answer for complete. Both end the connection.
+/// request::read_some() gives for its error. In the middle of a streamed answer the connection is
+/// reset, so that the client does not take the answer for complete; a complete answer stays. All
+/// three end the connection.
 ///
 /// Belongs to the server, which lends it to a handler. Loop thread only.
 ///
