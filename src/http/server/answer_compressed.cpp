@@ -57,7 +57,10 @@ task<result<>> exchange::send_compressed(std::string_view type, const_buffer bod
     if (!begun) co_return begun;
     if (!head_only_) {
         const result<> written = co_await write_compressed(body, gzip_encoder::until::more);
-        if (!written) co_return written;
+        if (!written) {
+            broken_ = true; // a shorter body must not look complete
+            co_return written;
+        }
     }
     co_return co_await end_stream();
 }
@@ -77,13 +80,19 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
             if (block.size() == 0) block = scratch::borrow(step_size);
             const result<std::size_t> count =
                 simplenet::detail::read_file(from.fd, done, mutable_buffer{block}.first(wanted));
-            if (!count) co_return fail(count);
-            if (*count == 0) co_return fail(std::errc::io_error); // it has become shorter
+            if (!count || *count == 0) { // it has become shorter
+                broken_ = true;
+                co_return count ? fail(std::errc::io_error) : fail(count);
+            }
             part = const_buffer{block.bytes()}.first(*count);
         }
         const result<> written = co_await write_compressed(part, gzip_encoder::until::more);
-        if (!written) co_return written;
+        if (!written) {
+            broken_ = true;
+            co_return written;
+        }
         done += part.size();
+        if (done < size) co_await yield(); // a step may be done without output
     }
     co_return co_await end_stream();
 }

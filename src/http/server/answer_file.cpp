@@ -37,6 +37,13 @@ constexpr std::uint64_t piece_size = std::uint64_t{512} * 1024;
 
 } // namespace
 
+/// A refusal is a text of our own, not the file in its coding.
+void exchange::forget_content() noexcept {
+    fields_.remove("Content-Encoding");
+    fields_.remove("Content-Type");
+    has_type_ = false;
+}
+
 task<result<>> exchange::send_file(int fd, std::uint64_t size, file_options options) {
     co_return co_await send_content({.fd = fd, .memory = nullptr}, size, options);
 }
@@ -73,6 +80,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
         }
         case verdict::precondition_failed:
             announced_.reset();
+            forget_content();
             co_await answer_simply(412);
             co_return result<>{};
         case verdict::proceed:
@@ -85,6 +93,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
             std::array<char, max_content_range> text;
             set_field("Content-Range", write_unsatisfied_range(text, size), true);
             announced_.reset();
+            forget_content();
             co_await answer_simply(416);
             co_return result<>{};
         }
@@ -202,6 +211,7 @@ task<result<>> exchange::write_file(int fd, byte_range part) {
         }
         output_.left(std::min(*sent, ahead));
         answer_pace_.moved(*sent);
+        unsettled_ = transport_.secure;
         if (*sent != ahead + piece) { // the file has become shorter
             broken_ = true;
             co_return fail(std::errc::io_error);

@@ -62,13 +62,21 @@ exchange::~exchange() = default;
 task<ending> exchange::run(received first) {
     scope_ = &co_await simplenet::detail::own_scope{};
     input_.append(std::move(first));
+    const unsigned before = connection_.requests;
     for (;;) {
         begin_request();
         for (;;) {
             if (is_only_empty_lines(input_.bytes())) {
                 input_.consume(input_.bytes().size());
                 const result<> flushed = co_await write_out({});
-                co_return flushed ? ending::idle : ending::abort;
+                if (!flushed) co_return ending::abort;
+                // Empty lines are no requests: they must not keep a connection for ever.
+                constexpr unsigned most_empty_runs = 4;
+                if (connection_.requests != before)
+                    connection_.empty_runs = 0;
+                else if (++connection_.empty_runs > most_empty_runs)
+                    co_return ending::close;
+                co_return ending::idle;
             }
             const head_state head = parser_.parse(input_.bytes());
             if (head == head_state::complete) break;

@@ -63,7 +63,8 @@ struct connection_state {
     const std::chrono::steady_clock::time_point first_head_until;
     std::exception_ptr thrown; // by a handler
     unsigned requests = 0;
-    bool failed = false; // a handler has returned an error
+    unsigned empty_runs = 0; // that brought only empty lines
+    bool failed = false;     // a handler has returned an error
 };
 
 /// The bytes of a file: in memory, or else in the file.
@@ -210,6 +211,7 @@ private:
     [[nodiscard]] task<result<>> write_compressed(const_buffer from, gzip_encoder::until what);
 
     // --- answer_file.cpp ---
+    void forget_content() noexcept;
     [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
                                              std::uint64_t size, std::string_view type);
     [[nodiscard]] task<result<>> write_content(content_source from, byte_range part);
