@@ -79,11 +79,8 @@ void exchange::set_field(std::string_view name, std::string_view value, bool rep
     if (iequals(name, "Content-Type")) has_type_ = true;
 }
 
-std::error_code exchange::objection() const noexcept {
-    if (bad_field_ || status_ < 200 || status_ > 599) {
-        return std::make_error_code(std::errc::invalid_argument);
-    }
-    return {};
+bool exchange::has_bad_head() const noexcept {
+    return bad_field_ || status_ < 200 || status_ > 599;
 }
 
 bool exchange::forbids_body() const noexcept {
@@ -143,7 +140,7 @@ void exchange::append_head(const head_kind& kind) {
 
 now_or_task<result<>> exchange::send(std::string_view type, const_buffer body) {
     if (stage_ != stage::open) return result<>{fail(std::errc::operation_not_permitted)};
-    if (objection() || !valid_field_value(type) || (forbids_body() && !body.empty()) ||
+    if (has_bad_head() || !valid_field_value(type) || (forbids_body() && !body.empty()) ||
         (announced_ && *announced_ != body.size())) {
         return result<>{fail(std::errc::invalid_argument)};
     }
@@ -186,7 +183,7 @@ task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
 // --- a streamed answer ---------------------------------------------------------------------------
 
 task<result<>> exchange::begin_streaming(std::string_view type) {
-    if (objection()) co_return fail(std::errc::invalid_argument);
+    if (has_bad_head()) co_return fail(std::errc::invalid_argument);
     if (forbids_body()) co_return fail(std::errc::message_size);
     if (gzip_ || takes_gzip(type, announced_)) announced_.reset();
     const result<> room = co_await make_room(head_size(type));

@@ -51,7 +51,7 @@ task<result<>> exchange::send_file(int fd, std::uint64_t size, file_options opti
 task<result<>> exchange::send_content(content_source from, std::uint64_t size,
                                       file_options options) {
     if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
-    if (objection() || forbids_body() || (announced_ && *announced_ != size) ||
+    if (has_bad_head() || forbids_body() || (announced_ && *announced_ != size) ||
         (!options.entity_tag.empty() && !is_entity_tag(options.entity_tag)) ||
         !valid_field_value(options.content_type)) {
         co_return fail(std::errc::invalid_argument);

@@ -2,7 +2,7 @@
 
 #include "http/codec/target.hpp"
 #include "http/fields_access.hpp"
-#include "http/server/handler_await.hpp"
+#include "http/server/handler_call.hpp"
 #include "http/server/service.hpp"
 #include "http/server/status_text.hpp"
 
@@ -92,12 +92,21 @@ task<ending> exchange::run(received first) {
         if (const unsigned refused = understand(); refused != 0) {
             co_return co_await refuse(refused);
         }
-        unsigned refusal = 0;
-        route_handler* const handler = co_await choose_handler(refusal);
-        if (refusal != 0) co_return co_await refuse(refusal);
-        if (handler != nullptr) co_await call(*handler);
-        const ending end = co_await end_request();
-        if (end != ending::idle) co_return end;
+        route_handler* handler = nullptr;
+        const unsigned own_answer = choose_handler(handler);
+        if (own_answer == 413) co_return co_await refuse(413);
+        if (handler == nullptr) {
+            co_await answer_simply(own_answer);
+        } else {
+            handler_call call{*handler, *this, request_, response_};
+            const handler_outcome outcome = co_await call;
+            late_.cancel();
+            if (outcome.error) co_await fail_answer(outcome);
+        }
+        if (!is_done()) {
+            const ending end = co_await end_request();
+            if (end != ending::idle) co_return end;
+        }
         // A client that pipelines without end must not keep the loop to itself.
         if (!scope_->queue->take_inline_turn()) co_await yield();
         if (output_.size() > output::gathers) {
@@ -120,14 +129,18 @@ void exchange::begin_request() noexcept {
     body_status_ = 0;
     body_pace_.reset();
     handler_waits_ = false;
-    fields_.clear();
+    forget_answer();
     status_ = 200;
     stage_ = stage::open;
-    bad_field_ = has_date_ = has_type_ = false;
-    announced_.reset();
     gzip_.reset();
     answer_pace_.reset();
     fields_access::borrow(request_.trailers_, "", {});
+}
+
+void exchange::forget_answer() noexcept {
+    fields_.clear();
+    bad_field_ = has_date_ = has_type_ = false;
+    announced_.reset();
 }
 
 task<result<>> exchange::read_more_of_head() {
@@ -208,38 +221,30 @@ char* exchange::take_spare(std::size_t size) {
     return taken;
 }
 
-task<route_handler*> exchange::choose_handler(unsigned& refusal) {
+unsigned exchange::choose_handler(route_handler*& handler) {
     connection_.loop.refresh(routes_);
     routes_->table->match(request_.method_, request_.path_, match_);
-    unsigned answer = 0;
+    const bool found = match_.is == route_match::kind::found;
+    body_limit_ = found ? match_.to->body.value_or(limits_.body) : limits_.body;
+    if (!found && match_.is != route_match::kind::no_path && !match_.allow.empty()) {
+        fields_.add("Allow", match_.allow);
+    }
     switch (match_.is) {
     case route_match::kind::found:
         decode_parameters();
-        body_limit_ = match_.to->body.value_or(limits_.body);
-        if (body_limit_ != 0 && framing_.length > body_limit_) {
-            refusal = 413;
-            co_return nullptr;
-        }
-        co_return match_.to->handler.get();
+        if (body_limit_ != 0 && framing_.length > body_limit_) return 413;
+        handler = match_.to->handler.get();
+        return 0;
     case route_match::kind::no_path:
-        answer = 404;
-        break;
+        return 404;
     case route_match::kind::other_method:
-        answer = 405;
-        break;
+        return 405;
     case route_match::kind::unknown_method:
-        answer = 501;
-        break;
+        return 501;
     case route_match::kind::options:
-        answer = 204;
-        break;
+        return 204;
     }
-    body_limit_ = limits_.body;
-    if (match_.is != route_match::kind::no_path && !match_.allow.empty()) {
-        fields_.add("Allow", match_.allow);
-    }
-    co_await answer_simply(answer);
-    co_return nullptr;
+    std::unreachable();
 }
 
 void exchange::decode_parameters() {
@@ -251,56 +256,32 @@ void exchange::decode_parameters() {
         decoded_.push_back(decoded_parameter(each));
 }
 
-task<> exchange::call(route_handler& to) {
-    std::error_code failure;
-    bool failed = true; // an error may have the value 0
-    try {
-        if (to.reports) {
-            const result<> outcome =
-                co_await handler_await<result<>>{to.report(request_, response_), *this};
-            failed = !outcome;
-            if (failed) failure = outcome.error();
-        } else {
-            co_await handler_await<void>{to.serve(request_, response_), *this};
-            failed = false;
-        }
-    } catch (const std::system_error& error) {
-        failure = error.code();
-        connection_.thrown = std::current_exception();
-    } catch (...) {
-        failure = std::make_error_code(std::errc::io_error);
-        connection_.thrown = std::current_exception();
-    }
-    late_.cancel();
-    if (failed && !failure) failure = std::make_error_code(std::errc::io_error);
-    if (failed) co_await fail_answer(failure);
-}
-
-task<> exchange::fail_answer(std::error_code failure) {
+task<> exchange::fail_answer(const handler_outcome& outcome) {
     closing_ = true;
-    const bool is_body_error = failure == body_error_;
-    if (is_body_error) {
-        connection_.thrown = nullptr; // the client's fault
-    } else if (!scope_->stopped()) {
-        connection_.failed = true;
+    const std::error_code failure = *outcome.error;
+    const bool is_body_error = failure && failure == body_error_;
+    if (!is_body_error) { // else it is the client's fault
+        connection_.thrown = outcome.thrown;
+        if (!scope_->stopped()) connection_.failed = true;
     }
     if (scope_->stopped() || (is_body_error && body_status_ == 0)) broken_ = true;
     if (broken_ || stage_ == stage::streaming) {
         broken_ = true;
     } else if (stage_ == stage::open) {
-        fields_.clear();
-        bad_field_ = has_date_ = has_type_ = false;
-        announced_.reset();
+        forget_answer();
         co_await answer_simply(is_body_error ? body_status_ : 500);
     }
+}
+
+bool exchange::is_done() const noexcept {
+    return stage_ == stage::complete && body_ended_ && !closing_ && !broken_ && !upgraded_;
 }
 
 task<ending> exchange::end_request() {
     if (upgraded_) co_return ending::upgraded;
     if (broken_) co_return ending::abort;
     if (stage_ == stage::open) {
-        const std::error_code bad = objection();
-        if (bad || (announced_ && *announced_ != 0 && !head_only_)) {
+        if (has_bad_head() || (announced_ && *announced_ != 0 && !head_only_)) {
             connection_.failed = true;
             co_return co_await refuse(500);
         }
@@ -358,9 +339,7 @@ task<bool> exchange::drain_body() {
 
 task<ending> exchange::refuse(unsigned status) {
     closing_ = true;
-    fields_.clear();
-    bad_field_ = has_date_ = has_type_ = false;
-    announced_.reset();
+    forget_answer();
     co_await answer_simply(status);
     const result<> flushed = co_await write_out({});
     co_return flushed ? ending::linger : ending::abort;

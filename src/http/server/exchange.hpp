@@ -39,6 +39,7 @@ namespace simplenet::v0::http::detail {
 
 struct local_routes;
 class loop_state;
+struct handler_outcome;
 
 /// What becomes of a connection behind an exchange.
 enum class ending : std::uint8_t {
@@ -148,11 +149,14 @@ private:
     /// 0, or the status that refuses the request.
     [[nodiscard]] unsigned understand();
     [[nodiscard]] bool take_path(std::string_view raw);
-    /// The handler; null if there is none, and the request was answered or `refusal` was set.
-    [[nodiscard]] task<route_handler*> choose_handler(unsigned& refusal);
+    /// Sets `handler`, or returns the status of an answer of our own.
+    [[nodiscard]] unsigned choose_handler(route_handler*& handler);
     void decode_parameters();
-    [[nodiscard]] task<> call(route_handler& to);
-    [[nodiscard]] task<> fail_answer(std::error_code failure);
+    [[nodiscard]] task<> fail_answer(const handler_outcome& outcome);
+    /// Whether end_request() has nothing to do.
+    [[nodiscard]] bool is_done() const noexcept;
+    /// Everything that was set but the status.
+    void forget_answer() noexcept;
     [[nodiscard]] task<ending> end_request();
     /// Sends what ends a streamed body.
     [[nodiscard]] task<result<>> end_stream();
@@ -181,8 +185,8 @@ private:
         bool chunked = false;
         std::string_view type = {};
     };
-    /// Why the answer cannot be sent.
-    [[nodiscard]] std::error_code objection() const noexcept;
+    /// Whether what the handler has set cannot be sent.
+    [[nodiscard]] bool has_bad_head() const noexcept;
     [[nodiscard]] bool forbids_body() const noexcept;
     /// An upper bound.
     [[nodiscard]] std::size_t head_size(std::string_view type) const noexcept;
