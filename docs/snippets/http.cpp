@@ -135,13 +135,23 @@ http::server_options with_reports() {
 }
 //! [exceptions]
 
+//! [compression]
+constexpr std::array<std::string_view, 2> compressed{"text/*", "application/json"};
+
+http::server_options with_compression() {
+    http::server_options options;
+    options.compression.types = compressed;
+    return options;
+}
+//! [compression]
+
 //! [proxy]
 constexpr std::array<std::string_view, 1> load_balancers{"10.0.0.0/8"};
 
 http::server_options behind_a_load_balancer() {
     http::server_options options;
     options.server.proxy = proxy_protocol::required;
-    options.server.proxy_sources = load_balancers; // outlives the server
+    options.server.proxy_sources = load_balancers;
     return options;
 }
 //! [proxy]
@@ -375,6 +385,7 @@ int all_of_http(event_loop_group& group, const http::server& server) {
     print_statistics(server);
     (void)http::server::listen(group, endpoint::any(8080), with_websockets(), with_reports());
     (void)http::server::listen(group, endpoint::any(8080), routes, behind_a_load_balancer());
+    (void)http::server::listen(group, endpoint::any(8080), routes, with_compression());
     (void)serve_with_options(routes, {});
 #if SIMPLENET_SNIPPETS_TLS
     (void)serve_securely(routes);

@@ -70,8 +70,7 @@ public:
     /// - `std::errc::invalid_argument`: a bad status, name or value; or a Content-Length other than
     ///   the size of `body`. Nothing has left.
     /// - `errc::deadline_exceeded` of the library: the client took nothing within
-    /// limits::send_idle,
-    ///   or less than limits::minimum_rate.
+    ///   limits::send_idle, or less than limits::minimum_rate.
     /// - Those of the connection.
     /// @par Cancellation
     /// An answer that has left in part cannot be completed: the connection is reset when the
@@ -134,8 +133,7 @@ public:
     ///
     /// @par Errors
     /// - `std::errc::operation_not_permitted`: the precondition does not hold, or there is an
-    /// answer
-    ///   already.
+    ///   answer already.
     /// - Those of send().
     [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
 

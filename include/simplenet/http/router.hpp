@@ -40,16 +40,15 @@ struct route_options {
 ///
 /// A pattern begins with `/`. Its segments are text, or `{name}` for any one segment that is not
 /// empty; the last may be `{name...}` for the rest of the path, which may be empty. The most
-/// specific pattern wins: from left to right text is more specific than `{name}`, and that more
-/// than
-/// `{name...}`. Patterns are compared with request::path(), with case.
+/// specific pattern wins: segments are compared from left to right, text is more specific than
+/// `{name}`, and `{name}` more than `{name...}`. Patterns are compared with request::path(), with
+/// case.
 ///
 /// A request is answered by
-/// 1. the handler of its pattern and method; GET also answers HEAD;
-/// 2. a pattern without the method: 405 with Allow, or 501 if no route has a method of that name
-/// and
-///    RFC 9110 and PATCH do not know it; OPTIONS: 204 with Allow;
-/// 3. the fallback, else 404; `OPTIONS *`: 204.
+/// 1. the handler of its pattern and method; that of GET also answers HEAD;
+/// 2. if its pattern has other methods only: 204 with Allow to OPTIONS; 405 with Allow to methods
+///    that another route has, or that RFC 9110 or RFC 5789 defines; 501 to all others;
+/// 3. if no pattern matches: the fallback; without one 204 to `OPTIONS *`, else 404.
 ///
 /// Functions throw std::bad_alloc. Copies share their handlers. Any thread, one at a time.
 ///
@@ -66,9 +65,8 @@ public:
 
     /// Adds a route.
     ///
-    /// @pre `pattern` is well-formed, has at most 16 parameters with different names, and no
-    /// handler
-    ///      for this method yet.
+    /// @pre `pattern` is well-formed, has at most 16 parameters with different names, and has no
+    ///      handler for this method yet.
     template <detail::handles_requests Handler>
     router& get(std::string_view pattern, Handler&& handler, const route_options& options = {}) {
         return route("GET", pattern, std::forward<Handler>(handler), options);

@@ -53,10 +53,13 @@ struct compression_options {
 struct server_options {
     /// Of the connections. `idle_timeout` applies beside the times of `limits`.
     simplenet::server_options server = {};
+    /// What a client may cost: the size of its requests, and the time it takes. A request beyond a
+    /// limit is refused, or its connection ends.
     http::limits limits = {};
     /// Serves https. A context of a server, which should offer `http/1.1` by ALPN. Copied by
     /// listen() and adopt(). Null: http.
     const tls::context* tls = nullptr;
+    /// Which answers of all routes are compressed while they are sent. None by default.
     compression_options compression = {};
 };
 
@@ -132,6 +135,7 @@ private:
 
 /// How http::run_server() serves.
 struct run_server_options {
+    /// Of the server: limits, TLS, compression, and how connections are accepted.
     http::server_options server = {};
     /// `group.loop.handle_signals` also applies to the calling thread.
     event_loop_group_options group = {};
@@ -139,6 +143,7 @@ struct run_server_options {
     std::chrono::nanoseconds grace = std::chrono::seconds{10};
     /// Called on the calling thread, with `context`, when connections are served. Null: nothing.
     void (*on_listening)(http::server& server, void* context) = nullptr;
+    /// The second argument of `on_listening`. Borrowed until that has returned.
     void* context = nullptr;
 };
 

@@ -6,6 +6,7 @@
 #include <simplenet/http/router.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace simplenet::v0::http::detail {
 
