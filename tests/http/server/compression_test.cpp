@@ -5,15 +5,22 @@
 #include "http/server/http_test.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <simplenet/time/deadline.hpp>
+
+#include <atomic>
+#include <fcntl.h>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <zlib.h>
 
 namespace simplenet::v0 {
 namespace {
 
 using namespace http::detail;
+using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -148,6 +155,106 @@ TEST_P(http_compression_test, files_are_compressed_and_have_no_ranges) {
     EXPECT_TRUE(decoded(all) == text) << all.substr(0, 500);
 }
 
+/// Text of which gzip leaves some quarter: less than the output gathers of one step of a file. So
+/// a stop meets a step that has not begun.
+std::string random_text(std::size_t size) {
+    std::string text(size, '\0');
+    std::uint32_t state = 1;
+    for (char& each : text) {
+        state = state * 1'664'525 + 1'013'904'223;
+        each = static_cast<char>('0' + (state >> 30U));
+    }
+    return text;
+}
+
+class http_compressed_answer_test : public http_compression_test {
+protected:
+    /// Sends the file with `content` at `/`, as if it had `size` bytes, and does not tell of
+    /// errors.
+    void serve_file_as(const std::string& content, std::uint64_t size) {
+        const std::string path = directory_ / "file";
+        std::ofstream{path} << content;
+        http::router routes;
+        routes.get("/", [this, path, size](http::request&, http::response& answer) -> task<> {
+            const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+            event_loop::current()->post([this] { others_ran_ = true; });
+            const auto sent = co_await answer.send_file(file.get(), size, as_text);
+            outcome_ = error_of(sent);
+            others_had_a_turn_ = others_ran_.load();
+        });
+        serve_text(std::move(routes));
+    }
+    [[nodiscard]] testing::raw_peer ask_for_gzip() {
+        testing::raw_peer client = connect();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n");
+        return client;
+    }
+    /// What a handler sends within so short a time that the client's kernel has no room for it.
+    template <class Send>
+    void serve_stopped(Send send) {
+        http::router routes;
+        routes.get("/", [this, send](http::request&, http::response& answer) -> task<> {
+            task<result<>> sending = send(answer);
+            const auto sent = co_await with_timeout(std::move(sending), 50ms);
+            outcome_ = error_of(sent);
+            has_ended_ = true;
+        });
+        serve_text(std::move(routes));
+    }
+
+    static constexpr http::file_options as_text{.content_type = "text/plain"};
+    const testing::temporary_directory directory_;
+    std::error_code outcome_;
+    std::atomic<bool> others_ran_ = false;
+    std::atomic<bool> others_had_a_turn_ = false;
+    std::atomic<bool> has_ended_ = false;
+};
+
+// A step may be consumed without any output, and so without waiting.
+TEST_P(http_compressed_answer_test, a_file_that_compresses_well_leaves_others_their_turn) {
+    const std::string text(3'000'000, 'f');
+    serve_file_as(text, text.size());
+
+    EXPECT_TRUE(decoded(get(accepting)) == text);
+    EXPECT_TRUE(others_had_a_turn_);
+}
+
+TEST_P(http_compressed_answer_test, a_file_that_has_shrunk_never_looks_complete) {
+    serve_file_as(std::string(100'000, 'f'), 200'000);
+    testing::raw_peer client = ask_for_gzip();
+
+    EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
+    EXPECT_EQ(outcome_, std::errc::io_error);
+}
+
+TEST_P(http_compressed_answer_test, a_body_that_was_stopped_never_looks_complete) {
+    const std::string text = random_text(20'000'000);
+    serve_stopped([&](http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", text);
+    });
+    testing::raw_peer client = ask_for_gzip();
+    ASSERT_TRUE(eventually([&] { return has_ended_.load(); }));
+
+    EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
+    EXPECT_EQ(outcome_, errc::deadline_exceeded);
+}
+
+TEST_P(http_compressed_answer_test, a_file_that_was_stopped_never_looks_complete) {
+    const std::string path = directory_ / "large";
+    std::ofstream{path} << random_text(20'000'000);
+    const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    serve_stopped([&](http::response& answer) -> task<result<>> {
+        co_return co_await answer.send_file(file.get(), 20'000'000, as_text);
+    });
+    testing::raw_peer client = ask_for_gzip();
+    ASSERT_TRUE(eventually([&] { return has_ended_.load(); }));
+
+    EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
+    EXPECT_EQ(outcome_, errc::deadline_exceeded);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, http_compressed_answer_test, testing::all_backends,
+                         testing::backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, http_compression_test, testing::all_backends,
                          testing::backend_name);
 

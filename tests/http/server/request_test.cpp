@@ -306,6 +306,17 @@ TEST_P(http_request_test, an_idle_connection_is_closed) {
     EXPECT_EQ(rest_of(client), plain_answer("GET\n/tell/\n\nh\n"));
 }
 
+// Empty lines are no requests, but each of them used to begin `keep_alive` anew.
+TEST_P(http_request_test, a_client_that_sends_only_empty_lines_is_closed) {
+    serve_echo();
+    testing::raw_peer client = connect();
+
+    EXPECT_TRUE(eventually([&] {
+        static_cast<void>(::send(client.fd(), "\r\n", 2, MSG_NOSIGNAL));
+        return client.peek() == 0 || client.peek() == -ECONNRESET;
+    }));
+}
+
 TEST_P(http_request_test, a_body_that_stops_is_answered_with_408) {
     serve_echo({.limits = {.body_idle = std::chrono::milliseconds{50}}});
     testing::raw_peer client = connect();

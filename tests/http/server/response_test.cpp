@@ -20,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::plain_answer;
 using ::testing::StartsWith;
 
@@ -361,12 +362,16 @@ TEST_P(http_response_test, an_upgrade_hands_the_connection_over) {
 
 class http_file_answer_test : public http_response_test {
 protected:
-    /// Serves a file with `content` at `/`.
-    void serve_file(const std::string& content, std::uint64_t pretended = 0) {
+    /// Serves a file with `content` at `/`, with the coding that is given.
+    void serve_file(const std::string& content, std::uint64_t pretended = 0,
+                    std::string_view coding = {}) {
         const std::string path = directory_ / "file";
         std::ofstream{path} << content;
         const std::uint64_t size = pretended != 0 ? pretended : content.size();
-        serve_handler([path, size](http::request&, http::response& answer) -> task<result<>> {
+        serve_handler([=](http::request&, http::response& answer) -> task<result<>> {
+            if (!coding.empty()) {
+                answer.set("Content-Encoding", coding).set("Content-Type", "text/html");
+            }
             const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
             const http::file_options with{
                 .content_type = "text/plain", .entity_tag = "\"1\"", .last_modified = 784111777};
@@ -418,6 +423,19 @@ TEST_P(http_file_answer_test, ranges_are_answered) {
     EXPECT_THAT(beyond, StartsWith("HTTP/1.1 416"));
     EXPECT_THAT(beyond, HasSubstr("Content-Range: bytes */10\r\n"));
     EXPECT_THAT(ask_with("Range: bytes=2-4\r\nIf-Range: \"2\"\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+// A refusal used to be labelled with the coding of the file that it is not.
+TEST_P(http_file_answer_test, a_refusal_does_not_have_the_coding_of_the_file) {
+    serve_file("0123456789", 0, "br");
+
+    for (const std::string_view field : {"If-Match: \"2\"\r\n", "Range: bytes=10-\r\n"}) {
+        const std::string all = ask_with(field);
+        EXPECT_THAT(all, StartsWith("HTTP/1.1 41"));
+        EXPECT_THAT(all, Not(HasSubstr("Content-Encoding")));
+        EXPECT_THAT(all, HasSubstr("\r\nContent-Type: text/plain; charset=utf-8\r\n"));
+    }
+    EXPECT_THAT(ask_with(""), HasSubstr("\r\nContent-Encoding: br\r\n"));
 }
 
 TEST_P(http_file_answer_test, several_ranges_are_answered_in_parts) {

@@ -3,11 +3,16 @@
 #include <simplenet/http/server.hpp>
 
 #include "http/server/http_test.hpp"
+#include "support/temporary_directory.hpp"
 #include "tls/tls_pair.hpp"
 
+#include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/connect.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <fcntl.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <string>
 
@@ -136,6 +141,65 @@ TEST_P(http_tls_test, the_context_is_replaced_from_the_next_handshake_on) {
     EXPECT_EQ(ask_securely(get_closing), plain_answer("x", "Connection: close\r\n"));
 }
 
+class http_tls_file_test : public http_tls_test {
+protected:
+    /// Sends a file, which may wait only for a moment.
+    void serve_the_file() {
+        std::ofstream{directory_ / "file"} << content;
+        file_ = unique_fd{::open((directory_ / "file").c_str(), O_RDONLY | O_CLOEXEC)};
+        http::router routes;
+        routes.get("/", [this](http::request&, http::response& answer) -> task<result<>> {
+            const auto begin = std::chrono::steady_clock::now();
+            auto sending = answer.send_file(file_.get(), content.size());
+            const auto sent = co_await with_timeout(std::move(sending), 50ms);
+            was_stopped_ = std::chrono::steady_clock::now() - begin >= 50ms;
+            ++answered_;
+            co_return sent;
+        });
+        serve_securely(std::move(routes));
+    }
+    /// Asks, without reading, until an answer was stopped. Then reads; the bytes of all files.
+    task<std::size_t> ask_until_stopped() {
+        auto stream = co_await tls::async_connect("localhost", server().local_endpoint().port(),
+                                                  testing::client(), {.timeout = 10s});
+        for (std::size_t asked = 1; !was_stopped_; ++asked) {
+            const auto sent = co_await async_write_all(*stream, get);
+            if (!sent) co_return std::size_t{0};
+            while (answered_ < asked) {
+                const auto slept = co_await async_sleep(1ms);
+                if (!slept) co_return std::size_t{0};
+            }
+        }
+        std::size_t bytes = 0;
+        while (bytes < answered_ * content.size()) {
+            auto receiving = stream->receive();
+            const auto part = co_await with_timeout(std::move(receiving), 10s);
+            if (!part) break;
+            bytes += static_cast<std::size_t>(std::ranges::count(part->text(), 'f'));
+        }
+        co_return bytes;
+    }
+    const std::string content = std::string(20'000, 'f');
+    std::atomic<std::size_t> answered_ = 0;
+
+private:
+    const testing::temporary_directory directory_;
+    unique_fd file_;
+    std::atomic<bool> was_stopped_ = false;
+};
+
+// A record that is sealed cannot be taken back, so a stopped send_file() may succeed although the
+// tail has not left. It used to stay until the connection wrote again.
+TEST_P(http_tls_file_test, the_tail_of_a_stopped_file_leaves_when_its_handler_ends) {
+    serve_the_file();
+
+    const std::size_t bytes = simplenet::run(ask_until_stopped(), {.backend = GetParam()});
+
+    EXPECT_EQ(bytes, answered_ * content.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, http_tls_file_test, testing::all_backends,
+                         testing::backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, http_tls_test, testing::all_backends, testing::backend_name);
 
 } // namespace
