@@ -351,13 +351,14 @@ void server_core::return_place() noexcept {
 
 seat::seat(std::shared_ptr<server_core> core, std::size_t index) noexcept
     : core_{std::move(core)}
-    , index_{index} {
+    , index_{static_cast<std::uint32_t>(index)} {
     core_->slot(index_).open.fetch_add(1, std::memory_order_relaxed);
 }
 
 void seat::move_to(std::size_t index) noexcept {
     core_->slot(index).open.fetch_add(1, std::memory_order_relaxed);
-    core_->slot(std::exchange(index_, index)).open.fetch_sub(1, std::memory_order_relaxed);
+    core_->slot(index_).open.fetch_sub(1, std::memory_order_relaxed);
+    index_ = static_cast<std::uint32_t>(index);
 }
 
 seat::~seat() {

@@ -24,6 +24,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include <poll.h>
 
@@ -161,7 +162,7 @@ void server_site::excuse(const scope& within) noexcept {
         task = task->enclosing;
     }
     connections_.for_each([&](connection& each) {
-        if (&each.within != task || each.excused) return;
+        if (each.within != task || each.excused) return;
         each.excused = true;
         ++excused_;
         changed_.set();
@@ -250,7 +251,7 @@ void server_site::cut(bool excused_too) noexcept {
     connections_.for_each([excused_too](connection& each) {
         if (each.cut || (each.excused && !excused_too)) return;
         each.cut = true;
-        each.within.stop(stop_reason::canceled);
+        each.within->stop(stop_reason::canceled);
     });
 }
 
@@ -401,18 +402,6 @@ void server_site::admit(unique_fd socket) noexcept {
     }
 }
 
-void server_site::take(unique_fd socket, seat place, std::uint64_t number) noexcept {
-    try {
-        if (core_->settings.kind == connection_kind::tcp) {
-            serving_->spawn(serve<tcp_stream>(std::move(socket), std::move(place), number));
-        } else {
-            serving_->spawn(serve<local_stream>(std::move(socket), std::move(place), number));
-        }
-    } catch (const std::bad_alloc&) {
-        // The connection is closed, and counts as ended.
-    }
-}
-
 // --- balance -------------------------------------------------------------------------------------
 
 std::size_t server_site::choose() noexcept {
@@ -510,13 +499,12 @@ void server_site::sweep_passed() noexcept {
 
 // --- serving -------------------------------------------------------------------------------------
 
-server_site::connection::connection(server_site& of, scope& own) noexcept
-    : site{of}
-    , within{own} {
+void server_site::connection::begin(scope& own) noexcept {
+    within = &own;
     site.connections_.push_back(*this);
     if (site.cutting_) {
         cut = true;
-        within.stop(stop_reason::canceled);
+        own.stop(stop_reason::canceled);
     }
 }
 
@@ -526,47 +514,107 @@ server_site::connection::~connection() {
     if (site.stopping_) ++(cut ? site.report_.cut : site.report_.drained);
 }
 
+/// Calls a handler of either kind. An awaitable of `bool`: whether it succeeded.
 template <class Stream>
-task<> server_site::serve(unique_fd socket, seat place, std::uint64_t number) {
-    place.tell();
-    scope& own = co_await own_scope{};
-    const connection self{*this, own};
-    std::exception_ptr thrown;
-    try {
-        Stream stream{socket_access::make<typename socket_of<Stream>::type>(std::move(socket))};
-        const auto idle = core_->settings.idle_timeout;
-        if (idle > std::chrono::nanoseconds::zero()) stream.set_idle_timeout(idle);
-        auto& handler = static_cast<connection_handler<Stream>&>(*handler_);
-        connection_info info;
-        info.number = number;
-        if (handler.wants_info) describe(stream, info);
-        if constexpr (std::same_as<Stream, tcp_stream>) {
-            if (core_->settings.behind_proxy) {
-                const bool proxied = co_await read_proxied(stream, core_->settings, info);
-                if (!proxied) {
-                    static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
-                    if (own.stopped()) co_return; // by a shutdown: the peer may have been about to
-                    tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
-                    place.set(seat::outcome::refused);
-                    co_return;
-                }
-            }
-        }
-        if (handler.reports) {
-            task<result<>> work = handler.report(std::move(stream), info);
-            const auto outcome = co_await std::move(work);
-            if (!outcome && !own.stopped()) place.set(seat::outcome::failed);
+class [[nodiscard]] handler_call {
+public:
+    handler_call(connection_handler<Stream>& of, Stream&& stream, const connection_info& info) {
+        if (of.reports) {
+            running_.template emplace<1>(of.report(std::move(stream), info).operator co_await());
         } else {
-            task<> work = handler.serve(std::move(stream), info);
-            co_await std::move(work);
+            running_.template emplace<2>(of.serve(std::move(stream), info).operator co_await());
         }
-    } catch (...) {
-        thrown = std::current_exception();
     }
-    // The server or the end of its loop may have stopped the handler.
-    if (thrown && !is_only_stop(thrown, own.reason)) {
+
+    static bool await_ready() noexcept { return false; }
+    template <own_promise Promise>
+    bool await_suspend(std::coroutine_handle<Promise> caller,
+                       await_site at = await_site::current()) noexcept {
+        scope& within = scope_of(caller, at);
+        if (running_.index() == 1) return std::get<1>(running_).start(caller, within);
+        return std::get<2>(running_).start(caller, within);
+    }
+    bool await_resume() {
+        if (running_.index() == 1) return std::get<1>(running_).await_resume().has_value();
+        std::get<2>(running_).await_resume();
+        return true;
+    }
+
+private:
+    std::variant<std::monostate, task_awaiter<result<>>, task_awaiter<void>> running_;
+};
+
+/// Replaces the addresses in `info` by those that a proxy reports, or else refuses the connection.
+task<> server_site::introduce(const connection& self, tcp_stream& stream, seat& place,
+                              connection_info& info) {
+    const bool proxied = co_await read_proxied(stream, core_->settings, info);
+    if (proxied) co_return;
+    place.set(seat::outcome::refused);
+    static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
+    if (self.within->stopped()) { // by a shutdown: the peer may have been about to
+        place.set(seat::outcome::ended);
+    } else {
+        tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
+    }
+    stream.close();
+}
+
+void server_site::handler_threw(const connection& self, seat& place) noexcept {
+    try {
+        throw;
+    } catch (const handler_failed&) {
+        if (!self.within->stopped()) place.set(seat::outcome::failed);
+    } catch (...) {
+        std::exception_ptr thrown = std::current_exception();
+        // The server or the end of its loop may have stopped the handler.
+        if (is_only_stop(thrown, self.within->reason)) return;
         place.set(seat::outcome::failed);
         report_handler_exception(core_->settings, std::move(thrown));
+    }
+}
+
+// A connection that waits costs this frame and those of its handler, so what does not have to be
+// in it is elsewhere.
+template <class Stream>
+task<> server_site::serve(Stream stream, seat place, connection_info info) {
+    place.tell();
+    connection self{*this};
+    co_await self;
+    try {
+        if constexpr (std::same_as<Stream, tcp_stream>) {
+            if (core_->settings.behind_proxy) co_await introduce(self, stream, place, info);
+        }
+        if (stream.is_open()) {
+            handler_call<Stream> call{static_cast<connection_handler<Stream>&>(*handler_),
+                                      std::move(stream), info};
+            const bool succeeded = co_await call;
+            if (!succeeded && !self.within->stopped()) place.set(seat::outcome::failed);
+        }
+    } catch (...) {
+        handler_threw(self, place);
+    }
+}
+
+template <class Stream>
+void server_site::begin(unique_fd socket, seat place, std::uint64_t number) {
+    Stream stream{socket_access::make<typename socket_of<Stream>::type>(std::move(socket))};
+    const auto idle = core_->settings.idle_timeout;
+    if (idle > std::chrono::nanoseconds::zero()) stream.set_idle_timeout(idle);
+    connection_info info;
+    info.number = number;
+    if (handler_->wants_info) describe(stream, info);
+    serving_->spawn(serve<Stream>(std::move(stream), std::move(place), info));
+}
+
+void server_site::take(unique_fd socket, seat place, std::uint64_t number) noexcept {
+    try {
+        if (core_->settings.kind == connection_kind::tcp) {
+            begin<tcp_stream>(std::move(socket), std::move(place), number);
+        } else {
+            begin<local_stream>(std::move(socket), std::move(place), number);
+        }
+    } catch (const std::bad_alloc&) {
+        // The connection is closed, and counts as ended.
     }
 }
 

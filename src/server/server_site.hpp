@@ -6,6 +6,7 @@
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/sync/async_event.hpp>
 
@@ -90,17 +91,30 @@ public:
     void wait_for_stop(stop_waiter& waiter) noexcept { stop_waiters_.push_back(waiter); }
 
 private:
-    /// A connection whose handler runs.
+    /// A connection whose handler runs. Its task awaits it at the beginning, without waiting: then
+    /// it is known to its site.
     struct connection : list_hook<> {
-        connection(server_site& of, scope& own) noexcept;
+        explicit connection(server_site& of) noexcept
+            : site{of} {}
         connection(const connection&) = delete;
         connection& operator=(const connection&) = delete;
         ~connection();
 
+        static bool await_ready() noexcept { return false; }
+        template <class Promise>
+        bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
+            begin(innermost_scope(caller));
+            return false;
+        }
+        static void await_resume() noexcept {}
+
         server_site& site;
-        scope& within; // of its task: all that it does
+        scope* within = nullptr; // of its task: all that it does
         bool excused = false;
         bool cut = false;
+
+    private:
+        void begin(scope& own) noexcept;
     };
 
     [[nodiscard]] task<> accept_until_stop(listening_socket& listener);
@@ -112,7 +126,13 @@ private:
     [[nodiscard]] task<bool> wait_for_place(std::chrono::steady_clock::time_point until);
     [[nodiscard]] task<> watch_passed();
     template <class Stream>
-    [[nodiscard]] task<> serve(unique_fd socket, seat place, std::uint64_t number);
+    [[nodiscard]] task<> serve(Stream stream, seat place, connection_info info);
+    template <class Stream>
+    void begin(unique_fd socket, seat place, std::uint64_t number);
+    [[nodiscard]] task<> introduce(const connection& self, tcp_stream& stream, seat& place,
+                                   connection_info& info);
+    /// In the handler of the exception.
+    void handler_threw(const connection& self, seat& place) noexcept;
 
     /// A connection was accepted, and has a place.
     void admit(unique_fd socket) noexcept;

@@ -15,6 +15,10 @@
 
 namespace simplenet::v0::detail {
 
+/// Thrown by a handler of the library that has failed, which is counted and not reported: a handler
+/// that returns `task<>` has a smaller frame than one that returns a result.
+struct handler_failed {};
+
 /// Used and destroyed on its loop.
 class any_handler {
 public:
