@@ -44,8 +44,8 @@ protected:
                                        http::detail::router_access::take(std::move(routes))})} {}
 
     task<> serve() {
-        static_cast<void>(
-            co_await http::detail::serve_connection(std::move(ends_.ours), info_, loop_));
+        co_await http::detail::serve_connection(std::move(ends_.ours),
+                                                http::detail::connection_state{info_, loop_});
     }
     /// Sends `text` in pieces.
     task<> ask(std::string_view text, bool ends_side) {

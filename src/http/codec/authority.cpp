@@ -47,8 +47,8 @@ std::optional<authority_parts> split_authority(std::string_view text) noexcept {
         if (!is_v6_address(parts.host)) return std::nullopt;
         rest = text.substr(end + 1);
     } else {
-        parts.host = text.substr(0, text.find(':'));
-        if (parts.host.empty() || !uri::consists_of(parts.host, uri::reg_name)) return std::nullopt;
+        parts.host = text.substr(0, uri::count_of(text, uri::reg_name));
+        if (parts.host.empty()) return std::nullopt;
         rest = text.substr(parts.host.size());
     }
     if (rest.empty()) return parts;

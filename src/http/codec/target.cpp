@@ -131,10 +131,10 @@ std::optional<target_parts> parse_target(std::string_view method,
 }
 
 bool needs_normalising(std::string_view raw) noexcept {
-    if (raw.contains('%')) return true;
-    for (std::size_t at = raw.find('/'); at < raw.size(); at = raw.find('/', at + 1)) {
-        const std::string_view behind = raw.substr(at + 1);
-        if (behind.starts_with('/') || behind.starts_with('.')) return true;
+    char before = 0;
+    for (const char each : raw) {
+        if (each == '%' || (before == '/' && (each == '/' || each == '.'))) return true;
+        before = each;
     }
     return false;
 }

@@ -54,14 +54,21 @@ inline constexpr std::array<std::uint8_t, 256> character_classes = classes_of_ch
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+/// How many bytes at the front of `text` are characters of this class and percent encodings.
+[[nodiscard]] constexpr std::size_t count_of(std::string_view text,
+                                             character_class wanted) noexcept {
+    std::size_t at = 0;
+    for (;;) {
+        while (at < text.size() && is(wanted, text[at]))
+            ++at;
+        if (at == text.size() || text[at] != '%' || encoded_byte(text, at) < 0) return at;
+        at += 3;
+    }
+}
+
 /// Whether `text` consists of characters of this class and of percent encodings.
 [[nodiscard]] constexpr bool consists_of(std::string_view text, character_class wanted) noexcept {
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (is(wanted, text[at])) continue;
-        if (text[at] != '%' || encoded_byte(text, at) < 0) return false;
-        at += 2;
-    }
-    return true;
+    return count_of(text, wanted) == text.size();
 }
 
 } // namespace simplenet::v0::http::detail::uri

@@ -105,17 +105,20 @@ bool exchange::is_last(bool complete) const noexcept {
 
 void exchange::append_head(const head_kind& kind) {
     char* const begin = output_.room(head_size(kind.type));
+    // Texts of a known size cost no call of memcpy().
     char* at = put(begin, "HTTP/1.1 ");
-    at = std::to_chars(at, at + 3, status_).ptr;
+    *at++ = static_cast<char>('0' + status_ / 100);
+    *at++ = static_cast<char>('0' + status_ / 10 % 10);
+    *at++ = static_cast<char>('0' + status_ % 10);
     *at++ = ' ';
     at = put(at, reason_of(status_));
     at = put(at, "\r\n");
     if (!has_date_) {
         at = put(at, "Date: ");
-        at = put(at, date_now());
+        at = put(at, {date_now().data(), date_size});
         at = put(at, "\r\n");
     }
-    at = put(at, fields_.lines());
+    if (!fields_.empty()) at = put(at, fields_.lines());
     if (!kind.type.empty() && !has_type_) {
         at = put(at, "Content-Type: ");
         at = put(at, kind.type);

@@ -9,6 +9,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/io/scratch.hpp>
+#include <simplenet/server/detail/connection_handler.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/close_lingering.hpp>
 
@@ -87,21 +88,27 @@ task<> say_goodbye(Stream& stream, const limits& with) {
     static_cast<void>(co_await with_timeout(std::move(telling), limit));
 }
 
-/// Answers the requests that begin with `first`, and ends the connection unless it is idle then.
-/// Empty: no request has come.
+/// Answers the requests that begin with what has come, and ends the connection unless it is idle
+/// then.
 template <class Stream>
-task<ending> answer_requests(Stream& stream, connection_state& connection, received& first) {
+task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<Stream>& waited) {
     ending end = ending::settle;
+    std::exception_ptr thrown; // by a handler
+    received first = waited.take();
     if (first.empty()) {
         // The last answer may be on its way. A request that crosses the end of the server would
         // meet a closed socket, and the reset would drop what the client has not received.
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         const bool answered = connection.requests != 0;
-        if (!answered || !simplenet::detail::is_server_stopping(within)) co_return ending::close;
+        if (!answered || !simplenet::detail::is_server_stopping(within)) {
+            connection.ended = true;
+            co_return;
+        }
     } else {
         try {
             const borrowed_exchange<Stream> request{connection, stream};
             end = co_await request->run(std::move(first));
+            thrown = request->thrown();
         } catch (...) { // there is no memory
             abort_connection(stream);
             throw;
@@ -116,22 +123,28 @@ task<ending> answer_requests(Stream& stream, connection_state& connection, recei
             co_await say_goodbye(stream, connection.loop.server->with());
         }
     }
-    if (connection.thrown) std::rethrow_exception(connection.thrown);
-    co_return end;
+    if (thrown) std::rethrow_exception(thrown);
+    connection.ended = end != ending::idle;
+}
+
+/// An await of a task keeps the task beside its awaiter.
+template <class Stream>
+[[nodiscard]] auto answering(Stream& stream, connection_state& connection,
+                             idle_wait<Stream>& waited) {
+    return answer_requests(stream, connection, waited).operator co_await();
 }
 
 /// Serves the requests of one connection until it ends.
-// Its frame is most of what an idle connection costs, so everything else is in answer_requests().
+// Its frame is most of what an idle connection costs, so everything else is in answer_requests(),
+// and what has been decided in `connection`.
 template <class Stream>
-task<result<>> serve_connection(Stream stream, const connection_info& info, loop_state& loop) {
-    connection_state connection{info, loop};
-    for (;;) {
-        received bytes;
-        static_cast<void>(co_await idle_receive(stream, connection.idle_limit(), bytes));
-        if (co_await answer_requests(stream, connection, bytes) != ending::idle) break;
+task<> serve_connection(Stream stream, connection_state connection) {
+    while (!connection.ended) {
+        idle_wait<Stream> waiting{stream, connection};
+        co_await waiting;
+        co_await answering(stream, connection, waiting);
     }
-    if (connection.failed) co_return fail(std::errc::io_error);
-    co_return result<>{};
+    if (connection.failed) throw simplenet::detail::handler_failed{};
 }
 
 } // namespace simplenet::v0::http::detail

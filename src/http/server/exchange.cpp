@@ -41,7 +41,8 @@ connection_state::connection_state(const connection_info& of, loop_state& on) no
 
 std::chrono::nanoseconds connection_state::idle_limit() const noexcept {
     const limits& with = loop.server->with();
-    return requests == 0 ? with.headers_within : with.keep_alive;
+    const std::chrono::nanoseconds limit = requests == 0 ? with.headers_within : with.keep_alive;
+    return limit > std::chrono::nanoseconds::zero() ? limit : std::chrono::nanoseconds::max();
 }
 
 exchange::exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
@@ -261,7 +262,7 @@ task<> exchange::fail_answer(const handler_outcome& outcome) {
     const std::error_code failure = *outcome.error;
     const bool is_body_error = failure && failure == body_error_;
     if (!is_body_error) { // else it is the client's fault
-        connection_.thrown = outcome.thrown;
+        thrown_ = outcome.thrown;
         if (!scope_->stopped()) connection_.failed = true;
     }
     if (scope_->stopped() || (is_body_error && body_status_ == 0)) broken_ = true;

@@ -62,10 +62,10 @@ struct connection_state {
     loop_state& loop;
     // Until then the head of the first request has to be complete; later ones have their own.
     const std::chrono::steady_clock::time_point first_head_until;
-    std::exception_ptr thrown; // by a handler
     unsigned requests = 0;
-    unsigned empty_runs = 0; // that brought only empty lines
-    bool failed = false;     // a handler has returned an error
+    std::uint8_t empty_runs = 0; // that brought only empty lines
+    bool failed = false;         // a handler has returned an error
+    bool ended = false;
 };
 
 /// The bytes of a file: in memory, or else in the file.
@@ -89,6 +89,8 @@ public:
 
     /// Answers requests until none is left; `first` are bytes that have arrived.
     [[nodiscard]] task<ending> run(received first);
+    /// By the last handler; null unless that was its own fault.
+    [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
     // --- for handlers of the library ---
 
@@ -222,6 +224,7 @@ private:
     [[nodiscard]] task<result<>> write_file(int fd, byte_range part);
 
     connection_state& connection_;
+    std::exception_ptr thrown_;
     transport& transport_;
     simplenet::detail::scope* scope_ = nullptr; // of run()
     std::chrono::steady_clock::time_point head_until_;

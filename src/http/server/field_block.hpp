@@ -26,6 +26,7 @@ public:
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
     void clear() noexcept { size_ = 0; }
 
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::string_view lines() const noexcept { return {data(), size_}; }
 
 private:

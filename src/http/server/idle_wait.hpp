@@ -1,6 +1,8 @@
 #pragma once
 // idle_wait: how a connection waits for its next request. Layer http, private.
 
+#include "http/server/exchange.hpp"
+
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/io/received.hpp>
@@ -10,7 +12,6 @@
 
 #include <chrono>
 #include <coroutine>
-#include <type_traits>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
@@ -50,39 +51,74 @@ private:
     scope* inner_ = nullptr; // of the awaiter that contains this
 };
 
-/// The same for a leaf, which needs no scope.
+/// For streams whose receive() is a task.
 template <class Stream>
-class [[nodiscard]] leaf_receive final : private simplenet::detail::timer_node,
-                                         private simplenet::detail::stop_waiter {
+task<> receive(Stream& stream, nanoseconds limit, received& into) {
+    using receiving = decltype(stream.receive());
+    result<received> bytes =
+        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), limit};
+    if (bytes) into = *std::move(bytes);
+}
+
+} // namespace idle
+
+/// How a connection waits for its next request: await it, then take() what has come. The wait ends
+/// after a time, or when the server around it shuts down, although the coroutine was not stopped.
+/// Bytes that have arrived win.
+// A frame that is idle contains it: so it keeps no copy of what its operation or the connection
+// knows.
+template <class Stream>
+class [[nodiscard]] idle_wait {
+public:
+    idle_wait(Stream& stream, const connection_state& connection) noexcept
+        : stream_{stream}
+        , connection_{connection} {}
+
+    auto operator co_await() & {
+        return idle::receive(stream_, connection_.idle_limit(), bytes_).operator co_await();
+    }
+    /// Empty: no request has come.
+    [[nodiscard]] received take() noexcept { return std::move(bytes_); }
+
+private:
+    Stream& stream_;
+    const connection_state& connection_;
+    received bytes_;
+};
+
+/// A leaf needs neither a scope nor a coroutine.
+template <class Stream>
+    requires simplenet::detail::leaf<decltype(std::declval<Stream&>().receive())>
+class [[nodiscard]] idle_wait<Stream> final : private simplenet::detail::timer_node,
+                                              private simplenet::detail::stop_waiter {
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    // Makes the operation in place, and tells only whether there are bytes: a frame would keep the
-    // places of an operation that is moved, and of a result.
-    leaf_receive(Stream& stream, nanoseconds limit, received& into) noexcept
+    idle_wait(Stream& stream, const connection_state& connection) noexcept
         : timer_node{without_deadline{}}
         , operation_{stream.receive()}
-        , limit_{limit}
-        , into_{into} {}
-    leaf_receive(leaf_receive&&) = delete;
-    leaf_receive& operator=(leaf_receive&&) = delete;
-    ~leaf_receive() = default;
+        , connection_{connection} {}
+    idle_wait(idle_wait&&) = delete;
+    idle_wait& operator=(idle_wait&&) = delete;
+    ~idle_wait() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return operation_.await_ready(); }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> caller) {
         if (!operation_.await_suspend(caller)) return false;
         auto& within = simplenet::detail::innermost_scope(caller);
-        simplenet::detail::timed_queue::of(within).timers.insert_after(*this, limit_);
+        simplenet::detail::timed_queue::of(within).timers.insert_after(*this,
+                                                                       connection_.idle_limit());
         if (!simplenet::detail::wait_for_server_stop(within, *this)) server_stops();
         return true;
     }
-    bool await_resume() {
+    void await_resume() noexcept {
         cancel();
         stop_waiter::unlink();
+    }
+    [[nodiscard]] received take() noexcept {
         result<received> bytes = operation_.await_resume();
-        if (bytes) into_ = *std::move(bytes);
-        return bytes.has_value();
+        return bytes ? *std::move(bytes) : received{};
     }
 
 private:
@@ -90,34 +126,7 @@ private:
     void server_stops() noexcept override { operation_.on_stop(stop_reason::canceled); }
 
     decltype(std::declval<Stream&>().receive()) operation_;
-    const nanoseconds limit_;
-    received& into_;
+    const connection_state& connection_;
 };
-
-/// For streams whose receive() is a task.
-template <class Stream>
-task<bool> receive_as_task(Stream& stream, nanoseconds limit, received& into) {
-    using receiving = decltype(stream.receive());
-    result<received> bytes =
-        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), limit};
-    if (bytes) into = *std::move(bytes);
-    co_return bytes.has_value();
-}
-
-} // namespace idle
-
-/// Receives until `limit` has passed, or the server around it shuts down, although the coroutine
-/// was not stopped. Bytes that have arrived win.
-///
-/// @return An awaitable of `bool`: whether `into` has bytes.
-template <class Stream>
-[[nodiscard]] auto idle_receive(Stream& stream, std::chrono::nanoseconds limit, received& into) {
-    if (limit <= std::chrono::nanoseconds::zero()) limit = std::chrono::nanoseconds::max();
-    if constexpr (simplenet::detail::leaf<decltype(stream.receive())>) {
-        return idle::leaf_receive<Stream>{stream, limit, into};
-    } else {
-        return idle::receive_as_task(stream, limit, into);
-    }
-}
 
 } // namespace simplenet::v0::http::detail

@@ -24,8 +24,8 @@ public:
     plain_service& operator=(const plain_service&) = delete;
     ~plain_service() = default;
 
-    task<result<>> operator()(tcp_stream stream, const connection_info& info) {
-        return serve_connection(std::move(stream), info, loop_);
+    task<> operator()(tcp_stream stream, const connection_info& info) {
+        return serve_connection(std::move(stream), connection_state{info, loop_});
     }
 
 private:
@@ -38,8 +38,8 @@ class tls_service {
     using stream = tls::stream<tcp_stream>;
     struct after_handshake {
         loop_state* loop;
-        task<result<>> operator()(stream client, const connection_info& info) const {
-            return serve_connection(std::move(client), info, *loop);
+        task<> operator()(stream client, const connection_info& info) const {
+            return serve_connection(std::move(client), connection_state{info, *loop});
         }
     };
     using handshaking = tls::detail::handshaking<after_handshake>;
