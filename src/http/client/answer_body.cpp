@@ -2,6 +2,7 @@
 
 #include "http/client/client_exchange.hpp"
 #include "http/fields_access.hpp"
+#include "http/gathered_body.hpp"
 #include "http/marked.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
@@ -46,28 +48,18 @@ task<result<std::size_t>> client_exchange::read_some(mutable_buffer into) {
 }
 
 task<result<std::string>> client_exchange::read_all(std::size_t limit) {
-    std::string body;
-    if (!failure_ && !body_ended_ && content_length().value_or(0) > limit) {
-        co_return fail(end_with(make_error_code(simplenet::errc::limit_exceeded)));
-    }
-    for (;;) {
-        // One byte beyond the limit tells that the body is longer.
-        constexpr std::size_t least = 4096;
-        std::size_t wanted = std::max(least, body.size());
-        if (framing_.kind == framing::kind::length && !inflater_) {
-            wanted = static_cast<std::size_t>(std::min<std::uint64_t>(body_left_, limit)) + 1;
-        }
-        wanted = std::min(wanted, limit - body.size() + (limit == SIZE_MAX ? 0 : 1));
-        const std::size_t before = body.size();
-        body.resize(before + std::min(wanted, std::size_t{64} * 1024));
-        const result<std::size_t> count = co_await read_some(std::span{body}.subspan(before));
-        body.resize(before + count.value_or(0));
-        if (!count && count.error() == simplenet::errc::end_of_stream) co_return body;
+    const bool has_length = framing_.kind == framing::kind::length && !inflater_;
+    bool is_too_long = has_length && !failure_ && body_left_ > limit;
+    gathered_body body{limit};
+    while (!is_too_long) {
+        const auto left = has_length ? std::optional{body_left_} : std::nullopt;
+        const result<std::size_t> count = co_await read_some(body.room(left));
+        body.took(count.value_or(0));
+        if (!count && count.error() == simplenet::errc::end_of_stream) co_return body.take();
         if (!count) co_return fail(count);
-        if (body.size() > limit) {
-            co_return fail(end_with(make_error_code(simplenet::errc::limit_exceeded)));
-        }
+        is_too_long = body.is_too_long();
     }
+    co_return fail(end_with(make_error_code(simplenet::errc::limit_exceeded)));
 }
 
 task<result<std::size_t>> client_exchange::read_body(mutable_buffer into) {

@@ -1,6 +1,7 @@
 // Reading the body of a request.
 
 #include "http/fields_access.hpp"
+#include "http/gathered_body.hpp"
 #include "http/marked.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,28 +29,18 @@ task<result<std::size_t>> exchange::read_some(mutable_buffer into) {
 task<result<std::string>> exchange::read_all(std::size_t limit) {
     SIMPLENET_EXPECTS(!reading_, "a second read of a request while one is in flight");
     const marked in_flight{reading_};
-    std::string body;
-    if (!body_failed_ && framing_.kind == framing::kind::length && body_left_ > limit) {
-        co_return fail(fail_body(make_error_code(simplenet::errc::limit_exceeded), 413));
-    }
-    for (;;) {
-        // One byte beyond the limit tells that the body is longer.
-        constexpr std::size_t least = 4096;
-        std::size_t wanted = std::max(least, body.size());
-        if (framing_.kind == framing::kind::length) {
-            wanted = static_cast<std::size_t>(std::min<std::uint64_t>(body_left_, limit)) + 1;
-        }
-        wanted = std::min(wanted, limit - body.size() + (limit == SIZE_MAX ? 0 : 1));
-        const std::size_t before = body.size();
-        body.resize(before + std::min(wanted, std::size_t{64} * 1024));
-        const result<std::size_t> count = co_await read_body(std::span{body}.subspan(before));
-        body.resize(before + count.value_or(0));
-        if (!count && count.error() == simplenet::errc::end_of_stream) co_return body;
+    const bool has_length = framing_.kind == framing::kind::length;
+    bool is_too_long = has_length && !body_failed_ && body_left_ > limit;
+    gathered_body body{limit};
+    while (!is_too_long) {
+        const auto left = has_length ? std::optional{body_left_} : std::nullopt;
+        const result<std::size_t> count = co_await read_body(body.room(left));
+        body.took(count.value_or(0));
+        if (!count && count.error() == simplenet::errc::end_of_stream) co_return body.take();
         if (!count) co_return fail(count);
-        if (body.size() > limit) {
-            co_return fail(fail_body(make_error_code(simplenet::errc::limit_exceeded), 413));
-        }
+        is_too_long = body.is_too_long();
     }
+    co_return fail(fail_body(make_error_code(simplenet::errc::limit_exceeded), 413));
 }
 
 task<result<std::size_t>> exchange::read_body(mutable_buffer into) {

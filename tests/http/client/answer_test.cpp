@@ -2,6 +2,7 @@
 
 #include "scripted_server.hpp"
 
+#include <array>
 #include <string>
 
 namespace simplenet::v0::testing {
@@ -176,6 +177,15 @@ TEST_P(client_answer_test, read_all_refuses_more_than_its_limit) {
             EXPECT_EQ(error_of(co_await answer.read_all(3)), errc::limit_exceeded);
         });
     }
+}
+
+TEST_P(client_answer_test, read_all_reads_the_rest_of_a_body) {
+    talk({{answer_with("four")}}, [](scripted_server& server, http::client& web) -> task<> {
+        auto answer = or_throw(co_await web.get(server.url()));
+        std::array<char, 1> first{};
+        EXPECT_EQ(co_await answer.read_some(first), 1U);
+        EXPECT_EQ(co_await answer.read_all(3), "our");
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, client_answer_test, all_backends, backend_name);
