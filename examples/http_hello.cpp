@@ -5,6 +5,8 @@
 
 #include <simplenet/http.hpp>
 
+#include <string>
+
 using namespace simplenet;
 
 //! [hello]
@@ -12,10 +14,15 @@ task<result<>> hello(http::request&, http::response& answer) {
     co_return co_await answer.send("text/plain", "Hello, world!\n");
 }
 
+task<result<>> greet(http::request& asked, http::response& answer) {
+    const std::string text = "Hello, " + std::string{asked.parameter("name")} + "!\n";
+    co_return co_await answer.send("text/plain", text);
+}
+
 int main(int argc, char** argv) {
     const auto given = example::read_server_options(argc, argv, "http_hello");
     http::router routes;
-    routes.get("/", hello);
+    routes.get("/", hello).get("/hello/{name}", greet);
 
     http::run_server_options options;
     options.group.loop.backend = given.backend;

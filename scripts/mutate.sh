@@ -35,7 +35,7 @@ promise_of() { sed -n 's/^Promise: //p' "$patches/$1.patch"; }
 if [[ $list == yes ]]; then
     for each in "$patches"/*.patch; do
         name=$(basename "$each" .patch)
-        printf '%-30s %s\n' "$name" "$(promise_of "$name")"
+        printf '%-44s %s\n' "$name" "$(promise_of "$name")"
     done
     exit 0
 fi
@@ -87,14 +87,14 @@ programs=() # those of --tests
 # Finds their names: the tests of ctest that are no programs, such as examples, have a dot instead of a slash.
 find_programs() {
     mapfile -t programs < <(ctest --test-dir "$build" --show-only --tests-regex "$tests" |
-        sed -n -E 's|^ *Test *#[0-9]+: ([a-z_]+/[a-z0-9_]+)$|\1|p')
+        sed -n -E 's|^ *Test *#[0-9]+: ([a-z_]+(/[a-z0-9_]+)+)$|\1|p')
     ((${#programs[@]} > 0)) || die "no test program matches $tests"
 }
 
-# A target is called like its program, with an underscore for the slash.
+# A target is called like its program, with underscores for the slashes.
 build_tests() {
     local targets=()
-    if ((${#programs[@]} > 0)); then targets=(--target "${programs[@]/\//_}"); fi
+    if ((${#programs[@]} > 0)); then targets=(--target "${programs[@]//\//_}"); fi
     cmake --build "$build" --parallel "$jobs" "${targets[@]}" >"$log" 2>&1
 }
 

@@ -21,6 +21,12 @@ class http_hello_test(http_support.TestCase):
         self.assertEqual(answer.fields["content-type"], "text/plain")
         self.assertEqual(answer.fields["content-length"], "14")
 
+    def test_it_greets_by_name(self):
+        with Server("http_hello") as server:
+            answer = curl(server, "/hello/J%C3%A9r%C3%B4me")
+
+        self.assertEqual((answer.status, answer.body), (200, "Hello, Jérôme!\n".encode()))
+
     def test_head_is_answered_without_a_body(self):
         with Server("http_hello") as server:
             answer = curl(server, "/", "--head")

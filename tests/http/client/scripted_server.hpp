@@ -132,7 +132,7 @@ protected:
     static task<std::error_code> error_of_get(http::client& web, std::string url) {
         auto answer = co_await web.get(url);
         if (!answer) co_return answer.error();
-        const auto body = co_await answer->read_all(std::size_t{1} << 20U);
+        const auto body = co_await answer->read_all(SIZE_MAX);
         co_return error_of(body);
     }
     /// The body of a GET.

@@ -53,11 +53,13 @@ TEST_P(http_files_test, files_are_served_with_their_type_and_validators) {
 TEST_P(http_files_test, what_is_not_there_is_404) {
     write(".hidden", "secret");
     write("a.txt", "hello");
+    std::filesystem::create_directory(directory_ / "sub");
+    write("sub/c.txt", "hello");
     std::filesystem::create_symlink("/etc/passwd", directory_ / "out");
     serve_files("/");
 
-    for (const char* each :
-         {"/b.txt", "/.hidden", "/a.txt/", "/a.txt/b", "/a%2Ftxt", "/out", "/"}) {
+    for (const char* each : {"/b.txt", "/.hidden", "/a.txt/", "/a.txt/b", "/sub%2Fc.txt",
+                             "/sub%2fc.txt", "/sub%252Fc.txt", "/out", "/"}) {
         EXPECT_THAT(get(each), StartsWith("HTTP/1.1 404")) << each;
     }
 }
