@@ -40,18 +40,19 @@ std::string framed(std::string_view text) {
     std::array<field_entry, most_fields> entries{};
     request_parser parser{{}, entries};
     FUZZ_CHECK(parser.parse(text) == head_state::complete);
-    const auto is = request_framing(parser.version(), parser.fields(), text.data());
-    if (!is) return std::to_string(is.error());
+    framing is;
+    const unsigned refused = frame_request(parser.version(), parser.fields(), text.data(), is);
+    if (refused != 0) return std::to_string(refused);
 
-    FUZZ_CHECK(is->kind != framing::kind::until_close);
-    FUZZ_CHECK(is->kind == framing::kind::length || is->length == 0);
-    FUZZ_CHECK(is->length >> 63U == 0);
-    FUZZ_CHECK(!is->host.empty() || parser.version() == 10);
+    FUZZ_CHECK(is.kind != framing::kind::until_close);
+    FUZZ_CHECK(is.kind == framing::kind::length || is.length == 0);
+    FUZZ_CHECK(is.length >> 63U == 0);
+    FUZZ_CHECK(!is.host.empty() || parser.version() == 10);
     FUZZ_CHECK(parser.version() == 11 ||
-               (!is->upgrade && !is->expects_continue && is->kind != framing::kind::chunked));
-    return std::to_string(static_cast<int>(is->kind)) + ' ' + std::to_string(is->length) + ' ' +
-           std::string{is->host} + (is->keep_alive ? " keep" : "") +
-           (is->expects_continue ? " continue" : "") + (is->upgrade ? " upgrade" : "");
+               (!is.upgrade && !is.expects_continue && is.kind != framing::kind::chunked));
+    return std::to_string(static_cast<int>(is.kind)) + ' ' + std::to_string(is.length) + ' ' +
+           std::string{is.host} + (is.keep_alive ? " keep" : "") +
+           (is.expects_continue ? " continue" : "") + (is.upgrade ? " upgrade" : "");
 }
 
 void check_head(std::string_view text) {

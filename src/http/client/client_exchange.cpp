@@ -93,12 +93,11 @@ result<bool> client_exchange::take_head() {
     }
     head_.assign(input_.bytes().substr(0, size));
     input_.consume(size);
-    const auto framed =
-        response_framing(parser_.version(), code, method_, parser_.fields(), head_.data());
-    if (!framed) {
-        return fail(framed.error() == 501 ? errc::unsupported_transfer_coding : errc::bad_response);
+    const unsigned refused =
+        frame_response(parser_.version(), code, method_, parser_.fields(), head_.data(), framing_);
+    if (refused != 0) {
+        return fail(refused == 501 ? errc::unsupported_transfer_coding : errc::bad_response);
     }
-    framing_ = *framed;
     fields_access::borrow(fields_, head_.data(), parser_.fields());
     // A server that refuses the request need not be sent the rest of it (RFC 9112, section 9.5). If
     // it keeps the connection it may want to read it all first, before the rest of its answer.

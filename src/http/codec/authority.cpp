@@ -60,8 +60,12 @@ std::optional<authority_parts> split_authority(std::string_view text) noexcept {
     return parts;
 }
 
+// Every request comes here, and needs no parts.
 bool valid_authority(std::string_view text) noexcept {
-    return split_authority(text).has_value();
+    if (text.starts_with('[')) return split_authority(text).has_value();
+    const std::size_t host = uri::count_of(text, uri::reg_name);
+    if (host == 0 || host == text.size()) return host != 0;
+    return text[host] == ':' && (host + 1 == text.size() || read_port(text.substr(host + 1)));
 }
 
 } // namespace simplenet::v0::http::detail

@@ -123,66 +123,63 @@ gathered gather(std::span<const field_entry> fields, const char* text) noexcept 
     return all;
 }
 
-/// What requests and responses have in common. `kind` is none where the fields name no body.
-std::expected<framing, unsigned> common_framing(unsigned version, const gathered& all) noexcept {
-    framing is;
+/// What requests and responses have in common. `kind` stays none where the fields name no body.
+/// @return 0, or the status that refuses.
+unsigned take_common(unsigned version, const gathered& all, framing& is) noexcept {
     is.keep_alive = !all.close && (version != 10 || all.keep_alive);
     is.upgrade = version != 10 && all.upgrade_option && all.upgrade_field;
 
     if (all.coding_count != 0) {
         if (all.coding_count > 1 || all.length_count != 0 || version == 10)
-            return std::unexpected{refusal::bad_request};
-        if (const unsigned refusal = refusal_of_codings(all.coding); refusal != 0)
-            return std::unexpected{refusal};
+            return refusal::bad_request;
         is.kind = framing::kind::chunked;
-    } else if (all.length_count != 0) {
+        return refusal_of_codings(all.coding);
+    }
+    if (all.length_count != 0) {
         // RFC 9110 section 8.6 allows to merge equal ones; recipients differ in whether they do.
         const auto length = parse_length(all.length);
-        if (all.length_count > 1 || !length) return std::unexpected{refusal::bad_request};
+        if (all.length_count > 1 || !length) return refusal::bad_request;
         is.kind = framing::kind::length;
         is.length = *length;
     }
-    return is;
+    return 0;
 }
 
 } // namespace
 
-std::expected<framing, unsigned>
-request_framing(unsigned version, std::span<const field_entry> fields, const char* text) noexcept {
+unsigned frame_request(unsigned version, std::span<const field_entry> fields, const char* text,
+                       framing& into) noexcept {
     const gathered all = gather(fields, text);
-    auto is = common_framing(version, all);
-    if (!is) return is;
+    into = {};
+    if (const unsigned refused = take_common(version, all, into); refused != 0) return refused;
 
-    if (all.host_count > 1 || (all.host_count == 0 && version != 10))
-        return std::unexpected{refusal::bad_request};
-    if (all.host_count == 1 && !valid_authority(all.host))
-        return std::unexpected{refusal::bad_request};
-    if (all.expects_other) return std::unexpected{refusal::expectation_failed};
+    if (all.host_count > 1 || (all.host_count == 0 && version != 10)) return refusal::bad_request;
+    if (all.host_count == 1 && !valid_authority(all.host)) return refusal::bad_request;
+    if (all.expects_other) return refusal::expectation_failed;
     // RFC 9110 section 10.1.1: to be ignored in HTTP/1.0.
-    is->expects_continue = all.expects_continue && version != 10;
-    is->host = all.host;
-    return is;
+    into.expects_continue = all.expects_continue && version != 10;
+    into.host = all.host;
+    return 0;
 }
 
-std::expected<framing, unsigned> response_framing(unsigned version, unsigned code,
-                                                  std::string_view method,
-                                                  std::span<const field_entry> fields,
-                                                  const char* text) noexcept {
+unsigned frame_response(unsigned version, unsigned code, std::string_view method,
+                        std::span<const field_entry> fields, const char* text,
+                        framing& into) noexcept {
     gathered all = gather(fields, text);
+    into = {};
     const bool tunnel = method == "CONNECT" && code / 100 == 2;
     const bool no_body = method == "HEAD" || code / 100 == 1 || code == 204 || code == 304;
     if (no_body || tunnel) {
         all.coding_count = all.length_count = 0;
         all.close = all.close || tunnel;
-        return common_framing(version, all);
     }
+    if (const unsigned refused = take_common(version, all, into); refused != 0) return refused;
 
-    auto is = common_framing(version, all);
-    if (is && is->kind == framing::kind::none) {
-        is->kind = framing::kind::until_close;
-        is->keep_alive = false;
+    if (!no_body && !tunnel && into.kind == framing::kind::none) {
+        into.kind = framing::kind::until_close;
+        into.keep_alive = false;
     }
-    return is;
+    return 0;
 }
 
 bool forbidden_in_trailers(std::string_view name) noexcept {

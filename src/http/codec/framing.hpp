@@ -7,7 +7,6 @@
 #include <simplenet/http/codec/field_entry.hpp>
 
 #include <cstdint>
-#include <expected>
 #include <span>
 #include <string_view>
 
@@ -35,8 +34,9 @@ struct framing {
 /// Frames a request with the fields of a complete head. `version` is 10 or 11.
 ///
 /// @param text  The first byte of the head; `framing::host` refers to it.
-/// @return The framing, or the status that refuses the request. After any of them the connection
-///         has to be closed, since where the next message begins is unknown.
+/// @param into  Where the framing is written; nothing about it is known after a refusal.
+/// @return 0, or the status that refuses the request. After any of them the connection has to be
+///         closed, since where the next message begins is unknown.
 ///
 /// In the order in which they win:
 /// - 400: Content-Length beside Transfer-Encoding, more than one of either, a length that is not
@@ -45,8 +45,10 @@ struct framing {
 /// - 501: another coding before the final `chunked`;
 /// - 400: no Host in HTTP/1.1, two, or one that valid_authority() refuses;
 /// - 417: an expectation other than `100-continue`.
-[[nodiscard]] std::expected<framing, unsigned>
-request_framing(unsigned version, std::span<const field_entry> fields, const char* text) noexcept;
+// Not an expected<framing, unsigned>: every request would copy bytes that were just written one by
+// one, which the processor has to wait for.
+[[nodiscard]] unsigned frame_request(unsigned version, std::span<const field_entry> fields,
+                                     const char* text, framing& into) noexcept;
 
 /// Frames a response with the fields of a complete head.
 ///
@@ -55,11 +57,10 @@ request_framing(unsigned version, std::span<const field_entry> fields, const cha
 ///
 /// @param code    The status of the response.
 /// @param method  Of the request that it answers.
-/// @return The framing, or why the response is refused: 400 or 501 as for requests.
-[[nodiscard]] std::expected<framing, unsigned> response_framing(unsigned version, unsigned code,
-                                                                std::string_view method,
-                                                                std::span<const field_entry> fields,
-                                                                const char* text) noexcept;
+/// @return 0, or why the response is refused: 400 or 501 as for requests.
+[[nodiscard]] unsigned frame_response(unsigned version, unsigned code, std::string_view method,
+                                      std::span<const field_entry> fields, const char* text,
+                                      framing& into) noexcept;
 
 /// Whether a field of that name means nothing, or something else, behind a body: fields of framing,
 /// routing, authentication, of the form of the content, and those that modify the request or belong

@@ -32,6 +32,30 @@ bool read_path_and_query(std::string_view text, target_parts& into) noexcept {
            uri::consists_of(into.query, uri::sent_query);
 }
 
+bool read_target(std::string_view method, std::string_view target, target_parts& into) noexcept {
+    if (method == "CONNECT") {
+        const auto authority = split_authority(target);
+        into.is = target_parts::form::authority;
+        into.authority = target;
+        return authority && authority->port;
+    }
+    if (target == "*") {
+        into.is = target_parts::form::asterisk;
+        return method == "OPTIONS";
+    }
+    if (target.starts_with('/')) return read_path_and_query(target, into);
+
+    const auto https = take_http_scheme(target);
+    if (!https) return false;
+    into.is = target_parts::form::absolute;
+    into.https = *https;
+    into.authority = target.substr(0, target.find_first_of("/?"));
+    if (!valid_authority(into.authority)) return false;
+    if (!read_path_and_query(target.substr(into.authority.size()), into)) return false;
+    if (into.path.empty() && (method != "OPTIONS" || into.has_query)) into.path = "/";
+    return true;
+}
+
 /// Whether the normalised text `c`, `d` behind a percent sign reads as an escape that is kept.
 bool reads_as_kept(int c, int d) noexcept {
     return c == '2' && (d == '5' || d == 'F' || d == 'f');
@@ -99,34 +123,12 @@ std::size_t kept_escape(std::string_view normalised, std::size_t at) noexcept {
 
 } // namespace
 
+// One object from the beginning to the caller: the processor would wait for a copy of what was
+// just written.
 std::optional<target_parts> parse_target(std::string_view method,
                                          std::string_view target) noexcept {
-    target_parts parts;
-    if (method == "CONNECT") {
-        const auto authority = split_authority(target);
-        if (!authority || !authority->port) return std::nullopt;
-        parts.is = target_parts::form::authority;
-        parts.authority = target;
-        return parts;
-    }
-    if (target == "*") {
-        if (method != "OPTIONS") return std::nullopt;
-        parts.is = target_parts::form::asterisk;
-        return parts;
-    }
-    if (target.starts_with('/')) {
-        if (!read_path_and_query(target, parts)) return std::nullopt;
-        return parts;
-    }
-
-    const auto https = take_http_scheme(target);
-    if (!https) return std::nullopt;
-    parts.is = target_parts::form::absolute;
-    parts.https = *https;
-    parts.authority = target.substr(0, target.find_first_of("/?"));
-    if (!valid_authority(parts.authority)) return std::nullopt;
-    if (!read_path_and_query(target.substr(parts.authority.size()), parts)) return std::nullopt;
-    if (parts.path.empty() && (method != "OPTIONS" || parts.has_query)) parts.path = "/";
+    std::optional<target_parts> parts{std::in_place};
+    if (!read_target(method, target, *parts)) parts.reset();
     return parts;
 }
 

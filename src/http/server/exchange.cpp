@@ -180,9 +180,8 @@ unsigned exchange::understand() {
     request_.version_ = parser_.version();
     fields_access::borrow(request_.fields_, head_, parser_.fields());
     head_only_ = request_.method_ == "HEAD";
-    const auto framed = request_framing(parser_.version(), parser_.fields(), head_);
-    if (!framed) return framed.error();
-    framing_ = *framed;
+    const unsigned refused = frame_request(parser_.version(), parser_.fields(), head_, framing_);
+    if (refused != 0) return refused;
     body_left_ = framing_.length;
     body_ended_ = framing_.kind == framing::kind::none ||
                   (framing_.kind == framing::kind::length && framing_.length == 0);

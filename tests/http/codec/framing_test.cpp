@@ -14,19 +14,19 @@ namespace {
 
 using namespace std::string_view_literals;
 using http::detail::forbidden_in_trailers;
+using http::detail::frame_request;
+using http::detail::frame_response;
 using http::detail::framing;
-using http::detail::request_framing;
-using http::detail::response_framing;
 
 /// A framing as text: "none close", "chunked keep 100 upgrade", "length 5 keep", or a status.
-std::string described(const std::expected<framing, unsigned>& is) {
+std::string described(const framing& is, unsigned refused) {
     static constexpr std::array kinds{"none", "length", "chunked", "until_close"};
-    if (!is) return std::to_string(is.error());
-    std::string text = kinds.at(static_cast<std::size_t>(is->kind));
-    if (is->kind == framing::kind::length) text += ' ' + std::to_string(is->length);
-    text += is->keep_alive ? " keep" : " close";
-    if (is->expects_continue) text += " 100";
-    if (is->upgrade) text += " upgrade";
+    if (refused != 0) return std::to_string(refused);
+    std::string text = kinds.at(static_cast<std::size_t>(is.kind));
+    if (is.kind == framing::kind::length) text += ' ' + std::to_string(is.length);
+    text += is.keep_alive ? " keep" : " close";
+    if (is.expects_continue) text += " 100";
+    if (is.upgrade) text += " upgrade";
     return text;
 }
 
@@ -55,13 +55,18 @@ struct case_of_fields {
 
 std::string framed_request(unsigned version, std::string_view fields) {
     const framed_lines lines{fields};
-    return described(request_framing(version, lines.fields(), lines.text()));
+    framing is;
+    const unsigned refused = frame_request(version, lines.fields(), lines.text(), is);
+    return described(is, refused);
 }
 
 std::string framed_response(std::string_view fields, unsigned code = 200,
                             std::string_view method = "GET", unsigned version = 11) {
     const framed_lines lines{fields};
-    return described(response_framing(version, code, method, lines.fields(), lines.text()));
+    framing is;
+    const unsigned refused =
+        frame_response(version, code, method, lines.fields(), lines.text(), is);
+    return described(is, refused);
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -244,8 +249,12 @@ TEST(request_framing_test, the_host_is_that_of_the_field) {
     const framed_lines named{"X: y|Host:  example.org:80 "};
     const framed_lines unnamed{"X: y"};
 
-    EXPECT_EQ(request_framing(11, named.fields(), named.text())->host, "example.org:80");
-    EXPECT_EQ(request_framing(10, unnamed.fields(), unnamed.text())->host, "");
+    framing is;
+
+    EXPECT_EQ(frame_request(11, named.fields(), named.text(), is), 0U);
+    EXPECT_EQ(is.host, "example.org:80");
+    EXPECT_EQ(frame_request(10, unnamed.fields(), unnamed.text(), is), 0U);
+    EXPECT_EQ(is.host, "");
 }
 
 // --- responses -----------------------------------------------------------------------------------

@@ -78,9 +78,10 @@ std::string verdict(std::string_view text) {
     if (state == head_state::refused) return refused(head.status());
     if (state == head_state::incomplete) return "incomplete head";
 
-    const auto frame = request_framing(head.version(), head.fields(), text.data());
-    if (!frame) return refused(frame.error());
-    const first_body content = take_body(*frame, text.substr(head.size()));
+    framing frame;
+    const unsigned refusal = frame_request(head.version(), head.fields(), text.data(), frame);
+    if (refusal != 0) return refused(refusal);
+    const first_body content = take_body(frame, text.substr(head.size()));
     if (content.state == head_state::refused) return refused(content.status);
     if (content.state == head_state::incomplete) return "incomplete body";
 
@@ -88,8 +89,8 @@ std::string verdict(std::string_view text) {
     std::string line = "accepted ";
     line += std::to_string(head.size() + content.consumed) + ' ';
     line += std::to_string(head.version()) + ' ';
-    line += frame->keep_alive ? "1 " : "0 ";
-    line += kinds.at(static_cast<std::size_t>(frame->kind));
+    line += frame.keep_alive ? "1 " : "0 ";
+    line += kinds.at(static_cast<std::size_t>(frame.kind));
     line += ' ' + hex(head.method(text.data())) + ' ' + hex(head.target(text.data()));
     line += ' ' + hex(content.content) + ' ';
     for (const field_entry& field : head.fields())
