@@ -128,11 +128,9 @@ task<> chat(http::websocket& guest) {
     const std::string name = "guest " + std::to_string(++guests);
     auto receiver = room.subscribe();
     tell_all("* " + name + " is here");
-    const auto ended =
-        co_await when_any(talk(guest, name), listen(guest, std::move(receiver)), server_stop());
+    const auto ended = co_await when_any(talk(guest, name), listen(guest, std::move(receiver)));
     tell_all("* " + name + " has left");
     if (ended.index == 1) std::ignore = co_await guest.close(1008, "you read too slowly");
-    if (ended.index == 2) std::ignore = co_await guest.close(1001, "the server ends");
 }
 //! [listen]
 

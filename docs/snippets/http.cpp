@@ -272,6 +272,54 @@ http::router with_websockets() {
 }
 //! [websocket]
 
+//! [websocket request]
+task<> visit(http::request& asked, http::websocket& peer) {
+    std::string greeting = "Welcome to " + std::string{asked.parameter("room")};
+    if (asked.secure()) greeting += ", in private";
+    const auto sent = co_await peer.write_message(greeting);
+    if (sent) co_await echo(peer);
+}
+
+void add_rooms(http::router& routes) {
+    routes.websocket("/rooms/{room}", visit);
+}
+//! [websocket request]
+
+std::string user_of(const http::fields& fields) {
+    return std::string{fields.find("Cookie").value_or("")};
+}
+
+//! [accept websocket]
+task<result<>> enter(http::request& asked, http::response& answer) {
+    const std::string user = user_of(asked.fields()); // by a cookie
+    if (user.empty()) co_return co_await answer.status(401).send("text/plain", "log in\n");
+    auto peer = co_await answer.accept_websocket();
+    if (!peer) co_return fail(peer); // no handshake, or of a foreign page; it was told so
+    const auto sent = co_await peer->write_message("Welcome, " + user);
+    if (sent) co_await echo(*peer);
+    co_return co_await peer->close();
+}
+
+void add_members(http::router& routes) {
+    routes.get("/members", enter);
+}
+//! [accept websocket]
+
+//! [websocket goodbye]
+task<> count_visitors(http::websocket& peer) {
+    const auto first = co_await when_any(echo(peer), server_stop());
+    if (first.index == 0) co_return;
+    std::ignore = co_await peer.write_message("We are back in a minute.");
+    std::ignore = co_await peer.close(1012, "restart"); // RFC 6455, 7.4; the registry of IANA
+}
+
+void add_visitors(http::router& routes) {
+    http::websocket_options options;
+    options.close_at_shutdown = false;
+    routes.websocket("/visitors", count_visitors, options);
+}
+//! [websocket goodbye]
+
 //! [websocket options]
 constexpr std::array<std::string_view, 1> our_pages{"https://www.example.org"};
 constexpr std::array<std::string_view, 2> protocols{"chat.v2", "chat.v1"};
@@ -370,6 +418,9 @@ void all_routes(http::router& routes) {
         .get("/report", send_report)
         .get("/upgrade", switch_protocols);
     add_chat(routes);
+    add_rooms(routes);
+    add_members(routes);
+    add_visitors(routes);
 }
 
 task<> all_requests(tcp_stream from) {

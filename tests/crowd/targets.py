@@ -178,8 +178,8 @@ def request(line, body=None, *fields, size=None):
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
 
-def handshake(path):
-    return request(f"GET {path}", None, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+def handshake(path, *fields):
+    return request(f"GET {path}", None, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", *fields,
                    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
 
 
@@ -435,6 +435,10 @@ def http_idioms():
                           "opening": request("GET /upgrade", None, "Connection: Upgrade", "Upgrade: lines")}),
         ("http-websocket", {"protocol": Messages(handshake("/echo")), "opening": handshake("/echo"),
                             "flood": frame(b"y" * 900) * 10}),
+        *(("http-websocket-" + name, {"protocol": Messages(opening), "opening": opening,
+                                      "flood": frame(b"y" * 900) * 10})
+          for name, opening in (("request", handshake("/rooms/any")),
+                                ("accept", handshake("/members", "Cookie: any")))),
     ]
     return [HttpIdiom("page:" + name, "", **{"memory": 160 * KIB, "grace": HTTP_GRACE, **more}) for name, more in known]
 

@@ -6,6 +6,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/file_options.hpp>
+#include <simplenet/http/websocket.hpp>
 #include <simplenet/stream/any_stream.hpp>
 
 #include <cstddef>
@@ -136,6 +137,26 @@ public:
     ///   answer already.
     /// - Those of send().
     [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
+
+    /// Completes a WebSocket handshake: answers with 101 and with the fields that were set, and
+    /// gives the connection to the handler. For a handler that first looks at the request and may
+    /// answer something else, such as 401; otherwise see router::websocket().
+    ///
+    /// The request stays valid until the handler ends. The connection is closed with the WebSocket,
+    /// or when the handler ends, so call websocket::close() before.
+    ///
+    /// @param options  Texts are borrowed until the await returns.
+    ///
+    /// @par Errors
+    /// - `errc::websocket_protocol`: the request is no handshake, or comes from a page of another
+    ///   origin than websocket_options::origins allows. It was answered with 426, 400 or 403,
+    ///   without the fields that were set. A handler may return this error: the connection then
+    ///   serves the next request.
+    /// - `std::errc::operation_not_permitted`: there is an answer already.
+    /// - Those of send().
+    /// @par Example
+    /// @snippet http.cpp accept websocket
+    [[nodiscard]] task<result<websocket>> accept_websocket(websocket_options options = {});
 
 private:
     friend detail::exchange;

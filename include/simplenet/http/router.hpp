@@ -131,12 +131,22 @@ public:
     router& files(std::string_view prefix, std::string_view directory,
                   const static_options& options = {});
 
-    /// Adds a route for WebSockets. `handler(websocket&)` returns `task<>` or `task<result<>>`, and
-    /// is called after the handshake; behind it the WebSocket is closed, with code 1011 if the
-    /// handler failed. A request that is no WebSocket handshake is answered with 426, and one from
-    /// a page of another origin with 403 unless websocket_options::origins has it.
+    /// Adds a route for WebSockets. The handler is called after the handshake, with `(websocket&)`
+    /// or `(request&, websocket&)`, and returns `task<>` or `task<result<>>`. When it ends, the
+    /// WebSocket is closed with code 1000, or 1011 if the handler failed.
+    ///
+    /// A request that is no WebSocket handshake is answered with 426, and one from a page of
+    /// another origin with 403 unless websocket_options::origins has it. To refuse others, or to
+    /// add fields to the answer, use a handler of get() and response::accept_websocket().
     ///
     /// @param options  Copied.
+    ///
+    /// @par Cost
+    /// A handler of `(request&, websocket&)` keeps the memory of its request until it ends: 5 KiB,
+    /// or more if the head is larger or limits::header_count is. Any other handler keeps nothing
+    /// of it.
+    /// @par Example
+    /// @snippet http.cpp websocket request
     template <detail::handles_websockets Handler>
     router& websocket(std::string_view pattern, Handler&& handler,
                       const websocket_options& options = {}) {

@@ -109,8 +109,9 @@ public:
     /// As of tcp_server.
     [[nodiscard]] endpoint local_endpoint() const noexcept { return tcp_.local_endpoint(); }
 
-    /// As of tcp_server: connections that wait for a request are closed, and every request that has
-    /// begun is answered within `grace`, with `Connection: close`.
+    /// As of tcp_server: connections that wait for a request are closed, every request that has
+    /// begun is answered within `grace`, with `Connection: close`, and WebSockets are closed with
+    /// code 1001, see websocket::read_message().
     [[nodiscard]] task<shutdown_report> shutdown(std::chrono::nanoseconds grace) {
         return tcp_.shutdown(grace);
     }

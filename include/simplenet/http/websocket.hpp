@@ -42,6 +42,9 @@ struct websocket_options {
     std::chrono::nanoseconds close_within = std::chrono::seconds{5};
     /// If the peer takes no byte of a write for this long, the connection has failed. 0: no limit.
     std::chrono::nanoseconds write_idle = std::chrono::seconds{60};
+    /// Of a server: when it shuts down, read_message() closes the connection with code 1001, see
+    /// there. False: the handler does it by itself, see server_stop().
+    bool close_at_shutdown = true;
 };
 
 /// A WebSocket: sends and receives whole messages.
@@ -89,6 +92,11 @@ public:
     ///
     /// While it waits, pings are answered, pongs are consumed, and a close frame is answered.
     ///
+    /// When the server around it shuts down, a read that waits, else the next one, sends a close
+    /// frame with code 1001, unless websocket_options::close_at_shutdown is false. From then on
+    /// nothing can be written. Messages that the peer sends before its own close frame are still
+    /// delivered; the peer has websocket_options::close_within for all of it.
+    ///
     /// @pre No other read_message() is in flight.
     /// @param limit  Bytes of the message. Memory grows with the bytes that arrive, not with the
     ///               size that a frame announces.
@@ -100,8 +108,9 @@ public:
     /// - `http::errc::websocket_protocol`: the peer broke the protocol, or sent text that is not
     ///   UTF-8. The peer was told: 1002 or 1007.
     /// - `http::errc::incomplete_message`: the connection ended without a close frame.
-    /// - `std::errc::timed_out`: the peer did not answer a ping (websocket_options::pong_within),
-    ///   or takes no bytes (websocket_options::write_idle).
+    /// - `std::errc::timed_out`: the peer did not answer a ping (websocket_options::pong_within) or
+    ///   the close of a shutdown (websocket_options::close_within), or takes no bytes
+    ///   (websocket_options::write_idle).
     /// - Any other error of the stream.
     /// @par Cancellation
     /// Nothing is lost: the next call continues, also in the middle of a message.
@@ -119,7 +128,9 @@ public:
     /// @par Errors
     /// Except for the first one and for a stop, the connection is over.
     /// - `std::errc::illegal_byte_sequence`: `text` is not UTF-8. Nothing was sent.
-    /// - `std::errc::broken_pipe`: a close frame was sent or received before.
+    /// - `std::errc::broken_pipe`: a close frame was sent or received before, or is about to be
+    /// sent
+    ///   since the server shuts down.
     /// - `std::errc::timed_out`: the peer took no byte for websocket_options::write_idle.
     /// - What ended the connection before.
     /// - Any other error of the stream.

@@ -31,6 +31,7 @@ enum class websocket_opcode : std::uint8_t {
 /// Codes of close frames that the protocol itself uses (RFC 6455, 7.4.1).
 namespace close_codes {
 inline constexpr std::uint16_t normal = 1000;
+inline constexpr std::uint16_t going_away = 1001;
 inline constexpr std::uint16_t protocol_error = 1002;
 inline constexpr std::uint16_t none_received = 1005; // never in a frame
 inline constexpr std::uint16_t abnormal = 1006;      // never in a frame

@@ -342,7 +342,7 @@ void exchange::late_flush::expired() noexcept {
 }
 
 task<result<any_stream>> exchange::upgrade(std::string_view protocol) {
-    if (stage_ != stage::open || !framing_.upgrade || framing_.kind != framing::kind::none) {
+    if (stage_ != stage::open || !framing_.upgrade || content_length() != 0U) {
         co_return fail(std::errc::operation_not_permitted);
     }
     if (bad_field_ || !valid_field_value(protocol)) co_return fail(std::errc::invalid_argument);

@@ -19,6 +19,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -95,6 +96,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     ending end = ending::settle;
     std::exception_ptr thrown; // by a handler
     received first = waited.take();
+    std::optional<task<result<>>> successor;
     if (first.empty()) {
         // The last answer may be on its way. A request that crosses the end of the server would
         // meet a closed socket, and the reset would drop what the client has not received.
@@ -109,10 +111,16 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
             const borrowed_exchange<Stream> request{connection, stream};
             end = co_await request->run(std::move(first));
             thrown = request->thrown();
+            successor = request->take_successor();
         } catch (...) { // there is no memory
             abort_connection(stream);
             throw;
         }
+    }
+    if (successor) {
+        const result<> outcome = co_await *std::move(successor);
+        const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+        if (!outcome && !within.stopped()) connection.failed = true;
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {

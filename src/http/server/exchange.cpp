@@ -102,7 +102,8 @@ task<ending> exchange::run(received first) {
             handler_call call{*handler, *this, request_, response_};
             const handler_outcome outcome = co_await call;
             late_.cancel();
-            if (outcome.error) co_await fail_answer(outcome);
+            const bool excused = excused_ && outcome.error == excused_;
+            if (outcome.error && !excused) co_await fail_answer(outcome);
         }
         if (!is_done()) {
             const ending end = co_await end_request();
@@ -130,6 +131,7 @@ void exchange::begin_request() noexcept {
     body_status_ = 0;
     body_pace_.reset();
     handler_waits_ = false;
+    excused_ = {};
     forget_answer();
     status_ = 200;
     stage_ = stage::open;

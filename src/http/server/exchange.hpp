@@ -33,6 +33,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace simplenet::v0::http::detail {
@@ -95,6 +96,7 @@ public:
     // --- for handlers of the library ---
 
     [[nodiscard]] static exchange& of(request& asked) noexcept { return *asked.exchange_; }
+    [[nodiscard]] const request& asked() const noexcept { return request_; }
     [[nodiscard]] loop_state& loop() const noexcept { return connection_.loop; }
     /// What `{name...}` at the end of the route matched, as it stands in the path.
     [[nodiscard]] std::string_view rest_of_path() const noexcept {
@@ -103,8 +105,18 @@ public:
     /// The entries and the text of the head.
     [[nodiscard]] std::span<const field_entry> entries() const noexcept { return parser_.fields(); }
     [[nodiscard]] const char* head() const noexcept { return head_; }
-    /// Answers with the status and its reason.
+    /// Answers with the status, its reason and the fields that were set.
     [[nodiscard]] task<result<>> answer_with(unsigned status);
+    /// The handler may end with `why`, which is no failure: the client was told.
+    void excuse(std::error_code why) noexcept { excused_ = why; }
+    /// Forgets everything that was set for the answer but the status.
+    void forget_answer() noexcept;
+    /// Leaves work on a stream of upgrade() to `next`, which runs when this exchange is gone, and
+    /// its memory with it.
+    void continue_with(task<result<>> next) { successor_.emplace(std::move(next)); }
+    [[nodiscard]] std::optional<task<result<>>> take_successor() noexcept {
+        return std::exchange(successor_, std::nullopt);
+    }
 
     // --- of the request ---
 
@@ -157,8 +169,6 @@ private:
     [[nodiscard]] task<> fail_answer(const handler_outcome& outcome);
     /// Whether end_request() has nothing to do.
     [[nodiscard]] bool is_done() const noexcept;
-    /// Everything that was set but the status.
-    void forget_answer() noexcept;
     [[nodiscard]] task<ending> end_request();
     /// Sends what ends a streamed body.
     [[nodiscard]] task<result<>> end_stream();
@@ -271,9 +281,11 @@ private:
     async_mutex writing_;    // a handler may read, which flushes, while it writes
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
-    std::optional<gzip_encoder> gzip_;       // of a streamed body that is compressed
-    std::optional<std::uint64_t> announced_; // a Content-Length that the handler has set
-    std::uint64_t answer_left_ = 0;          // of a streamed body with a length
+    std::error_code excused_;                 // of excuse()
+    std::optional<task<result<>>> successor_; // after an upgrade
+    std::optional<gzip_encoder> gzip_;        // of a streamed body that is compressed
+    std::optional<std::uint64_t> announced_;  // a Content-Length that the handler has set
+    std::uint64_t answer_left_ = 0;           // of a streamed body with a length
     pace answer_pace_;
 
     class late_flush final : public simplenet::detail::timer_node {

@@ -67,7 +67,26 @@ void websocket_connection::wake_reader() noexcept {
     if (wait != nullptr) wait->wake(woken::by_writer);
 }
 
+void websocket_connection::server_stops() noexcept {
+    server_ends = true;
+    wake_reader();
+}
+
+void websocket_connection::leave_with_server() noexcept {
+    if (!std::exchange(server_ends, false) || closing || close_sent || close_received) return;
+    close_sent = true;
+    output.owe_close(close_codes::going_away);
+    const auto now = simplenet::detail::timed_queue::present();
+    if (close_within < never - now) close_until = now + close_within;
+    offer();
+}
+
+bool websocket_connection::is_overdue() const noexcept {
+    return close_until != never && simplenet::detail::timed_queue::present() >= close_until;
+}
+
 std::chrono::steady_clock::time_point websocket_connection::silence_ends() noexcept {
+    if (close_until != never) return close_until;
     const bool watches = ping_interval.count() > 0 && !close_sent && !closing;
     if (!watches) return never;
     if (!std::exchange(is_quiet, true)) quiet_since = simplenet::detail::timed_queue::present();

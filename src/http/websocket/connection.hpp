@@ -10,6 +10,7 @@
 #include <simplenet/http/websocket.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/io/scratch.hpp>
+#include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/sync/async_event.hpp>
 #include <simplenet/sync/async_mutex.hpp>
@@ -102,7 +103,7 @@ private:
 /// What is to be sent beside messages: control frames, and the rest of a message whose write was
 /// stopped.
 ///
-/// Holds at most one control frame that is being sent, one owed pong and one owed ping: a peer that
+/// Holds at most one control frame that is being sent, one owed pong, ping and close: a peer that
 /// sends pings and does not read cannot make it grow (RFC 6455, 5.5.3: only the last ping needs its
 /// pong).
 class output_queue {
@@ -111,10 +112,10 @@ public:
         : masks_{role == websocket_role::client} {}
 
     /// What leaves next, in this order: the rest of a message, the control frame that was begun, an
-    /// owed pong, an owed ping. Empty if there is nothing.
+    /// owed pong, an owed ping, an owed close. Empty if there is nothing.
     [[nodiscard]] const_buffer next() noexcept;
     [[nodiscard]] bool empty() const noexcept {
-        return rest_.empty() && begin_ == end_ && !owes_pong_ && !owes_ping_;
+        return rest_.empty() && begin_ == end_ && !owes_pong_ && !owes_ping_ && owed_close_ == 0;
     }
     /// `count` bytes of next() have left.
     void sent(std::size_t count) noexcept;
@@ -122,6 +123,11 @@ public:
     /// Answers a ping, in place of an earlier one whose pong has not begun to leave.
     void owe_pong(std::string_view payload) noexcept;
     void owe_ping() noexcept { owes_ping_ = true; }
+    /// Closes with `code` when what has begun has left.
+    void owe_close(std::uint16_t code) noexcept {
+        forget_owed();
+        owed_close_ = code;
+    }
     /// Appends the rest of a message that was begun. Throws std::bad_alloc.
     [[nodiscard]] std::string& rest() noexcept { return rest_; }
 
@@ -129,7 +135,7 @@ public:
     void add(websocket_opcode code, const_buffer payload) noexcept;
     /// Takes the frame of add() back; false if a part of it has left.
     [[nodiscard]] bool take_back() noexcept;
-    /// Nothing may follow a close frame.
+    /// Nothing may follow a close frame, and no peer needs an answer behind its own.
     void forget_owed() noexcept { owes_pong_ = owes_ping_ = false; }
 
 private:
@@ -139,6 +145,7 @@ private:
     std::uint8_t begin_ = 0; // of the bytes of frame_ that have not left
     std::uint8_t end_ = 0;
     std::uint8_t pong_size_ = 0;
+    std::uint16_t owed_close_ = 0; // its code; 0: none
     std::size_t rest_begin_ = 0;
     std::string rest_;
     std::array<std::byte, control_limit> pong_;
@@ -175,7 +182,7 @@ private:
 };
 
 /// A websocket and its stream. Owned by the handle and by each operation.
-struct websocket_connection {
+struct websocket_connection final : simplenet::detail::stop_waiter {
     websocket_connection(any_stream&& over, websocket_role side, const websocket_options& options,
                          received&& from_handshake, std::string&& chosen) noexcept;
 
@@ -202,6 +209,12 @@ struct websocket_connection {
         pinged = false;
         is_quiet = false;
     }
+    /// The server around it shuts down.
+    void server_stops() noexcept override;
+    /// Begins the closing handshake of a server that shuts down, if that is due.
+    void leave_with_server() noexcept;
+    /// Whether the peer has not answered that in time.
+    [[nodiscard]] bool is_overdue() const noexcept;
     /// When a wait that begins now has been silent for too long.
     [[nodiscard]] std::chrono::steady_clock::time_point silence_ends() noexcept;
 
@@ -209,7 +222,8 @@ struct websocket_connection {
     websocket_role role;
     bool reads = false;          // a read_message(), or a close() that reads
     bool closing = false;        // close() was called
-    bool close_sent = false;     // or has begun to be
+    bool server_ends = false;    // and reads are to close with it
+    bool close_sent = false;     // or has begun to be, or is owed
     bool close_received = false; // a valid one
     bool has_answered = false;   // the peer's close or violation, as far as the peer let us
     bool write_ended = false;    // the stream's side was shut down
@@ -226,6 +240,8 @@ struct websocket_connection {
     std::chrono::nanoseconds close_within;
     std::chrono::nanoseconds write_idle;
     std::chrono::steady_clock::time_point quiet_since{};
+    // After leave_with_server(): until then the peer has to close.
+    std::chrono::steady_clock::time_point close_until = never;
     std::error_code failure;       // final, of everything
     std::error_code write_failure; // final, of writes: the peer may have sent more, and a close
     received input;

@@ -27,6 +27,11 @@ const_buffer output_queue::next() noexcept {
     } else if (begin_ == end_ && owes_ping_) {
         owes_ping_ = false;
         add(websocket_opcode::ping, {});
+    } else if (begin_ == end_ && owed_close_ != 0) {
+        std::array<std::byte, control_limit> payload; // NOLINT(*-member-init): written at once
+        const std::size_t size = write_close_payload(owed_close_, {}, payload);
+        owed_close_ = 0;
+        add(websocket_opcode::close, const_buffer{payload}.first(size));
     }
     return const_buffer{frame_}.first(end_).subspan(begin_);
 }

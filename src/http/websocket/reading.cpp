@@ -47,7 +47,7 @@ std::error_code settle(websocket_connection& on, std::error_code error, woken ho
     if (on.closed) return on.failure ? on.failure : error;
     if (is_stop(error) && how == woken::by_writer) return {};
     if (is_stop(error) && how == woken::by_timer) {
-        if (on.pinged) {
+        if (on.pinged || on.close_until != never) {
             on.end(std::make_error_code(std::errc::timed_out));
             return std::make_error_code(std::errc::timed_out);
         }
@@ -89,6 +89,7 @@ std::uint16_t take_close(websocket_connection& on, std::string_view payload) {
     on.close_reason = parsed->reason;
     on.close_code = parsed->code;
     on.close_received = true;
+    on.close_until = never;
     on.output.forget_owed();
     return 0;
 }
@@ -152,6 +153,11 @@ task<result<websocket::message>> read_message(websocket_ref keep, std::size_t li
             co_return fail(simplenet::errc::end_of_stream);
         }
         if (on.closed) co_return fail(std::errc::operation_canceled);
+        if (on.server_ends && what == reading::for_message) on.leave_with_server();
+        if (on.is_overdue()) {
+            on.end(std::make_error_code(std::errc::timed_out));
+            continue;
+        }
         // A peer that sends fast must not keep the others of the loop waiting.
         if (!queue.take_inline_turn()) co_await yield();
 

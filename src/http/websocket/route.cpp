@@ -1,9 +1,7 @@
 #include "http/websocket/route.hpp"
 
-#include "http/codec/list.hpp"
-#include "http/codec/websocket_handshake.hpp"
 #include "http/server/exchange.hpp"
-#include "http/websocket/websocket_access.hpp"
+#include "http/websocket/accept.hpp"
 
 #include <exception>
 #include <string>
@@ -46,49 +44,25 @@ public:
 
     [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
 
-    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
-        handshake_fields fields;
-        for (const field each : asked.fields())
-            fields.add(each.name, each.value);
-        switch (fields.of_request(asked.method(), asked.version())) {
-        case handshake_fields::verdict::accepted:
-            break;
-        case handshake_fields::verdict::not_asked:
-            answer.set("Upgrade", "websocket").set("Connection", "upgrade");
-            return exchange::of(asked).answer_with(426);
-        case handshake_fields::verdict::wrong_version:
-            answer.set("Sec-WebSocket-Version", "13");
-            return exchange::of(asked).answer_with(426);
-        case handshake_fields::verdict::bad:
-            return exchange::of(asked).answer_with(400);
+    [[nodiscard]] task<result<>> report(request& asked, response&) override {
+        exchange& of = exchange::of(asked);
+        auto accepted = co_await accept_websocket(of, options_);
+        if (!accepted) co_return fail(accepted);
+        if (handler_->wants_request) {
+            co_return co_await talk(handler_, &asked, *std::move(accepted));
         }
-        const auto origins = asked.fields().count("Origin");
-        const auto origin = asked.fields().find("Origin");
-        if (origins > 1 ||
-            (origin && !is_allowed_origin(*origin, asked.host(), options_.origins))) {
-            return exchange::of(asked).answer_with(403);
-        }
-        return talk(asked, answer, fields.key());
+        of.continue_with(talk(handler_, nullptr, *std::move(accepted)));
+        co_return result<>{};
     }
 
 private:
-    task<result<>> talk(request& asked, response& answer, std::string_view key) {
-        std::string protocol;
-        for (const field each : asked.fields()) {
-            if (!protocol.empty() || !iequals(each.name, "Sec-WebSocket-Protocol")) continue;
-            protocol = choose_protocol(each.value, options_.protocols);
-        }
-        const websocket_accept accept = accept_websocket_key(key);
-        answer.set("Sec-WebSocket-Accept", {accept.data(), accept.size()});
-        if (!protocol.empty()) answer.set("Sec-WebSocket-Protocol", protocol);
-        auto stream = co_await answer.upgrade("websocket");
-        if (!stream) co_return fail(stream);
-        websocket peer = websocket_access::make(*std::move(stream), websocket_role::server,
-                                                options_, {}, std::move(protocol));
+    // The route may be replaced meanwhile, so this holds its handler.
+    static task<result<>> talk(std::shared_ptr<websocket_handler> with, request* asked,
+                               websocket peer) {
         std::exception_ptr thrown;
         result<> outcome;
         try {
-            outcome = co_await handler_->talk(peer);
+            outcome = co_await with->talk(asked, peer);
         } catch (...) {
             thrown = std::current_exception();
         }

@@ -25,6 +25,12 @@ websocket detail::websocket_access::make(any_stream over, websocket_role role,
                                               std::move(protocol)}};
 }
 
+void detail::websocket_access::watch_server(websocket& peer,
+                                            const simplenet::detail::scope& within) noexcept {
+    websocket_connection& on = existing(peer.connection_);
+    if (!simplenet::detail::wait_for_server_stop(within, on)) on.server_stops();
+}
+
 task<result<websocket::message>> websocket::read_message(std::size_t limit) {
     const detail::reading what = detail::reading::for_message;
     return detail::read_message(detail::websocket_ref{existing(connection_)}, limit, what);

@@ -25,6 +25,9 @@ public:
     [[nodiscard]] static websocket make(any_stream over, websocket_role role,
                                         const websocket_options& options, received ahead = {},
                                         std::string protocol = {});
+
+    /// Lets reads close `peer` when the server around `within` shuts down.
+    static void watch_server(websocket& peer, const simplenet::detail::scope& within) noexcept;
 };
 
 } // namespace simplenet::v0::http::detail

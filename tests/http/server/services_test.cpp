@@ -1,4 +1,4 @@
-// What a router serves beside handlers: files and WebSockets.
+// What a router serves beside handlers: files.
 
 #include <simplenet/http/router.hpp>
 
@@ -116,64 +116,7 @@ TEST(http_router_test, files_of_a_missing_directory_throw) {
     EXPECT_THROW(routes.files("/", "/nowhere/at/all"), std::system_error);
 }
 
-class http_websocket_route_test : public testing::http_test {
-protected:
-    void serve_echo(const http::websocket_options& options = {}) {
-        http::router routes;
-        routes.websocket(
-            "/chat",
-            [](http::websocket& peer) -> task<> {
-                while (auto message = co_await peer.read_message()) {
-                    const auto sent = co_await peer.write_message(message->kind, message->data);
-                    if (!sent) break;
-                }
-            },
-            options);
-        serve(std::move(routes));
-    }
-    static std::string handshake(std::string_view more = {}) {
-        return "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
-               std::string{more} + "\r\n";
-    }
-};
-
-TEST_P(http_websocket_route_test, messages_follow_the_handshake) {
-    serve_echo();
-    testing::raw_peer client = connect();
-    // A masked text frame with "Hello" (RFC 6455, section 5.7), and a close frame.
-    client.send(handshake() + "\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58" +
-                std::string{"\x88\x80\0\0\0\0", 6});
-
-    const std::string expected =
-        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-        "\x81\x05Hello" +
-        std::string{"\x88\0", 2};
-    EXPECT_EQ(rest_of(client), expected);
-}
-
-TEST_P(http_websocket_route_test, an_ordinary_request_is_told_to_upgrade) {
-    serve_echo();
-
-    const std::string all = ask("GET /chat HTTP/1.1\r\nHost: h\r\n\r\n");
-
-    EXPECT_THAT(all, StartsWith("HTTP/1.1 426"));
-    EXPECT_THAT(all, HasSubstr("\r\nUpgrade: websocket\r\n"));
-}
-
-TEST_P(http_websocket_route_test, pages_of_other_origins_are_refused) {
-    const std::string_view origins[]{"https://friend.example"};
-    serve_echo({.origins = origins});
-
-    EXPECT_THAT(ask(handshake("Origin: https://other.example\r\n")), StartsWith("HTTP/1.1 403"));
-    EXPECT_THAT(ask(handshake("Origin: https://friend.example\r\n")), StartsWith("HTTP/1.1 101"));
-    EXPECT_THAT(ask(handshake("Origin: http://h\r\n")), StartsWith("HTTP/1.1 101"));
-}
-
 INSTANTIATE_TEST_SUITE_P(backends, http_files_test, testing::all_backends, testing::backend_name);
-INSTANTIATE_TEST_SUITE_P(backends, http_websocket_route_test, testing::all_backends,
-                         testing::backend_name);
 
 } // namespace
 } // namespace simplenet::v0

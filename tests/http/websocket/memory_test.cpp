@@ -1,4 +1,4 @@
-#include "http/websocket/websocket_ends.hpp"
+#include "http/websocket/websocket_server_test.hpp"
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/counted_allocations.hpp"
@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,7 +119,49 @@ TEST_P(websocket_memory_test, an_idle_one_holds_no_buffers) {
     });
 }
 
+class websocket_server_memory_test : public websocket_server_test {
+protected:
+    /// Of the heap, for each of many clients that wait.
+    std::size_t bytes_of_each(std::string_view target) {
+        constexpr std::size_t many = 50;
+        open_many(many, target); // fills what the loop keeps for later
+        const std::size_t before = live_bytes;
+        open_many(many, target);
+        return (live_bytes - before) / many;
+    }
+
+private:
+    void open_many(std::size_t count, std::string_view target) {
+        for (; count != 0; --count) {
+            clients_.push_back(open(target));
+            clients_.back().send(ping_frame("?"));
+            EXPECT_EQ(next(clients_.back()), seen_frame(0x8a, "?"));
+        }
+    }
+
+    std::deque<raw_peer> clients_; // stay: their memory would be used again
+};
+
+TEST_P(websocket_server_memory_test, an_idle_one_keeps_its_request_only_if_the_handler_asks) {
+    http::router routes;
+    routes.websocket("/plain", echo_messages);
+    routes.websocket("/asks", [](http::request&, http::websocket& peer) -> task<> {
+        co_await echo_messages(peer);
+    });
+    serve(std::move(routes));
+
+    const std::size_t plain = bytes_of_each("/plain");
+    const std::size_t asks = bytes_of_each("/asks");
+
+    RecordProperty("plain", static_cast<int>(plain));
+    RecordProperty("asks", static_cast<int>(asks));
+    EXPECT_LE(plain, 6U * 1024);
+    EXPECT_GE(asks, plain + 4096);
+    EXPECT_LE(asks, plain + 7U * 1024);
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, websocket_memory_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, websocket_server_memory_test, real_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0

@@ -1,4 +1,4 @@
-#include "http/websocket/websocket_ends.hpp"
+#include "http/websocket/websocket_server_test.hpp"
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "tls/tls_pair.hpp"
@@ -7,6 +7,7 @@
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/tls/stream.hpp>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -91,7 +92,37 @@ TEST_P(websocket_tls_test, pings_are_answered_while_a_message_waits_for_room) {
     });
 }
 
+class websocket_tls_server_test : public websocket_server_test {};
+
+TEST_P(websocket_tls_server_test, a_server_that_shuts_down_closes_with_1001) {
+    const auto at_server = server_with();
+    const auto at_client = client();
+    http::router routes;
+    routes.websocket("/", [](http::request& asked, http::websocket& peer) -> task<> {
+        EXPECT_TRUE(asked.secure());
+        co_await echo_messages(peer);
+    });
+    serve(std::move(routes), {.tls = &at_server});
+    const auto talk = [&]() -> task<> {
+        http::client web{{.tls = &at_client}};
+        const auto port = std::to_string(server().local_endpoint().port());
+        auto opened = co_await web.websocket("wss://localhost:" + port + "/");
+        http::websocket peer = or_throw(std::move(opened));
+        EXPECT_TRUE(co_await peer.write_message("hello"));
+        EXPECT_EQ(told(co_await peer.read_message()), "text:hello");
+
+        server().request_shutdown(std::chrono::minutes{1});
+
+        EXPECT_EQ((co_await peer.read_message()).error(), errc::end_of_stream);
+        EXPECT_EQ(peer.close_code(), 1001);
+        EXPECT_TRUE(co_await peer.close());
+    };
+    simplenet::run(talk(), {.backend = GetParam()});
+    EXPECT_EQ(shut_down(std::chrono::minutes{1}).drained, 1U);
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, websocket_tls_test, all_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, websocket_tls_server_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0
