@@ -2,6 +2,7 @@
 #include "http/websocket/operations.hpp"
 #include "http/websocket/watch.hpp"
 
+#include <simplenet/coro/detail/refusal.hpp>
 #include <simplenet/coro/detail/run_queue.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -37,7 +38,11 @@ task<result<>> drop_input(websocket_connection& on) {
     while (!on.closed) {
         on.unread = {};
         on.input.release();
-        if (!queue.take_inline_turn()) co_await yield();
+        if (!queue.take_inline_turn()) {
+            co_await yield();
+            const result<> goes_on = co_await simplenet::detail::refusal{}; // see read_message()
+            if (!goes_on) co_return fail(goes_on);
+        }
         const result<received> there = on.stream.try_receive();
         if (there) continue;
         if (there.error() != std::errc::operation_would_block) co_return fail(there);

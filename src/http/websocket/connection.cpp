@@ -55,6 +55,7 @@ void websocket_connection::offer() noexcept {
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): it is tried again
         }
         if (count) {
+            moved();
             output.sent(*count);
             continue;
         }
@@ -83,6 +84,14 @@ void websocket_connection::leave_with_server() noexcept {
 
 bool websocket_connection::is_overdue() const noexcept {
     return close_until != never && simplenet::detail::timed_queue::present() >= close_until;
+}
+
+std::chrono::steady_clock::time_point websocket_connection::stuck_ends() noexcept {
+    if (write_idle.count() <= 0) return never;
+    // A reader that sends output begins another wait whenever bytes arrive: a peer that sends and
+    // never reads must not start the time anew.
+    if (!std::exchange(is_stuck, true)) stuck_since = simplenet::detail::timed_queue::present();
+    return write_idle < never - stuck_since ? stuck_since + write_idle : never;
 }
 
 std::chrono::steady_clock::time_point websocket_connection::silence_ends() noexcept {

@@ -215,6 +215,10 @@ struct websocket_connection final : simplenet::detail::stop_waiter {
     void leave_with_server() noexcept;
     /// Whether the peer has not answered that in time.
     [[nodiscard]] bool is_overdue() const noexcept;
+    /// The peer has taken bytes, or nothing is left for it to take.
+    void moved() noexcept { is_stuck = false; }
+    /// When a peer that takes nothing has failed, if a write waits from now on.
+    [[nodiscard]] std::chrono::steady_clock::time_point stuck_ends() noexcept;
     /// When a wait that begins now has been silent for too long.
     [[nodiscard]] std::chrono::steady_clock::time_point silence_ends() noexcept;
 
@@ -230,6 +234,7 @@ struct websocket_connection final : simplenet::detail::stop_waiter {
     bool closed = false;         // the stream
     bool pinged = false;         // by silence_ends(), and heard nothing since
     bool is_quiet = false;       // since quiet_since
+    bool is_stuck = false;       // since stuck_since
     bool lends = true;           // the stream is a ready_reader, as far as is known
     std::uint16_t close_code = 0;
     std::uint16_t refusal_code = 0; // what the peer is told about its violation
@@ -240,6 +245,7 @@ struct websocket_connection final : simplenet::detail::stop_waiter {
     std::chrono::nanoseconds close_within;
     std::chrono::nanoseconds write_idle;
     std::chrono::steady_clock::time_point quiet_since{};
+    std::chrono::steady_clock::time_point stuck_since{};
     // After leave_with_server(): until then the peer has to close.
     std::chrono::steady_clock::time_point close_until = never;
     std::error_code failure;       // final, of everything

@@ -119,9 +119,11 @@ bool message_assembler::accept_data(std::size_t from) noexcept {
 
 mutable_buffer message_assembler::direct_room() {
     if (!in_payload_ || discards_ || is_control(parser_.head().opcode)) return {};
-    if (left_ < least_direct) return {};
+    // No more than has arrived: a peer that only announces a large message costs no memory.
+    const std::size_t room = std::min(most_direct, text_.size());
+    if (std::min<std::uint64_t>(left_, room) < least_direct) return {};
     direct_at_ = text_.size();
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left_, most_direct));
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left_, room));
     text_.resize(direct_at_ + count);
     return mutable_buffer{text_}.subspan(direct_at_);
 }

@@ -158,8 +158,13 @@ task<result<websocket::message>> read_message(websocket_ref keep, std::size_t li
             on.end(std::make_error_code(std::errc::timed_out));
             continue;
         }
-        // A peer that sends fast must not keep the others of the loop waiting.
-        if (!queue.take_inline_turn()) co_await yield();
+        if (!queue.take_inline_turn()) {
+            // A peer that floods must not keep the others of the loop waiting, nor a stop: there is
+            // always something to read, so nothing else would notice that.
+            co_await yield();
+            const result<> goes_on = co_await simplenet::detail::refusal{};
+            if (!goes_on) co_return fail(goes_on);
+        }
 
         using event = message_assembler::event;
         const event met = on.messages.advance(on.unread, limit);

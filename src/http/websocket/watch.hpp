@@ -44,7 +44,7 @@ private:
 /// What an operation does, and so how long it may take.
 enum class watched_for : std::uint8_t {
     bytes_to_come, // silence_ends(); a writer may end it, to leave its output to the reader
-    bytes_to_leave // write_idle
+    bytes_to_leave // stuck_ends()
 };
 
 /// Awaits an operation of an any_stream with a limit, like with_timeout().
@@ -75,12 +75,9 @@ public:
         // Only what waits costs a look at the clock.
         auto& within = simplenet::detail::innermost_scope(caller);
         auto& timers = simplenet::detail::timed_queue::of(within).timers;
-        if (what_ == watched_for::bytes_to_leave) {
-            if (on_.write_idle.count() > 0) timers.insert_after(*this, on_.write_idle);
-            return true;
-        }
-        on_.wait = this;
-        const auto until = on_.silence_ends();
+        const bool reads = what_ == watched_for::bytes_to_come;
+        if (reads) on_.wait = this;
+        const auto until = reads ? on_.silence_ends() : on_.stuck_ends();
         if (until != never) timers.insert(*this, until);
         return true;
     }

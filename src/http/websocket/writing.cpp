@@ -26,6 +26,7 @@ std::error_code note_write_failure(websocket_connection& on, std::error_code err
 /// takes it without a wait. The rest is the reader's to send.
 void end_turn(websocket_connection& on, async_mutex::guard& turn) noexcept {
     turn.unlock();
+    if (on.output.empty()) on.moved(); // also what was stopped before it began
     on.offer();
     if (on.has_idle_output()) on.wake_reader();
 }
@@ -48,6 +49,7 @@ task<result<>> send_message(websocket_connection& on, enum websocket::message::k
         watched write{on.stream.write_some(parts), on, watched_for::bytes_to_leave, how};
         const result<std::size_t> count = co_await write;
         if (count) {
+            on.moved();
             message.sent(*count);
             continue;
         }
@@ -72,6 +74,7 @@ task<result<>> send_output(websocket_connection& on) {
         watched write{on.stream.write_some(on.output.next()), on, watched_for::bytes_to_leave, how};
         const result<std::size_t> count = co_await write;
         if (!count) co_return fail(note_write_failure(on, count.error(), how));
+        on.moved();
         on.output.sent(*count);
     }
     if (on.write_failure) co_return fail(on.write_failure);

@@ -1,6 +1,7 @@
 #include "http/websocket/websocket_ends.hpp"
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
+#include "support/error_of.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -13,6 +14,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -302,6 +305,21 @@ TEST_P(websocket_closing_test, a_peer_that_never_ends_its_side_costs_no_more_tha
         EXPECT_GE(clock.elapsed(), 5s);
     });
     destroy_loop();
+}
+
+TEST_P(websocket_closing_test, a_peer_that_floods_cannot_hold_up_a_close) {
+    run([]() -> task<> {
+        for (const auto& [first, again, expected] :
+             {std::tuple{frame(0x01, ""), frame(0x00, ""),
+                         make_error_code(errc::deadline_exceeded)},
+              std::tuple{ping_frame("?"), ping_frame("?"),
+                         make_error_code(errc::deadline_exceeded)},
+              std::tuple{close_frame(1000), noise(1000), std::error_code{}}}) {
+            auto ours = make_websocket(endless_stream{first, again}, websocket_role::server,
+                                       {.close_within = 20ms});
+            EXPECT_EQ(error_of(co_await ours.close()), expected);
+        }
+    });
 }
 
 // Over TCP, bytes that were never read would turn the close into a reset.

@@ -8,6 +8,7 @@
 #include <simplenet/time/sleep.hpp>
 
 #include <chrono>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -96,6 +97,37 @@ TEST_P(websocket_keep_alive_test, a_peer_that_cannot_even_be_pinged_is_gone_as_s
         EXPECT_EQ((co_await ends.ours.read_message()).error(), std::errc::timed_out);
 
         EXPECT_LT(elapsed(), 51s);
+    });
+}
+
+TEST_P(websocket_keep_alive_test, a_peer_that_pings_and_never_reads_is_gone_after_the_limit) {
+    run([this]() -> task<> {
+        auto ends = memory_ends({.write_idle = 10s}, websocket_role::server, 16);
+        auto reader = spawn(ends.ours.read_message());
+        while (!reader.done() && elapsed() < 1min) {
+            co_await ends.send(ping_frame("?"));
+            static_cast<void>(co_await async_sleep(1s));
+        }
+
+        EXPECT_EQ((co_await reader).error(), std::errc::timed_out);
+        EXPECT_GE(elapsed(), 10s);
+        EXPECT_LT(elapsed(), 20s);
+    });
+}
+
+TEST_P(websocket_keep_alive_test, a_peer_that_takes_a_byte_now_and_then_is_none_of_those) {
+    run([this]() -> task<> {
+        auto ends = memory_ends({.write_idle = 10s}, websocket_role::server, 16);
+        auto reader = spawn(ends.ours.read_message());
+        while (elapsed() < 1min) {
+            co_await ends.send(ping_frame(std::string(8, '?')));
+            static_cast<void>(co_await async_sleep(6s));
+            EXPECT_EQ((co_await ends.next()).first, 0x8aU);
+        }
+
+        EXPECT_FALSE(reader.done());
+        reader.request_stop();
+        EXPECT_EQ((co_await reader).error(), std::errc::operation_canceled);
     });
 }
 

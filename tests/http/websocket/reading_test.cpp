@@ -227,6 +227,17 @@ TEST_P(websocket_reading_test, works_over_a_stream_that_cannot_wait_without_taki
     });
 }
 
+TEST_P(websocket_reading_test, a_peer_that_floods_cannot_hold_up_a_stop) {
+    run([]() -> task<> {
+        for (const std::string& again : {frame(0x00, ""), ping_frame("?")}) {
+            auto ours =
+                make_websocket(endless_stream{frame(0x01, ""), again}, websocket_role::server);
+            const auto read = co_await with_timeout(ours.read_message(), 20ms);
+            EXPECT_EQ(read.error(), errc::deadline_exceeded);
+        }
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, websocket_reading_test, all_backends, backend_name);
 
 } // namespace

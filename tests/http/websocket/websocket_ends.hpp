@@ -7,13 +7,16 @@
 
 #include <simplenet/http/errc.hpp>
 #include <simplenet/http/websocket.hpp>
+#include <simplenet/io/received.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/stream/transfer.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -157,6 +160,36 @@ public:
 
 private:
     duplex_stream over_;
+};
+
+/// A peer that always has more to say, and takes everything.
+class endless_stream {
+public:
+    endless_stream(std::string first, std::string again)
+        : next_{std::move(first)}
+        , again_{std::move(again)} {}
+
+    task<result<std::size_t>> read_some(mutable_buffer into) {
+        const result<received> some = try_receive();
+        const std::size_t count = std::min(some->size(), into.size());
+        std::memcpy(into.data(), some->data(), count);
+        co_return count;
+    }
+    task<result<>> readable() { co_return result<>{}; }
+    result<received> try_receive() {
+        const std::string bytes = std::exchange(next_, again_);
+        std::byte* const memory = simplenet::detail::allocate_lease(bytes.size());
+        if (memory == nullptr) return fail(std::errc::not_enough_memory);
+        std::memcpy(memory, bytes.data(), bytes.size());
+        return received{memory, bytes.size()};
+    }
+    task<result<std::size_t>> write_some(const_buffer from) { co_return from.size(); }
+    result<std::size_t> try_write_some(const_buffer from) { return from.size(); }
+    void close() {}
+
+private:
+    std::string next_;
+    std::string again_;
 };
 
 /// "text:..." or "binary:..." of a message, or the message of the error.
