@@ -27,8 +27,7 @@ struct exchange {
 };
 
 seen_frame closing(unsigned code, std::string_view reason = {}) {
-    const std::string bytes{static_cast<char>(code >> 8U), static_cast<char>(code & 0xffU)};
-    return {0x88, bytes + std::string{reason}};
+    return {0x88, close_payload(code, reason)};
 }
 seen_frame pong(std::string_view payload) {
     return {0x8a, payload};
@@ -194,12 +193,7 @@ std::vector<exchange> of_closes() {
 }
 
 task<> echo(websocket peer) {
-    for (;;) {
-        auto message = co_await peer.read_message();
-        if (!message) break;
-        const auto written = co_await peer.write_message(message->kind, message->data);
-        EXPECT_TRUE(written);
-    }
+    co_await echo_messages(peer);
     static_cast<void>(co_await peer.close());
 }
 

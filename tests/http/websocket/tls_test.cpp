@@ -38,12 +38,7 @@ secure_ends connect_securely(const tls::context& at_server, const tls::context& 
 }
 
 task<> echo_to_the_end(websocket& peer) {
-    for (;;) {
-        const auto message = co_await peer.read_message();
-        if (!message) break;
-        const auto written = co_await peer.write_message(message->kind, message->data);
-        EXPECT_TRUE(written);
-    }
+    co_await echo_messages(peer);
     const auto closed = co_await peer.close();
     EXPECT_TRUE(closed);
 }

@@ -57,9 +57,12 @@ inline std::string text_frame(std::string_view payload, bool masked = true) {
 inline std::string ping_frame(std::string_view payload, bool masked = true) {
     return frame(0x89, payload, masked);
 }
-inline std::string close_frame(unsigned code, std::string_view reason = {}, bool masked = true) {
+inline std::string close_payload(unsigned code, std::string_view reason = {}) {
     const std::string bytes{static_cast<char>(code >> 8U), static_cast<char>(code & 0xffU)};
-    return frame(0x88, bytes + std::string{reason}, masked);
+    return bytes + std::string{reason};
+}
+inline std::string close_frame(unsigned code, std::string_view reason = {}, bool masked = true) {
+    return frame(0x88, close_payload(code, reason), masked);
 }
 
 /// What a raw peer has read: the first byte of a frame, and its payload unmasked.
@@ -191,6 +194,14 @@ private:
     std::string next_;
     std::string again_;
 };
+
+/// Sends messages back until the peer closes.
+inline task<> echo_messages(websocket& peer) {
+    while (auto message = co_await peer.read_message()) {
+        const auto sent = co_await peer.write_message(message->kind, message->data);
+        if (!sent) break;
+    }
+}
 
 /// "text:..." or "binary:..." of a message, or the message of the error.
 inline std::string told(const result<websocket::message>& outcome) {

@@ -41,12 +41,4 @@ protected:
     }
 };
 
-/// Sends messages back until the peer closes.
-inline task<> echo_messages(websocket& peer) {
-    while (auto message = co_await peer.read_message()) {
-        const auto sent = co_await peer.write_message(message->kind, message->data);
-        if (!sent) break;
-    }
-}
-
 } // namespace simplenet::v0::testing
