@@ -2,9 +2,11 @@
 // Nothing is lost where that is promised; elsewhere an answer that is not complete is followed by a
 // reset, and never by an end.
 
+#include "http/codec/chunked.hpp"
 #include "http/server/connection.hpp"
 #include "http/server/router_access.hpp"
 #include "http/server/service.hpp"
+#include "stress/unpacked.hpp"
 #include "support/coroutines.hpp"
 #include "support/fault_parts.hpp"
 #include "support/raw_peer.hpp"
@@ -37,11 +39,10 @@ class http_stop_test : public testing::stop_everywhere_test {};
 /// A connection to a server on this loop, and its client.
 class served_connection : public scenario {
 protected:
-    explicit served_connection(http::router routes)
+    explicit served_connection(http::router routes, const http::server_options& options = {})
         : loop_{std::make_shared<http::detail::server_state>(
-              http::server_options{},
-              http::detail::served{.routes =
-                                       http::detail::router_access::take(std::move(routes))})} {}
+              options, http::detail::served{
+                           .routes = http::detail::router_access::take(std::move(routes))})} {}
 
     task<> serve() {
         co_await http::detail::serve_connection(std::move(ends_.ours),
@@ -234,8 +235,8 @@ TEST_P(http_stop_test, an_answer_in_chunks) {
 /// A handler lends its request and response to the subject, and goes on behind it with finish().
 class stopped_handler : public served_connection {
 protected:
-    stopped_handler(std::string request, bool ends_side)
-        : served_connection{routes()}
+    stopped_handler(std::string request, bool ends_side, const http::server_options& options = {})
+        : served_connection{routes(), options}
         , request_text_{std::move(request)}
         , ends_side_{ends_side} {}
 
@@ -412,14 +413,24 @@ const std::string get_text = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n
 /// Writes in the subject, and the rest behind it: nothing is lost, and nothing comes twice.
 class stopped_streaming : public stopped_handler {
 public:
-    explicit stopped_streaming(std::string request = "GET / HTTP/1.0\r\n\r\n")
-        : stopped_handler{std::move(request), false} {}
+    explicit stopped_streaming(std::string request = "GET / HTTP/1.0\r\n\r\n",
+                               std::size_t piece = 9000, const http::server_options& options = {})
+        : stopped_handler{std::move(request), false, options}
+        , piece_{piece} {}
+
+protected:
+    task<result<>> operate(http::request&, http::response& answer) override {
+        co_return co_await write_on(answer);
+    }
+    task<result<>> finish(http::request&, http::response& answer, result<>) override {
+        co_return co_await write_on(answer);
+    }
 
 private:
     task<result<>> write_on(http::response& answer) {
         while (written_ < large_text().size()) {
             const auto count = co_await answer.write_some(
-                const_buffer{std::string_view{large_text()}.substr(written_, 9000)});
+                const_buffer{std::string_view{large_text()}.substr(written_, piece_)});
             if (!count) co_return fail(count);
             written_ += *count;
             const result<> flushed = co_await answer.flush();
@@ -427,21 +438,59 @@ private:
         }
         co_return result<>{};
     }
-    task<result<>> operate(http::request&, http::response& answer) override {
-        co_return co_await write_on(answer);
-    }
-    task<result<>> finish(http::request&, http::response& answer, result<>) override {
-        co_return co_await write_on(answer);
-    }
     task<> verify() override {
         EXPECT_EQ(body(), large_text());
         EXPECT_EQ(end_, errc::end_of_stream);
         co_return;
     }
+    const std::size_t piece_;
     std::size_t written_ = 0;
 };
 TEST_P(http_stop_test, streaming) {
     stop_everywhere<stopped_streaming>();
+}
+
+http::server_options compressing() {
+    static constexpr std::string_view types[]{"text/plain"};
+    return {.compression = {.types = types, .level = 1}};
+}
+/// What was compressed counts as written.
+class stopped_compressing : public stopped_streaming {
+public:
+    stopped_compressing()
+        : stopped_streaming{"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+                            "Accept-Encoding: gzip\r\n\r\n",
+                            40'000, compressing()} {}
+
+private:
+    task<result<>> operate(http::request& asked, http::response& answer) override {
+        answer.set("Content-Type", "text/plain");
+        co_return co_await stopped_streaming::operate(asked, answer);
+    }
+    task<result<>> finish(http::request& asked, http::response& answer, result<> outcome) override {
+        answer.set("Content-Type", "text/plain"); // it may have been stopped before it was set
+        co_return co_await stopped_streaming::finish(asked, answer, outcome);
+    }
+    task<> verify() override {
+        const std::string chunks{body()};
+        http::detail::chunked_decoder decoder{{}};
+        std::string packed;
+        for (std::string_view rest = chunks;;) {
+            const auto step = decoder.next(rest);
+            packed.append(step.data);
+            rest.remove_prefix(step.consumed);
+            if (step.kind == http::detail::chunked_decoder::step::kind::data) continue;
+            EXPECT_EQ(step.kind, http::detail::chunked_decoder::step::kind::end);
+            break;
+        }
+        bool whole = false;
+        EXPECT_EQ(testing::unpacked(packed, large_text().size() + 1, whole), large_text());
+        EXPECT_TRUE(whole);
+        co_return;
+    }
+};
+TEST_P(http_stop_test, streaming_what_is_compressed) {
+    stop_everywhere<stopped_compressing>();
 }
 
 /// Sends the whole answer. If it was stopped before the head, the handler can send again.

@@ -229,9 +229,7 @@ task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> fro
     if (gzip_) {
         const const_buffer part =
             *std::ranges::find_if(from, [](const_buffer each) { return !each.empty(); });
-        const result<> written = co_await write_compressed(part, gzip_encoder::until::flush);
-        if (!written) co_return fail(written);
-        co_return part.size();
+        co_return co_await write_compressed(part, gzip_encoder::until::flush);
     }
     count = std::min(count, output::gathers);
     const result<> room = co_await make_room(count + longest_chunk_head + chunk_end.size());

@@ -56,10 +56,11 @@ task<result<>> exchange::send_compressed(std::string_view type, const_buffer bod
     const result<> begun = co_await begin_streaming(type);
     if (!begun) co_return begun;
     if (!head_only_) {
-        const result<> written = co_await write_compressed(body, gzip_encoder::until::more);
+        const result<std::size_t> written =
+            co_await write_compressed(body, gzip_encoder::until::more);
         if (!written) {
             broken_ = true; // a shorter body must not look complete
-            co_return written;
+            co_return fail(written);
         }
     }
     co_return co_await end_stream();
@@ -86,10 +87,11 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
             }
             part = const_buffer{block.bytes()}.first(*count);
         }
-        const result<> written = co_await write_compressed(part, gzip_encoder::until::more);
+        const result<std::size_t> written =
+            co_await write_compressed(part, gzip_encoder::until::more);
         if (!written) {
             broken_ = true;
-            co_return written;
+            co_return fail(written);
         }
         done += part.size();
         if (done < size) co_await yield(); // a step may be done without output
@@ -97,15 +99,17 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
     co_return co_await end_stream();
 }
 
-task<result<>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
+task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
     const std::size_t whole = from.size();
     for (bool done = false; !done;) {
         constexpr std::size_t framed = longest_chunk_head + chunk_end.size();
         const result<> room = co_await make_room(output::gathers + framed);
         if (!room) {
-            // What was compressed cannot be taken back, so the handler cannot write it again.
-            if (from.size() != whole) broken_ = true;
-            co_return room;
+            // Of a write that was stopped the encoder has the beginning: the handler must write
+            // only the rest.
+            const bool is_part = what == gzip_encoder::until::flush && from.size() != whole;
+            if (!is_part || broken_) co_return fail(room);
+            co_return whole - from.size();
         }
         char* const begin = output_.room(output::gathers + framed);
         char* const data = begin + longest_chunk_head;
@@ -123,10 +127,10 @@ task<result<>> exchange::write_compressed(const_buffer from, gzip_encoder::until
         }
         if (!done) co_await yield();
     }
-    if (what != gzip_encoder::until::flush) co_return result<>{};
+    if (what != gzip_encoder::until::flush) co_return whole;
     const result<> left = co_await write_out({});
-    if (!left && broken_) co_return left;
-    co_return result<>{}; // after a stop the output has it
+    if (!left && broken_) co_return fail(left);
+    co_return whole; // after a stop the output has it
 }
 
 } // namespace simplenet::v0::http::detail

@@ -315,8 +315,8 @@ task<result<>> exchange::end_stream() {
             co_return fail(std::errc::message_size);
         }
         if (gzip_) {
-            const result<> ended = co_await write_compressed({}, gzip_encoder::until::finish);
-            if (!ended) co_return ended;
+            const auto ended = co_await write_compressed({}, gzip_encoder::until::finish);
+            if (!ended) co_return fail(ended);
         }
         if (body_end_ == body_end::chunks) {
             const result<> room = co_await make_room(last_chunk.size());

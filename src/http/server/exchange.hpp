@@ -224,7 +224,9 @@ private:
     [[nodiscard]] task<result<>> send_compressed(std::string_view type, const_buffer body);
     [[nodiscard]] task<result<>> send_compressed_file(content_source from, std::uint64_t size,
                                                       std::string_view type);
-    [[nodiscard]] task<result<>> write_compressed(const_buffer from, gzip_encoder::until what);
+    /// The number of bytes taken; less than all of them only after a stop, of a flush.
+    [[nodiscard]] task<result<std::size_t>> write_compressed(const_buffer from,
+                                                             gzip_encoder::until what);
 
     // --- answer_file.cpp ---
     void forget_content() noexcept;
