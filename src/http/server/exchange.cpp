@@ -306,7 +306,8 @@ task<ending> exchange::end_request() {
     const result<> flushed = co_await write_out({});
     if (!flushed) co_return ending::abort;
     if (!body_ended_ || !input_.empty()) co_return ending::linger;
-    co_return framing_.keep_alive ? ending::settle : ending::close;
+    // With TLS even a client that asks for nothing more may send something: its close_notify.
+    co_return framing_.keep_alive || transport_.secure ? ending::settle : ending::close;
 }
 
 task<result<>> exchange::end_stream() {

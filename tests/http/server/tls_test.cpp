@@ -75,6 +75,38 @@ TEST_P(http_tls_test, a_large_answer_arrives_whole) {
     EXPECT_EQ(ask_securely(get_closing), plain_answer(large, "Connection: close\r\n"));
 }
 
+// Its close_notify, left unread, would turn the end of the connection into a reset, which deletes
+// what the client has not read.
+TEST_P(http_tls_test, a_client_that_ends_its_side_early_gets_the_whole_answer) {
+    const std::string body(200'000, 'x');
+    std::atomic<bool> ended = false;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        while (!ended)
+            static_cast<void>(co_await async_sleep(1ms));
+        co_return co_await answer.send("text/plain", body);
+    });
+    serve_securely(std::move(routes), {.linger_idle = 20ms});
+    const auto ask = [&]() -> task<std::string> {
+        auto stream = co_await tls::async_connect("localhost", server().local_endpoint().port(),
+                                                  testing::client(), {.timeout = 10s});
+        if (!stream) co_return stream.error().message();
+        const auto sent = co_await async_write_all(*stream, get_closing);
+        const result<> told = co_await async_shutdown_write(*stream);
+        EXPECT_TRUE(sent && told);
+        ended = true;
+        while (server().statistics().ended == 0)
+            static_cast<void>(co_await async_sleep(1ms));
+        std::string all;
+        while (auto bytes = co_await stream->receive())
+            all += bytes->text();
+        co_return without_date(std::move(all));
+    };
+
+    EXPECT_EQ(simplenet::run(ask(), {.backend = GetParam()}),
+              plain_answer(body, "Connection: close\r\n"));
+}
+
 TEST_P(http_tls_test, an_answer_leaves_although_its_handler_goes_on) {
     std::atomic<bool> released = false;
     http::router routes;
