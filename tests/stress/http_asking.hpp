@@ -3,6 +3,7 @@
 // was told, and judges every byte of the answers.
 
 #include "stress/http_plan.hpp"
+#include "stress/unpacked.hpp"
 
 #include "support/coroutines.hpp"
 #include "support/placed_bytes.hpp"
@@ -35,6 +36,9 @@ namespace simplenet::v0::testing {
 struct round_of_http {
     bool is_stopping = false; // the server was told to shut down
     bool is_cut = false;      // and its grace may end before an answer does
+    bool is_strict = false;   // the server gives little time, and may end a connection for that
+    bool is_tired = false;    // it ends a connection behind any answer
+    bool compresses = false;
 
     std::uint64_t answers = 0;
     std::uint64_t refused = 0; // requests that are malformed
@@ -96,7 +100,9 @@ public:
         , misbehaves_{misbehaves} {
         window_ = random_.one_of<std::size_t>({1, 2, 8, plan_.size()});
         slow_ = random_.percent(20);
-        is_calm_ = misbehaves_.is == misbehaviour::kind::none;
+        ends_at_once_ = random_.percent(10);
+        dawdles_ = random_.percent(15);
+        is_calm_ = misbehaves_.is == misbehaviour::kind::none && !round_.is_strict;
         for (const planned_request& each : plan_)
             is_calm_ = is_calm_ && !each.may_break;
     }
@@ -120,10 +126,16 @@ private:
     task<> write_everything() {
         for (std::size_t at = 0; at < plan_.size() && !over_;) {
             std::string some;
+            std::string_view rest; // of a request whose server has to ask for it
             // Several requests leave together.
             for (std::size_t most = 1 + random_.up_to(window_ - 1);
-                 most != 0 && at < plan_.size() && at < answered_ + window_; --most, ++at) {
-                some += plan_[at].text;
+                 most != 0 && at < plan_.size() && at < answered_ + window_ && rest.empty();
+                 --most, ++at) {
+                const planned_request& next = plan_[at];
+                const std::size_t now =
+                    next.waits_behind != 0 ? next.waits_behind : next.text.size();
+                some.append(next.text, 0, now);
+                rest = std::string_view{next.text}.substr(now);
             }
             if (some.empty()) {
                 static_cast<void>(co_await async_sleep(std::chrono::microseconds{100}));
@@ -131,7 +143,17 @@ private:
             }
             const bool sent = co_await send_in_random_pieces(some);
             if (!sent) co_return;
+            if (!rest.empty()) {
+                const bool continues = co_await is_asked_for_the_rest(at);
+                if (!continues) co_return;
+                const bool all_sent = co_await send_in_random_pieces(rest);
+                if (!all_sent) co_return;
+            }
+            if (dawdles_ && random_.percent(10)) {
+                static_cast<void>(co_await async_sleep(4 * random_.moment()));
+            }
         }
+        if (ends_at_once_ && !over_) co_return co_await end_our_side();
         // Some clients keep their side open until the server has ended.
         while (!over_ && answered_ < plan_.size())
             static_cast<void>(co_await async_sleep(std::chrono::microseconds{200}));
@@ -155,6 +177,12 @@ private:
             if (random_.percent(20)) co_await turns(1 + static_cast<int>(random_.up_to(3)));
         }
         co_return text.empty();
+    }
+    /// The server answers request `count` with 100, or at last.
+    task<bool> is_asked_for_the_rest(std::size_t count) {
+        while (!over_ && continued_ < count && answered_ < count)
+            static_cast<void>(co_await async_sleep(std::chrono::microseconds{100}));
+        co_return !over_ && continued_ >= count;
     }
     task<> end_our_side() {
         const result<> ended = co_await async_shutdown_write(stream_);
@@ -217,10 +245,13 @@ private:
             if (found == finding::part) ++round_.broken;
             over_ = true;
             if (found == finding::part && is_calm_) {
-                EXPECT_TRUE(round_.is_cut) << "an answer was cut: " << where(each);
+                // The reset deletes what has not been read.
+                EXPECT_TRUE(round_.is_cut || ended_while_we_sent(end_))
+                    << "an answer was cut: " << where(each);
             }
             if (found == finding::nothing && is_calm_) {
-                EXPECT_TRUE(round_.is_stopping || (may_end && end_ == errc::end_of_stream))
+                const bool ends = (may_end || round_.is_tired) && end_ == errc::end_of_stream;
+                EXPECT_TRUE(round_.is_stopping || ends || ended_while_we_sent(end_))
                     << "no answer: " << where(each);
             }
             co_return;
@@ -239,12 +270,17 @@ private:
         if (take_all().empty()) static_cast<void>(co_await fill());
         EXPECT_TRUE(in_.empty()) << "more than was asked for: " << in_.substr(0, 200);
         // A server that ends closes connections that wait, whatever the client sends meanwhile.
-        if (is_calm_ && !round_.is_stopping) {
+        if (is_calm_ && !round_.is_stopping && !round_.is_tired) {
             EXPECT_TRUE(end_ == errc::end_of_stream || is_end_without_notice())
                 << "behind the last answer: " << end_.message();
         }
     }
 
+    /// A request that crosses the end of a connection meets a closed socket.
+    [[nodiscard]] bool ended_while_we_sent(std::error_code why) const {
+        return round_.is_tired && (why == std::errc::connection_reset ||
+                                   why == std::errc::broken_pipe || is_end_without_notice());
+    }
     /// A connection that closes sends its close_notify only if the socket takes it at once.
     [[nodiscard]] bool is_end_without_notice() const {
 #if SIMPLENET_HAS_TLS
@@ -259,20 +295,29 @@ private:
         finding found = co_await read_head(to, head);
         if (found == finding::whole && head.status == 100) {
             EXPECT_TRUE(to.may_continue) << "an unexpected 100: " << where(to);
+            continued_ = answered_ + 1;
             head = {};
             found = co_await read_head(to, head);
         }
         if (found != finding::whole) co_return found;
-        const bool failed = to.may_break && head.status == 500; // it was stopped before the head
+        const bool is_late = round_.is_strict && (head.status == 408 || head.status == 500);
+        if (is_late) ++round_.refused;
+        // It was stopped before the head.
+        const bool failed = is_late || (to.may_break && head.status == 500);
         if (!failed) check_head(to, head);
         must_end = head.field("Connection") == "close" || to.upgrades;
         if (to.closes == ends::yes) {
             EXPECT_TRUE(must_end) << "it does not close: " << where(to);
         } else if (to.closes == ends::no && !to.upgrades) {
-            EXPECT_TRUE(!must_end || round_.is_stopping || failed) << "it closes: " << where(to);
+            EXPECT_TRUE(!must_end || round_.is_stopping || round_.is_tired || failed)
+                << "it closes: " << where(to);
         }
         std::string body;
         const bool complete = co_await read_body(to, head, body);
+        if (head.field("Content-Encoding") == "gzip") {
+            EXPECT_TRUE(to.takes_gzip && round_.compresses) << where(to);
+            if (!to.head_only) unpack(to, body, complete);
+        }
         if (failed) co_return complete ? finding::whole : finding::part;
         check_body(to, body, complete);
         if (complete) {
@@ -305,7 +350,8 @@ private:
     }
     void check_body(const planned_request& to, const std::string& body, bool complete) {
         if (!to.simple.empty()) {
-            EXPECT_TRUE(body.starts_with(to.simple)) << body << where(to);
+            EXPECT_TRUE(body.starts_with(to.simple) || (!complete && to.simple.starts_with(body)))
+                << body << where(to);
             return;
         }
         const std::size_t size = to.head_only ? 0 : static_cast<std::size_t>(to.size);
@@ -315,6 +361,15 @@ private:
         EXPECT_FALSE(mistake) << *mistake << ": " << where(to);
         if (complete) {
             EXPECT_EQ(body.size(), size) << "it is not complete, but looks so: " << where(to);
+        }
+    }
+
+    /// Decompresses as much of `body` as there is.
+    void unpack(const planned_request& to, std::string& body, bool complete) {
+        bool whole = false;
+        body = unpacked(body, 2 * to.size + 100, whole);
+        if (complete) {
+            EXPECT_TRUE(whole) << "it is not complete, but looks so: " << where(to);
         }
     }
 
@@ -409,7 +464,8 @@ private:
     [[nodiscard]] std::string where(const planned_request& at) const {
         return " request " + std::to_string(at.number) + ", answer " + std::to_string(answered_) +
                " of " + std::to_string(plan_.size()) + ", " + at.text.substr(0, 100) +
-               ", the end: " + end_.message() + (round_.is_stopping ? ", in a shutdown" : "");
+               ", the end: " + end_.message() + (round_.is_stopping ? ", in a shutdown" : "") +
+               (round_.is_tired ? ", of a tired server" : "");
     }
 
     round_of_http& round_;
@@ -419,11 +475,14 @@ private:
     const misbehaviour misbehaves_;
     std::size_t window_; // requests without an answer
     bool slow_;
+    bool ends_at_once_; // when everything was sent, before it was answered
+    bool dawdles_;      // between requests
     bool is_calm_;
     bool stops_reading_ = false;
     bool over_ = false;
     bool write_failed_ = false;
     std::size_t answered_ = 0;
+    std::size_t continued_ = 0; // the request that was answered with 100 last, from 1
     std::size_t sent_ = 0;
     std::size_t received_ = 0;
     std::uint64_t routes_ = 0;

@@ -44,8 +44,10 @@ struct planned_request {
     bool must_break = false;   // and never be complete
     bool upgrades = false;     // what follows the head is an echo of `size` bytes
     enum class ends : std::uint8_t { no, maybe, yes };
-    ends closes = ends::no; // whether the connection ends behind the answer
-    bool is_last = false;   // a client that said so sends nothing more (RFC 9112, section 9.6)
+    ends closes = ends::no;  // whether the connection ends behind the answer
+    bool is_last = false;    // a client that said so sends nothing more (RFC 9112, section 9.6)
+    bool takes_gzip = false; // the answer may be compressed
+    std::size_t waits_behind = 0; // so many bytes leave; the rest when the server says 100
 };
 
 /// What the requests of a connection are chosen from.
@@ -63,7 +65,7 @@ public:
     planned_request next(std::uint64_t number) {
         if (mix_.malformed && random_.percent(12)) return malformed(number);
         if (mix_.breaking && random_.percent(25)) return breaking(number);
-        switch (random_.up_to(15)) {
+        switch (random_.up_to(19)) {
         case 0:
         case 1:
         case 2:
@@ -89,6 +91,14 @@ public:
             return file(number);
         case 14:
             return small_refusal(number);
+        case 15:
+            return partly_read("sip", number, 150'000);
+        case 16:
+            return partly_read("late", number, 150'000);
+        case 17:
+            return partly_read("duplex", number, 80'000);
+        case 18:
+            return random_.percent(50) ? without_body(number) : old(number);
         default:
             return random_.percent(70) ? head(number) : last(number);
         }
@@ -122,12 +132,34 @@ private:
         return made;
     }
     planned_request with_body(std::string_view kind, std::uint64_t number, std::uint64_t size) {
-        return get(kind, number, size);
+        planned_request made = get(kind, number, size);
+        made.takes_gzip = random_.percent(20);
+        if (made.takes_gzip) add_field(made, "Accept-Encoding: gzip");
+        return made;
+    }
+    static void add_field(planned_request& to, const std::string& line) {
+        to.text.insert(to.text.size() - 2, line + "\r\n");
     }
     planned_request head(std::uint64_t number) {
-        planned_request made = get("whole", number, random_.size(5000));
+        const auto kind = random_.one_of<std::string_view>({"whole", "chunks", "length", "file"});
+        planned_request made = with_body(kind, number, random_.size(50'000));
         made.text.replace(made.text.find("GET"), 3, "HEAD");
         made.head_only = true;
+        return made;
+    }
+    /// 204 or 304.
+    planned_request without_body(std::uint64_t number) {
+        planned_request made = get("empty", number, 0);
+        made.status = number % 2 == 0 ? 204 : 304;
+        made.head_only = true;
+        return made;
+    }
+    /// HTTP/1.0 that goes on.
+    planned_request old(std::uint64_t number) {
+        const auto kind = random_.one_of<std::string_view>({"whole", "length"});
+        planned_request made{.number = number, .seed = number, .size = random_.size(60'000)};
+        made.text = head_of("GET", target(kind, number, made.size), "1.0");
+        made.text += "Connection: keep-alive\r\n\r\n";
         return made;
     }
     /// The connection ends behind it, as the client asked.
@@ -153,7 +185,7 @@ private:
         made.offset = first;
         made.size = size - first;
         made.status = 206;
-        made.text.insert(made.text.size() - 2, "Range: bytes=" + std::to_string(first) + "-\r\n");
+        add_field(made, "Range: bytes=" + std::to_string(first) + "-");
         return made;
     }
     planned_request small_refusal(std::uint64_t number) {
@@ -168,16 +200,21 @@ private:
     }
 
     /// A request with a body of random framing.
-    void add_body(planned_request& to, const std::string& body) {
-        if (random_.percent(10)) {
+    void add_body(planned_request& to, const std::string& body, bool may_expect = true) {
+        const bool expects = may_expect && random_.percent(20);
+        if (expects) {
             to.text += "Expect: 100-continue\r\n";
             to.may_continue = !body.empty();
         }
+        const bool waits = to.may_continue && random_.percent(50);
         if (random_.percent(50)) {
-            to.text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+            to.text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+            if (waits) to.waits_behind = to.text.size();
+            to.text += body;
             return;
         }
         to.text += "Transfer-Encoding: chunked\r\n\r\n";
+        if (waits) to.waits_behind = to.text.size();
         for (std::size_t at = 0; at < body.size();) {
             const std::size_t size = std::min(random_.size(20'000), body.size() - at);
             std::array<char, 24> digits{};
@@ -201,6 +238,17 @@ private:
         planned_request made{.number = number, .seed = number, .size = size};
         made.text = head_of("POST", target("whole", number, size));
         add_body(made, placed_text(number + body_seed, random_.size(150'000)));
+        // The body never comes where nobody asks for it.
+        made.closes = made.waits_behind != 0 ? ends::yes : ends::maybe;
+        return made;
+    }
+    /// The handler reads a part of the body, or reads while or after it answers.
+    planned_request partly_read(std::string_view kind, std::uint64_t number, std::size_t most) {
+        const std::uint64_t size = random_.size(60'000);
+        planned_request made{.number = number, .seed = number, .size = size};
+        made.text = head_of("POST", target(kind, number, size));
+        // Who has answered does not ask for the body any more.
+        add_body(made, placed_text(number + body_seed, random_.size(most)), kind == "sip");
         made.closes = ends::maybe;
         return made;
     }

@@ -11,14 +11,19 @@
 #include <simplenet/http.hpp>
 #include <simplenet/simplenet.hpp>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <gtest/gtest.h>
 
 namespace simplenet::v0::testing {
 
@@ -27,6 +32,7 @@ struct served_content {
     served_content() { file.grow_to(served_file_size); }
 
     placed_file file{placed_bytes{served_file_seed}};
+    bool is_strict = false; // see round_of_http; set while there is no server
     stopping_thread stopping;
 };
 
@@ -41,6 +47,8 @@ struct answering {
         , size{static_cast<std::size_t>(number_in("size"))}
         , stops{number_in("seed"), served.stopping} {
         answer.set("Number", std::to_string(number)).set("Routes", std::to_string(version));
+        // What is streamed is compressed by this.
+        if (number % 3 == 0) answer.set("Content-Type", "text/plain");
     }
     [[nodiscard]] std::uint64_t number_in(std::string_view name) const {
         const std::string_view text = asked.parameter(name);
@@ -60,9 +68,11 @@ struct answering {
 
 /// Whether an operation was stopped by the handler itself, and can be tried again.
 template <class Outcome>
-task<bool> may_go_on(const Outcome& outcome) {
+task<bool> may_go_on(const answering& in, const Outcome& outcome) {
     const bool from_outside = co_await this_task::stop_requested();
-    co_return !from_outside && was_stopped(outcome);
+    const bool may_be_over =
+        in.content.is_strict && !outcome && outcome.error() == errc::deadline_exceeded;
+    co_return !from_outside && !may_be_over && was_stopped(outcome);
 }
 
 inline task<result<>> answer_whole(answering& in) {
@@ -74,11 +84,14 @@ inline task<result<>> answer_whole(answering& in) {
 inline task<result<>> stream_text(answering& in, std::string_view body) {
     while (!body.empty()) {
         const const_buffer piece{body.substr(0, in.stops.random.size(body.size()))};
-        const auto count = co_await in.stops.perhaps_stopped(in.answer.write_some(piece), 40);
+        const std::array pieces{piece.first(piece.size() / 2), piece.subspan(piece.size() / 2)};
+        auto writing = in.stops.random.percent(30) ? in.answer.write_some(std::span{pieces})
+                                                   : in.answer.write_some(piece);
+        const auto count = co_await in.stops.perhaps_stopped(std::move(writing), 40);
         if (count) {
             body.remove_prefix(*count);
         } else {
-            const bool again = co_await may_go_on(count);
+            const bool again = co_await may_go_on(in, count);
             if (!again) co_return fail(count);
         }
         if (in.stops.random.percent(15)) {
@@ -109,7 +122,7 @@ inline task<result<std::string>> read_part(answering& in) {
             co_return part;
         }
         if (count.error() == errc::end_of_stream) co_return std::string{};
-        const bool again = co_await may_go_on(count);
+        const bool again = co_await may_go_on(in, count);
         if (!again) co_return fail(count);
     }
 }
@@ -138,6 +151,45 @@ inline task<result<>> pass_through(answering& in) {
         const result<> sent = co_await stream_text(in, *part);
         if (!sent) co_return sent;
     }
+    co_return result<>{};
+}
+
+/// Answers behind a part of the body.
+inline task<result<>> sip(answering& in) {
+    const auto part = co_await read_part(in);
+    if (!part) co_return fail(part);
+    const std::string body = in.body();
+    co_return co_await in.answer.send("text/plain", body);
+}
+/// Reads the body to its end, and judges it.
+inline task<result<>> check_body(answering& in) {
+    const placed_bytes expected{in.number + body_seed};
+    for (std::uint64_t at = 0;;) {
+        const auto part = co_await read_part(in);
+        if (!part) co_return fail(part);
+        if (part->empty()) co_return result<>{};
+        const auto mistake = expected.mistake(at, std::as_bytes(std::span{*part}));
+        EXPECT_FALSE(mistake) << *mistake << ": in the body of request " << in.number;
+        at += part->size();
+    }
+}
+/// The answer is complete, and the handler goes on reading.
+inline task<result<>> answer_then_read(answering& in) {
+    const std::string body = in.body();
+    const result<> sent = co_await in.answer.send("text/plain", body);
+    if (!sent) co_return sent;
+    co_return co_await check_body(in);
+}
+/// Both ways at once.
+inline task<result<>> answer_while_reading(answering& in) {
+    const std::string body = in.body();
+    auto reading = check_body(in);
+    auto writing = stream_text(in, body);
+    const auto [read, written] = co_await when_all(std::move(reading), std::move(writing));
+    co_return read ? written : read;
+}
+inline task<result<>> answer_without_body(answering& in) {
+    in.answer.status(in.number % 2 == 0 ? 204 : 304);
     co_return result<>{};
 }
 
@@ -181,7 +233,7 @@ inline task<result<>> answer_whole_stopped(answering& in) {
     for (;;) {
         const result<> sent = co_await in.stops.perhaps_stopped(send_text(in.answer, body));
         if (sent || in.answer.head_sent()) co_return sent;
-        const bool again = co_await may_go_on(sent);
+        const bool again = co_await may_go_on(in, sent);
         if (!again) co_return sent;
     }
 }
@@ -190,7 +242,7 @@ inline task<result<>> answer_with_file_stopped(answering& in) {
         const result<> sent =
             co_await in.stops.perhaps_stopped(in.answer.send_file(in.content.file.fd(), in.size));
         if (sent || in.answer.head_sent()) co_return sent;
-        const bool again = co_await may_go_on(sent);
+        const bool again = co_await may_go_on(in, sent);
         if (!again) co_return sent;
     }
 }
@@ -229,6 +281,10 @@ inline http::router chaos_routes(const std::shared_ptr<served_content>& content,
     add("length", answer_with_length);
     add("echo", echo_whole, true);
     add("pass", pass_through, true);
+    add("sip", sip, true);
+    add("late", answer_then_read, true);
+    add("duplex", answer_while_reading, true);
+    add("empty", answer_without_body);
     add("sleep", answer_after_sleep);
     add("block", answer_after_blocking);
     add("file", answer_with_file);
