@@ -5,7 +5,6 @@
 // Every function returns the result of the call, or the negated errno: the form that io_uring uses
 // for its completions, so both backends share it. EINTR is retried if nothing has happened yet;
 // close() and connect() document why they differ.
-// has happened yet; close() and connect() say why they are different.
 
 #include "sys/seam.hpp"
 
