@@ -164,7 +164,8 @@ EXEMPT = {
         "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp task",
     ],
     WHOLE: [
-        "docs/snippets/http.cpp exceptions", "docs/snippets/http.cpp options", "docs/snippets/http.cpp proxy",
+        "docs/snippets/http.cpp compression", "docs/snippets/http.cpp exceptions",
+        "docs/snippets/http.cpp options", "docs/snippets/http.cpp proxy",
         "docs/snippets/http.cpp server", "docs/snippets/http.cpp statistics", "docs/snippets/http.cpp tls",
         "docs/snippets/http.cpp websocket goodbye", "docs/snippets/http.cpp websocket options",
         "docs/snippets/tls.cpp names", "docs/snippets/tls.cpp server",
