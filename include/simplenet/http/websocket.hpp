@@ -129,8 +129,7 @@ public:
     /// Except for the first one and for a stop, the connection is over.
     /// - `std::errc::illegal_byte_sequence`: `text` is not UTF-8. Nothing was sent.
     /// - `std::errc::broken_pipe`: a close frame was sent or received before, or is about to be
-    /// sent
-    ///   since the server shuts down.
+    ///   sent, since the server shuts down.
     /// - `std::errc::timed_out`: the peer took no byte for websocket_options::write_idle.
     /// - What ended the connection before.
     /// - Any other error of the stream.
