@@ -2,7 +2,7 @@
 
 #include "http/codec/list.hpp"
 #include "http/codec/websocket_handshake.hpp"
-#include "http/websocket/masking_keys.hpp"
+#include "http/random.hpp"
 #include "http/websocket/websocket_access.hpp"
 
 #include <simplenet/http/errc.hpp>
