@@ -18,7 +18,8 @@ struct limits {
     std::size_t request_line = std::size_t{8} * 1024;
     /// All fields together; more is answered with 431. The same for trailers.
     std::size_t header_bytes = std::size_t{32} * 1024;
-    /// The number of fields; more are answered with 431. The same for trailers. At least 1.
+    /// The number of fields; more are answered with 431. The same for trailers. At least 1: without
+    /// Host there is no request, so a server refuses to begin with 0.
     std::size_t header_count = 100;
     /// The body; a larger one is answered with 413. A route may have its own, see route_options.
     std::uint64_t body = std::uint64_t{1024} * 1024;

@@ -88,7 +88,8 @@ public:
     /// @par Errors
     /// - Those of tcp_server::listen().
     /// - `tls::errc::bad_configuration`: `options.tls` is a client's context.
-    /// - `std::errc::invalid_argument`: `options.compression.level` is not 1 to 9.
+    /// - `std::errc::invalid_argument`: `options.compression.level` is not 1 to 9, or
+    ///   `options.limits.header_count` is 0.
     /// - `std::errc::operation_not_supported`: `options.tls` is set, and the library was built
     ///   without TLS.
     [[nodiscard]] static result<server> listen(event_loop_group& group, const endpoint& at,

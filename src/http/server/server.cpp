@@ -79,6 +79,7 @@ private:
                                                              const server_options& options) {
     const int level = options.compression.level;
     if (level < 1 || level > 9) return fail(std::errc::invalid_argument);
+    if (options.limits.header_count == 0) return fail(std::errc::invalid_argument);
     served first;
     first.routes = router_access::take(std::move(routes));
     if (options.tls != nullptr) {

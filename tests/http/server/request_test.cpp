@@ -355,6 +355,33 @@ TEST_P(http_request_test, the_answer_to_a_large_unread_body_can_be_read) {
               "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
+TEST_P(http_request_test, a_client_that_floods_behind_an_early_answer_is_cut) {
+    serve_echo();
+    testing::raw_peer client = connect();
+    client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000000\r\n\r\n");
+    EXPECT_THAT(receive_until(client, "\r\n\r\n"), StartsWith("HTTP/1.1 413"));
+    const std::string block(1'000'000, 'b');
+
+    std::size_t sent = 0;
+    while (sent < 300'000'000) {
+        const ssize_t count = ::send(client.fd(), block.data(), block.size(), MSG_NOSIGNAL);
+        if (count < 0) break;
+        sent += static_cast<std::size_t>(count);
+    }
+
+    EXPECT_GE(sent, std::size_t{64} * 1024 * 1024);
+    EXPECT_LT(sent, 300'000'000U);
+}
+
+TEST_P(http_request_test, a_server_that_accepts_no_field_does_not_begin) {
+    auto group = make_group(1);
+
+    const auto made =
+        http::server::listen(group, endpoint::loopback(0), {}, {.limits = {.header_count = 0}});
+
+    EXPECT_EQ(error_of(made), std::errc::invalid_argument);
+}
+
 TEST_P(http_request_test, http_1_0_closes_unless_it_is_asked_not_to) {
     serve_echo();
 
