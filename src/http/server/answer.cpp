@@ -24,7 +24,7 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 /// Bytes of a head beside the fields of the handler and the content type: the status line, Date,
-/// Content-Length, Connection, Transfer-Encoding.
+/// Content-Length, Connection, Transfer-Encoding, Vary, Content-Encoding.
 constexpr std::size_t own_head = 256;
 
 char* put(char* at, std::string_view text) noexcept {
@@ -130,6 +130,8 @@ void exchange::append_head(const head_kind& kind) {
         at = put(at, "\r\n");
     }
     if (kind.chunked) at = put(at, "Transfer-Encoding: chunked\r\n");
+    if (varies_) at = put(at, "Vary: Accept-Encoding\r\n");
+    if (kind.gzip) at = put(at, "Content-Encoding: gzip\r\n");
     if (closing_) {
         at = put(at, "Connection: close\r\n");
     } else if (request_.version_ == 10) {
@@ -150,7 +152,6 @@ now_or_task<result<>> exchange::send(std::string_view type, const_buffer body) {
     if (takes_gzip(type, body.size())) return send_compressed(type, body);
     if (body.size() <= output::gathers && output_.has_room(head_size(type) + body.size())) {
         append_answer(type, body);
-        if (handler_waits_) arm_late_flush();
         return result<>{};
     }
     return send_large(type, body);
@@ -159,12 +160,18 @@ now_or_task<result<>> exchange::send(std::string_view type, const_buffer body) {
 void exchange::append_answer(std::string_view type, const_buffer body) {
     closing_ = is_last(true);
     const std::uint64_t length = head_only_ && announced_ ? *announced_ : body.size();
-    append_head({.length = length, .chunked = false, .type = type});
+    append_head({.length = length, .type = type});
     if (!head_only_ && !body.empty()) {
         std::memcpy(output_.room(body.size()), body.data(), body.size());
         output_.took(body.size());
     }
+    complete();
+}
+
+void exchange::complete() noexcept {
     stage_ = stage::complete;
+    missed_ = false;
+    if (handler_waits_ && (!output_.empty() || unsettled_)) arm_late_flush();
 }
 
 task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
@@ -175,33 +182,40 @@ task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
         co_return result<>{};
     }
     closing_ = is_last(true);
-    append_head({.length = body.size(), .chunked = false, .type = type});
-    stage_ = stage::complete;
-    if (head_only_) co_return result<>{};
-    const result<> sent = co_await write_out(body);
-    if (!sent) broken_ = true; // a part of it is missing
-    co_return sent;
+    append_head({.length = body.size(), .type = type});
+    stage_ = stage::sending;
+    if (!head_only_) {
+        const result<> sent = co_await write_out(body);
+        if (!sent) co_return sent;
+    }
+    complete();
+    co_return result<>{};
 }
 
 // --- a streamed answer ---------------------------------------------------------------------------
 
-task<result<>> exchange::begin_streaming(std::string_view type) {
+task<result<>> exchange::begin_streaming(std::string_view type, bool compressed) {
     if (has_bad_head()) co_return fail(std::errc::invalid_argument);
     if (forbids_body()) co_return fail(std::errc::message_size);
-    if (gzip_ || takes_gzip(type, announced_)) announced_.reset();
     const result<> room = co_await make_room(head_size(type));
     if (!room) co_return room;
     closing_ = is_last(false);
-    if (announced_) {
+    compresses_ = compressed;
+    answer_left_ = announced_.value_or(0);
+    std::optional<std::uint64_t> length;
+    if (!compressed) length = announced_; // it is that of the plain body
+    if (length) {
         body_end_ = body_end::length;
-        answer_left_ = *announced_;
     } else if (request_.version_ == 10) {
         body_end_ = body_end::close;
         closing_ = true;
     } else {
         body_end_ = body_end::chunks;
     }
-    append_head({.length = announced_, .chunked = body_end_ == body_end::chunks, .type = type});
+    append_head({.length = length,
+                 .chunked = body_end_ == body_end::chunks,
+                 .gzip = compressed,
+                 .type = type});
     stage_ = stage::streaming;
     co_return result<>{};
 }
@@ -213,23 +227,30 @@ task<result<std::size_t>> exchange::write_one(const_buffer from) {
 task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> from) {
     std::size_t count = size_of(from);
     if (count == 0) co_return std::size_t{0};
-    if (stage_ == stage::complete) co_return fail(std::errc::operation_not_permitted);
+    if (stage_ == stage::complete || stage_ == stage::sending) {
+        co_return fail(std::errc::operation_not_permitted);
+    }
     if (stage_ == stage::open) {
         if (announced_ && count > *announced_) co_return fail(std::errc::message_size);
-        const result<> begun = co_await begin_streaming();
+        const result<> begun = co_await begin_streaming({}, takes_gzip({}, announced_));
         if (!begun) co_return fail(begun);
     }
-    if (body_end_ == body_end::length) {
-        if (count > answer_left_) co_return fail(std::errc::message_size);
-    }
+    if (announced_ && count > answer_left_) co_return fail(std::errc::message_size);
     if (head_only_) {
-        answer_left_ -= body_end_ == body_end::length ? count : 0;
+        answer_left_ -= announced_ ? count : 0;
         co_return count;
     }
-    if (gzip_) {
+    if (compresses_) {
         const const_buffer part =
             *std::ranges::find_if(from, [](const_buffer each) { return !each.empty(); });
-        co_return co_await write_compressed(part, gzip_encoder::until::flush);
+        // An exception in between would leave a part behind that nobody knows of.
+        stage_ = stage::sending;
+        const auto taken = co_await write_compressed(part, gzip_encoder::until::flush);
+        stage_ = stage::streaming;
+        if (!taken) co_return taken;
+        answer_left_ -= announced_ ? *taken : 0;
+        missed_ = false;
+        co_return taken;
     }
     count = std::min(count, output::gathers);
     const result<> room = co_await make_room(count + longest_chunk_head + chunk_end.size());
@@ -247,7 +268,8 @@ task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> fro
     }
     if (in_chunks) at = put(at, chunk_end);
     output_.took(static_cast<std::size_t>(at - begin));
-    if (body_end_ == body_end::length) answer_left_ -= count;
+    answer_left_ -= announced_ ? count : 0;
+    missed_ = false;
     const result<> left_us = co_await write_out({});
     if (!left_us && broken_) co_return fail(left_us);
     co_return count; // after a stop the output has them
@@ -261,7 +283,9 @@ task<result<>> exchange::flush() {
 
 task<result<>> exchange::make_room(std::size_t bytes) {
     if (output_.empty() || output_.has_room(bytes)) co_return result<>{};
-    co_return co_await write_out({});
+    const result<> left = co_await write_out({});
+    missed_ = !left;
+    co_return left;
 }
 
 task<result<>> exchange::write_out(const_buffer behind) {
@@ -275,7 +299,8 @@ task<result<>> exchange::write_out(const_buffer behind) {
     while (!output_.empty() || !behind.empty()) {
         result<std::size_t> count = fail(std::errc::operation_would_block);
         // A stream that its client reads as fast would never suspend: write_some() takes turns.
-        if (behind.empty() && stage_ != stage::streaming) {
+        const bool is_stream = stage_ == stage::streaming || stage_ == stage::sending;
+        if (behind.empty() && !is_stream) {
             count = transport_.try_write(output_.bytes());
         }
         if (!count && count.error() == std::errc::operation_would_block) {
@@ -309,34 +334,59 @@ task<result<T>> exchange::wait_for_client(task<result<T>> writing) {
 
 task<std::error_code> exchange::write_failure(std::error_code why) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    if (!within.stopped()) broken_ = true; // after a stop the next write continues
+    if (!within.stopped()) {
+        broken_ = true;
+    } else if (handler_waits_) { // after a stop the next write continues
+        arm_late_flush();
+    }
     co_return why;
 }
 
 void exchange::handler_waits() noexcept {
     handler_waits_ = true;
     input_.give_lease_back();
-    if (!output_.empty()) arm_late_flush();
+    if (!output_.empty() || unsettled_) arm_late_flush();
 }
 
 void exchange::arm_late_flush() noexcept {
-    if (late_.armed()) return;
-    simplenet::detail::timed_queue::of(*scope_).timers.insert_after(late_,
-                                                                    std::chrono::nanoseconds{0});
+    if (!late_.is_due()) late_.arm(std::chrono::nanoseconds::zero());
+}
+
+void exchange::late_flush::arm(std::chrono::nanoseconds pause) noexcept {
+    cancel();
+    pause_ = pause;
+    simplenet::detail::timed_queue::of(*of_.scope_).timers.insert_after(*this, pause);
 }
 
 void exchange::late_flush::expired() noexcept {
-    if (of_.writing_.locked() || of_.output_.empty() || of_.broken_) return;
-    result<std::size_t> count;
+    // A write in progress takes the output along, and arms this again if it is stopped.
+    if (of_.broken_ || of_.writing_.locked()) return;
+    const std::size_t before = of_.output_.size();
+    of_.write_now();
+    if (of_.output_.empty() && !of_.unsettled_) return;
+    constexpr std::chrono::nanoseconds shortest = std::chrono::milliseconds{5};
+    constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds{640};
+    const bool has_moved = of_.output_.size() != before;
+    arm(has_moved ? shortest : std::clamp(2 * pause_, shortest, longest));
+}
+
+void exchange::write_now() noexcept {
     try {
-        count = of_.transport_.try_write(of_.output_.bytes());
-    } catch (const std::bad_alloc&) {
-        return; // it leaves when the handler writes or ends
+        if (!output_.empty()) {
+            const result<std::size_t> count = transport_.try_write(output_.bytes());
+            if (count) {
+                output_.left(*count);
+                unsettled_ = transport_.secure;
+            } else if (count.error() != std::errc::operation_would_block) {
+                broken_ = true;
+                unsettled_ = false;
+                output_.release();
+            }
+        }
+        if (output_.empty() && unsettled_) unsettled_ = !transport_.try_write({});
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): it is tried again
     }
-    // An error is found again by the next write.
-    if (!count) return;
-    of_.output_.left(*count);
-    of_.unsettled_ = of_.transport_.secure;
+    if (output_.empty()) output_.release();
 }
 
 task<result<any_stream>> exchange::upgrade(std::string_view protocol) {

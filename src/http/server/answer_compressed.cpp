@@ -35,41 +35,36 @@ bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> si
             return true;
         }));
     if (!may_transform || size.value_or(with.minimum) < with.minimum) return false;
-    // Also where this client gets it as it is: caches must ask again for others.
-    fields_.add("Vary", "Accept-Encoding");
+    varies_ = true; // also where this client gets it as it is: caches must ask again for others
     const auto accepted = read_accept_encoding(parser_.fields(), head_);
     if (request_.version_ == 10 || choose_coding(accepted, true, false) != content_coding::gzip) {
         return false;
     }
-    fields_.add("Content-Encoding", "gzip");
     if (const auto tag = fields_.find("ETag"); tag && !tag->starts_with("W/")) {
         // Other bytes than the plain ones, and not the same each time (RFC 9110, section 8.8.1).
         const std::string weak = "W/" + std::string{*tag};
         fields_.remove("ETag");
         fields_.add("ETag", weak);
     }
-    gzip_.emplace(with.level);
     return true;
 }
 
 task<result<>> exchange::send_compressed(std::string_view type, const_buffer body) {
-    const result<> begun = co_await begin_streaming(type);
+    const result<> begun = co_await begin_streaming(type, true);
     if (!begun) co_return begun;
+    stage_ = stage::sending; // a shorter body must not look complete
     if (!head_only_) {
-        const result<std::size_t> written =
-            co_await write_compressed(body, gzip_encoder::until::more);
-        if (!written) {
-            broken_ = true; // a shorter body must not look complete
-            co_return fail(written);
-        }
+        const auto written = co_await write_compressed(body, gzip_encoder::until::more);
+        if (!written) co_return fail(written);
     }
     co_return co_await end_stream();
 }
 
 task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t size,
                                               std::string_view type) {
-    const result<> begun = co_await begin_streaming(type);
+    const result<> begun = co_await begin_streaming(type, true);
     if (!begun) co_return begun;
+    stage_ = stage::sending;
     scratch block;
     for (std::uint64_t done = 0; done < size && !head_only_;) {
         const auto wanted =
@@ -81,18 +76,12 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
             if (block.size() == 0) block = scratch::borrow(step_size);
             const result<std::size_t> count =
                 simplenet::detail::read_file(from.fd, done, mutable_buffer{block}.first(wanted));
-            if (!count || *count == 0) { // it has become shorter
-                broken_ = true;
-                co_return count ? fail(std::errc::io_error) : fail(count);
-            }
+            if (!count) co_return fail(count);
+            if (*count == 0) co_return fail(std::errc::io_error); // it has become shorter
             part = const_buffer{block.bytes()}.first(*count);
         }
-        const result<std::size_t> written =
-            co_await write_compressed(part, gzip_encoder::until::more);
-        if (!written) {
-            broken_ = true;
-            co_return fail(written);
-        }
+        const auto written = co_await write_compressed(part, gzip_encoder::until::more);
+        if (!written) co_return fail(written);
         done += part.size();
         if (done < size) co_await yield(); // a step may be done without output
     }
@@ -100,6 +89,7 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
 }
 
 task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
+    if (!gzip_) gzip_.emplace(connection_.loop.server->compression().level);
     const std::size_t whole = from.size();
     for (bool done = false; !done;) {
         constexpr std::size_t framed = longest_chunk_head + chunk_end.size();

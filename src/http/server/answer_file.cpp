@@ -6,6 +6,7 @@
 #include "http/codec/multipart.hpp"
 #include "http/codec/ranges.hpp"
 #include "http/fields_access.hpp"
+#include "http/random.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
 
@@ -17,7 +18,6 @@
 #include <array>
 #include <cstring>
 #include <string>
-#include <sys/random.h>
 
 namespace simplenet::v0::http::detail {
 
@@ -25,15 +25,6 @@ namespace {
 
 /// What is sent before other tasks run.
 constexpr std::uint64_t piece_size = std::uint64_t{512} * 1024;
-
-/// Two numbers that nobody can predict; throws if the kernel has none.
-[[nodiscard]] std::array<std::uint64_t, 2> unpredictable() {
-    std::array<std::uint64_t, 2> numbers{};
-    if (getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers) {
-        throw std::system_error{errno, std::system_category(), "getrandom"};
-    }
-    return numbers;
-}
 
 } // namespace
 
@@ -113,68 +104,66 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
         part.size <= output::gathers && !head_only_ ? static_cast<std::size_t>(part.size) : 0;
     const result<> room = co_await make_room(head_size(options.content_type) + with_body);
     if (!room) co_return room;
-    const std::size_t before = output_.size();
+    const std::size_t before = output_.size(); // of earlier answers
     closing_ = is_last(true);
-    append_head({.length = part.size, .chunked = false, .type = options.content_type});
-    stage_ = stage::complete;
-    if (head_only_) co_return result<>{};
-    const result<> sent = co_await write_content(from, part);
-    if (sent) co_return sent;
-    if (with_body != 0 && !broken_ && output_.size() >= before) {
-        output_.cut(before); // nothing of it has left
-        stage_ = stage::open;
-    } else {
-        broken_ = true;
+    append_head({.length = part.size, .type = options.content_type});
+    stage_ = stage::sending;
+    if (!head_only_) {
+        const bool stays = gathers(part.size);
+        const result<> sent = co_await write_content(from, part);
+        if (!sent && stays) {
+            output_.cut(before);
+            stage_ = stage::open;
+            missed_ = true;
+        }
+        if (!sent) co_return sent;
     }
-    co_return sent;
+    complete();
+    co_return result<>{};
 }
 
 task<result<>> exchange::send_ranges(content_source from, const requested_ranges& ranges,
                                      std::uint64_t size, std::string_view type) {
     const auto given = fields_.find("Content-Type");
-    const multipart_ranges parts{ranges, size, given ? *given : type, unpredictable()};
+    std::array<std::uint64_t, 2> boundary{};
+    fill_with_random(std::as_writable_bytes(std::span{boundary}));
+    const multipart_ranges parts{ranges, size, given ? *given : type, boundary};
     fields_.remove("Content-Type");
     has_type_ = false;
     const std::string whole_type = parts.content_type();
     const result<> room = co_await make_room(head_size(whole_type));
     if (!room) co_return room;
     closing_ = is_last(true);
-    append_head({.length = parts.total_size(), .chunked = false, .type = whole_type});
-    stage_ = stage::streaming; // an error before the end must not look like the end
+    append_head({.length = parts.total_size(), .type = whole_type});
+    stage_ = stage::sending;
     if (!head_only_) {
-        body_end_ = body_end::length;
-        answer_left_ = parts.total_size();
         for (std::size_t each = 0; each < parts.list().size(); ++each) {
             const std::string head = parts.part_head(each);
             const result<> fits = co_await make_room(head.size() + output::gathers);
             if (!fits) co_return fits;
             output_.append(head);
             const result<> sent = co_await write_content(from, parts.list()[each]);
-            if (!sent) {
-                broken_ = true;
-                co_return sent;
-            }
+            if (!sent) co_return sent;
         }
         const std::string tail = parts.tail();
         const result<> fits = co_await make_room(tail.size());
         if (!fits) co_return fits;
         output_.append(tail);
     }
-    stage_ = stage::complete;
+    complete();
     co_return result<>{};
 }
 
 task<result<>> exchange::write_content(content_source from, byte_range part) {
-    const bool gathers =
-        part.size <= output::gathers && output_.has_room(static_cast<std::size_t>(part.size));
+    const bool stays = gathers(part.size);
     if (from.memory != nullptr) {
         const const_buffer bytes{from.memory + part.first, static_cast<std::size_t>(part.size)};
-        if (!gathers) co_return co_await write_out(bytes);
+        if (!stays) co_return co_await write_out(bytes);
         if (!bytes.empty()) std::memcpy(output_.room(bytes.size()), bytes.data(), bytes.size());
         output_.took(bytes.size());
         co_return result<>{};
     }
-    if (!gathers) co_return co_await write_file(from.fd, part);
+    if (!stays) co_return co_await write_file(from.fd, part);
     // Copying so little costs less than sendfile(2), and answers gather.
     for (std::uint64_t done = 0; done < part.size;) {
         const auto left = static_cast<std::size_t>(part.size - done);
@@ -185,7 +174,6 @@ task<result<>> exchange::write_content(content_source from, byte_range part) {
         output_.took(*count);
         done += *count;
     }
-    if (handler_waits_) arm_late_flush();
     co_return result<>{};
 }
 

@@ -42,7 +42,11 @@ public:
     }
     borrowed_exchange(const borrowed_exchange&) = delete;
     borrowed_exchange& operator=(const borrowed_exchange&) = delete;
-    ~borrowed_exchange() { std::destroy_at(parts_); }
+    /// Also called when the loop ends in the middle.
+    ~borrowed_exchange() {
+        if (parts_->in_progress.leaves_a_part()) abort_connection(parts_->below.stream());
+        std::destroy_at(parts_);
+    }
 
     exchange* operator->() const noexcept { return &parts_->in_progress; }
 

@@ -101,7 +101,7 @@ task<ending> exchange::run(received first) {
         } else {
             handler_call call{*handler, *this, request_, response_};
             const handler_outcome outcome = co_await call;
-            late_.cancel();
+            handler_ended();
             const bool excused = excused_ && outcome.error == excused_;
             if (outcome.error && !excused) co_await fail_answer(outcome);
         }
@@ -135,6 +135,7 @@ void exchange::begin_request() noexcept {
     forget_answer();
     status_ = 200;
     stage_ = stage::open;
+    compresses_ = false;
     gzip_.reset();
     answer_pace_.reset();
     fields_access::borrow(request_.trailers_, "", {});
@@ -142,7 +143,7 @@ void exchange::begin_request() noexcept {
 
 void exchange::forget_answer() noexcept {
     fields_.clear();
-    bad_field_ = has_date_ = has_type_ = false;
+    bad_field_ = has_date_ = has_type_ = varies_ = missed_ = false;
     announced_.reset();
 }
 
@@ -267,7 +268,7 @@ task<> exchange::fail_answer(const handler_outcome& outcome) {
         if (!scope_->stopped()) connection_.failed = true;
     }
     if (scope_->stopped() || (is_body_error && body_status_ == 0)) broken_ = true;
-    if (broken_ || stage_ == stage::streaming) {
+    if (broken_ || stage_ == stage::streaming || stage_ == stage::sending) {
         broken_ = true;
     } else if (stage_ == stage::open) {
         forget_answer();
@@ -281,9 +282,10 @@ bool exchange::is_done() const noexcept {
 
 task<ending> exchange::end_request() {
     if (upgraded_) co_return ending::upgraded;
-    if (broken_) co_return ending::abort;
+    if (broken_ || stage_ == stage::sending) co_return ending::abort;
     if (stage_ == stage::open) {
-        if (has_bad_head() || (announced_ && *announced_ != 0 && !head_only_)) {
+        if (scope_->stopped()) co_return ending::abort; // no answer, not even an empty one
+        if (missed_ || has_bad_head() || (announced_ && *announced_ != 0 && !head_only_)) {
             connection_.failed = true;
             co_return co_await refuse(500);
         }
@@ -291,13 +293,10 @@ task<ending> exchange::end_request() {
         if (!room) co_return ending::abort;
         append_answer({}, {});
     } else if (stage_ == stage::streaming) {
+        if (is_stream_cut()) co_return ending::abort;
         const result<> ended = co_await end_stream();
-        if (!ended) {
-            connection_.failed = connection_.failed || !broken_;
-            co_return ending::abort;
-        }
+        if (!ended) co_return ending::abort;
     }
-    stage_ = stage::complete;
     if (!closing_ && !body_ended_) {
         const bool drained = co_await drain_body();
         if (!drained) closing_ = true;
@@ -310,12 +309,19 @@ task<ending> exchange::end_request() {
     co_return framing_.keep_alive || transport_.secure ? ending::settle : ending::close;
 }
 
+bool exchange::is_stream_cut() noexcept {
+    if (head_only_) return false;
+    if (announced_) {
+        if (answer_left_ != 0) connection_.failed = true;
+        return answer_left_ != 0;
+    }
+    // A handler that returns nothing cannot tell why it has ended.
+    return missed_ || scope_->stopped();
+}
+
 task<result<>> exchange::end_stream() {
     if (!head_only_) {
-        if (body_end_ == body_end::length && answer_left_ != 0) {
-            co_return fail(std::errc::message_size);
-        }
-        if (gzip_) {
+        if (compresses_) {
             const auto ended = co_await write_compressed({}, gzip_encoder::until::finish);
             if (!ended) co_return fail(ended);
         }
@@ -325,7 +331,7 @@ task<result<>> exchange::end_stream() {
             output_.append(last_chunk);
         }
     }
-    stage_ = stage::complete;
+    complete();
     co_return result<>{};
 }
 

@@ -143,16 +143,26 @@ public:
     static constexpr std::size_t most_drained = std::size_t{64} * 1024;
 
     [[nodiscard]] bool head_sent() const noexcept { return stage_ != stage::open; }
+    /// Whether the client may have a part of an answer, and will get no more.
+    [[nodiscard]] bool leaves_a_part() const noexcept {
+        const bool is_whole = stage_ == stage::open || stage_ == stage::complete;
+        return !upgraded_ && (broken_ || !is_whole || !output_.empty() || unsettled_);
+    }
     [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
 
     /// The handler has suspended: what it has answered leaves without it.
     void handler_waits() noexcept;
+    void handler_ended() noexcept {
+        handler_waits_ = false;
+        late_.cancel();
+    }
 
 private:
     // open       the handler may change status and fields
-    // streaming  the head was taken, and the body is not complete
+    // streaming  the head was taken, and the handler writes the body
+    // sending    a part was taken of what cannot be continued: if nothing follows, it is cut
     // complete   the whole answer was taken
-    enum class stage : std::uint8_t { open, streaming, complete };
+    enum class stage : std::uint8_t { open, streaming, sending, complete };
 
     // Of a streamed answer: how its end is told.
     enum class body_end : std::uint8_t { length, chunks, close };
@@ -170,6 +180,8 @@ private:
     /// Whether end_request() has nothing to do.
     [[nodiscard]] bool is_done() const noexcept;
     [[nodiscard]] task<ending> end_request();
+    /// Whether a streamed body would end although something is missing.
+    [[nodiscard]] bool is_stream_cut() noexcept;
     /// Sends what ends a streamed body.
     [[nodiscard]] task<result<>> end_stream();
     [[nodiscard]] task<ending> refuse(unsigned status);
@@ -195,6 +207,7 @@ private:
     struct head_kind {
         std::optional<std::uint64_t> length = {}; // of the body, if known
         bool chunked = false;
+        bool gzip = false;
         std::string_view type = {};
     };
     /// Whether what the handler has set cannot be sent.
@@ -207,7 +220,9 @@ private:
     /// Whether the connection ends behind the answer whose head is about to leave.
     [[nodiscard]] bool is_last(bool complete) const noexcept;
     [[nodiscard]] task<result<>> send_large(std::string_view type, const_buffer body);
-    [[nodiscard]] task<result<>> begin_streaming(std::string_view type = {});
+    [[nodiscard]] task<result<>> begin_streaming(std::string_view type, bool compressed);
+    /// The whole answer was taken.
+    void complete() noexcept;
     /// Lets the output leave, and what is behind it.
     [[nodiscard]] task<result<>> write_out(const_buffer behind);
     /// Awaits a write, within the limits.
@@ -217,9 +232,11 @@ private:
     [[nodiscard]] task<result<>> make_room(std::size_t bytes);
     /// The handler waits: the output leaves in the next turn of the loop.
     void arm_late_flush() noexcept;
+    /// Sends what the socket takes without waiting.
+    void write_now() noexcept;
 
     // --- answer_compressed.cpp ---
-    /// Whether the answer is compressed; then it says so.
+    /// Whether the answer can be compressed for this client. May be asked again.
     [[nodiscard]] bool takes_gzip(std::string_view type, std::optional<std::uint64_t> size);
     [[nodiscard]] task<result<>> send_compressed(std::string_view type, const_buffer body);
     [[nodiscard]] task<result<>> send_compressed_file(content_source from, std::uint64_t size,
@@ -232,6 +249,10 @@ private:
     void forget_content() noexcept;
     [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
                                              std::uint64_t size, std::string_view type);
+    /// Whether content of this size is copied behind its head, and leaves with other answers.
+    [[nodiscard]] bool gathers(std::uint64_t size) const noexcept {
+        return size <= output::gathers && output_.has_room(static_cast<std::size_t>(size));
+    }
     [[nodiscard]] task<result<>> write_content(content_source from, byte_range part);
     [[nodiscard]] task<result<>> write_file(int fd, byte_range part);
 
@@ -278,6 +299,8 @@ private:
     bool bad_field_ = false;
     bool has_date_ = false;
     bool has_type_ = false;
+    bool varies_ = false;    // another client would get it in another coding
+    bool missed_ = false;    // what the handler wanted to send last was not taken
     bool closing_ = false;   // the connection ends behind this answer
     bool broken_ = false;    // an answer left in part, or the connection failed
     async_mutex writing_;    // a handler may read, which flushes, while it writes
@@ -285,19 +308,27 @@ private:
     bool upgraded_ = false;
     std::error_code excused_;                 // of excuse()
     std::optional<task<result<>>> successor_; // after an upgrade
-    std::optional<gzip_encoder> gzip_;        // of a streamed body that is compressed
+    bool compresses_ = false;                 // a streamed body
+    std::optional<gzip_encoder> gzip_;        // from its first bytes on
     std::optional<std::uint64_t> announced_;  // a Content-Length that the handler has set
-    std::uint64_t answer_left_ = 0;           // of a streamed body with a length
+    std::uint64_t answer_left_ = 0;           // of a streamed body that was announced
     pace answer_pace_;
 
+    /// Tries again after a pause that grows, as long as something is left. The socket has been full
+    /// for at least half as long, so this makes no answer much later, and costs no memory.
     class late_flush final : public simplenet::detail::timer_node {
     public:
         explicit late_flush(exchange& of) noexcept
             : of_{of} {}
+        void arm(std::chrono::nanoseconds pause) noexcept;
+        [[nodiscard]] bool is_due() const noexcept {
+            return armed() && pause_ == std::chrono::nanoseconds::zero();
+        }
 
     private:
         void expired() noexcept override;
         exchange& of_;
+        std::chrono::nanoseconds pause_{0}; // before the next try
     };
     late_flush late_{*this};
 };

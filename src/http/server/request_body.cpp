@@ -134,8 +134,10 @@ std::error_code exchange::fail_body(std::error_code why, unsigned status) noexce
 
 task<result<>> exchange::before_waiting() {
     if (awaits_continue_ && stage_ == stage::open) {
-        const result<> room = co_await make_room(64);
-        if (!room) co_return room;
+        if (!output_.empty() && !output_.has_room(64)) {
+            const result<> left = co_await write_out({});
+            if (!left) co_return left;
+        }
         output_.append("HTTP/1.1 100 Continue\r\n\r\n");
     }
     awaits_continue_ = false;

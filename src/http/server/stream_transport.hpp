@@ -111,6 +111,7 @@ public:
     void set_idle_timeout(std::chrono::nanoseconds limit) override {
         stream_.set_idle_timeout(limit);
     }
+    [[nodiscard]] Stream& stream() const noexcept { return stream_; }
     [[nodiscard]] any_stream release(received ahead) override {
         if (ahead.empty()) return any_stream{std::move(stream_)};
         return any_stream{stream_with_ahead<Stream>{std::move(stream_), std::move(ahead)}};

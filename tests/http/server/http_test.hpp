@@ -4,9 +4,11 @@
 #include "support/served_group.hpp"
 
 #include <simplenet/http.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -24,9 +26,13 @@ protected:
             http::server::listen(*group_, endpoint::loopback(0), std::move(routes), options)));
     }
     void TearDown() override {
+        end_loops();
+        served_test::TearDown();
+    }
+    /// Ends the server and its loops, whatever is in progress.
+    void end_loops() {
         server_.reset();
         group_.reset();
-        served_test::TearDown();
     }
 
     [[nodiscard]] http::server& server() { return *server_; }
@@ -88,6 +94,21 @@ private:
 inline std::string plain_answer(std::string_view body, std::string_view more = {}) {
     return "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n" + std::string{more} + "\r\n" + std::string{body};
+}
+
+/// Writes until the client, which must not read, and its kernel take no more. Up to 8 KiB stay in
+/// the output. Returns the number of bytes.
+inline task<std::size_t> write_until_full(http::response& answer) {
+    using namespace std::chrono_literals;
+    for (std::size_t total = 0;;) {
+        task<result<std::size_t>> writing = answer.write_some(std::string(8000, 'x'));
+        const auto count = co_await with_timeout(std::move(writing), 50ms);
+        if (!count) co_return total;
+        total += *count;
+        task<result<>> flushing = answer.flush();
+        const auto flushed = co_await with_timeout(std::move(flushing), 50ms);
+        if (!flushed) co_return total;
+    }
 }
 
 /// Answers with the body of the request.

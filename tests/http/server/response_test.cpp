@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <simplenet/coro/combinators.hpp>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <stdexcept>
@@ -508,6 +509,48 @@ TEST_P(http_server_end_test, a_shutdown_loses_no_answer_that_is_on_its_way) {
     client.shutdown_write(); // the server waits a second for it
 }
 
+// The end of the connection is that of the body: it used to look complete.
+TEST_P(http_server_end_test, loops_that_end_reset_answers_in_progress) {
+    serve_handler([](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.write_some("abc"));
+        co_await async_sleep(1h);
+    });
+    testing::raw_peer client = connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    EXPECT_THAT(receive_until(client, "abc"), EndsWith("abc"));
+
+    end_loops();
+
+    EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_server_end_test, a_handler_that_is_cut_and_tells_nothing_gives_no_complete_answer) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.write_some("abc"));
+        static_cast<void>(co_await async_sleep(1h));
+    });
+    routes.get("/open", [](http::request&, http::response&) -> task<> {
+        static_cast<void>(co_await async_sleep(1h));
+    });
+    serve(std::move(routes));
+    testing::raw_peer chunked = connect();
+    testing::raw_peer closing = connect();
+    testing::raw_peer open = connect();
+    chunked.send(get);
+    closing.send("GET / HTTP/1.0\r\n\r\n");
+    open.send("GET /open HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(receive_until(chunked, "abc\r\n"), EndsWith("abc\r\n"));
+    EXPECT_THAT(receive_until(closing, "abc"), EndsWith("abc"));
+    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 3; }));
+
+    EXPECT_EQ(shut_down(0s).cut, 3U);
+
+    EXPECT_TRUE(is_reset(chunked));
+    EXPECT_TRUE(is_reset(closing));
+    EXPECT_EQ(rest_of(open), "");
+}
+
 TEST_P(http_server_end_test, routes_are_replaced_from_the_next_request_on) {
     const auto answer_with = [](std::string text) {
         http::router routes;
@@ -533,6 +576,67 @@ TEST_P(http_server_end_test, statistics_count_requests) {
     static_cast<void>(ask(std::string{get} + std::string{get}));
 
     EXPECT_EQ(server().statistics().requests, 2U);
+}
+
+// What a stopped write had left used to stay until the handler wrote again or ended.
+TEST_P(http_response_test, the_rest_of_a_stopped_write_leaves_while_the_handler_waits) {
+    std::atomic<std::size_t> written = 0;
+    serve_handler([&](http::request&, http::response& answer) -> task<> {
+        written = co_await testing::write_until_full(answer);
+        co_await until(released);
+    });
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 65'536);
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    ASSERT_TRUE(eventually([&] { return written != 0; }));
+
+    static_cast<void>(receive_head(client));
+    EXPECT_EQ(client.receive(written).size(), written);
+    released = true;
+}
+
+TEST_P(http_response_test, a_client_that_does_not_read_while_the_handler_waits_is_reset) {
+    std::atomic<std::size_t> written = 0;
+    serve_handler(
+        [&](http::request&, http::response& answer) -> task<> {
+            written = co_await testing::write_until_full(answer);
+            co_await until(released);
+        },
+        {.limits = {.send_idle = 200ms}});
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 65'536);
+    client.send(get);
+    ASSERT_TRUE(eventually([&] { return written != 0; }));
+
+    released = true;
+
+    EXPECT_TRUE(eventually([&] { return server().statistics().open == 0; }));
+    EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_response_test, an_answer_that_was_not_taken_does_not_become_an_empty_one) {
+    std::atomic<bool> failed = false;
+    http::router routes;
+    routes.get("/fill", [](http::request&, http::response& answer) -> task<> {
+        static_cast<void>(co_await testing::write_until_full(answer));
+    });
+    routes.get("/", [&](http::request&, http::response& answer) -> task<> {
+        answer.set("Large", std::string(32'768, 'l')); // more than the output holds
+        const auto send = [&]() -> task<result<>> {
+            co_return co_await answer.send("text/plain", "abc");
+        };
+        task<result<>> sending = send();
+        const auto sent = co_await with_timeout(std::move(sending), 50ms);
+        failed = error_of(sent) == errc::deadline_exceeded;
+    });
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 65'536);
+    client.send("GET /fill HTTP/1.1\r\nHost: h\r\n\r\n" + std::string{get});
+    ASSERT_TRUE(eventually([&] { return failed.load(); }));
+
+    const std::string all = rest_of(client);
+    EXPECT_THAT(all.substr(all.find("0\r\n\r\n") + 5), StartsWith("HTTP/1.1 500"));
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, http_response_test, testing::all_backends,
