@@ -201,13 +201,14 @@ private:
 
     /// A request with a body of random framing.
     void add_body(planned_request& to, const std::string& body, bool may_expect = true) {
-        const bool expects = may_expect && random_.percent(20);
-        if (expects) {
+        const bool has_length = random_.percent(50);
+        if (may_expect && random_.percent(20)) {
             to.text += "Expect: 100-continue\r\n";
-            to.may_continue = !body.empty();
+            // Of a chunked body nobody knows that it is empty before its end has come.
+            to.may_continue = !has_length || !body.empty();
         }
         const bool waits = to.may_continue && random_.percent(50);
-        if (random_.percent(50)) {
+        if (has_length) {
             to.text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
             if (waits) to.waits_behind = to.text.size();
             to.text += body;
