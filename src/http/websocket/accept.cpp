@@ -16,14 +16,15 @@ namespace simplenet::v0::http {
 
 namespace detail {
 
-namespace {
-
+// Not in an anonymous namespace, see src/net/sockets.cpp.
 /// What speaks against a handshake: the status of the answer, and a field that goes with it.
 struct objection {
     unsigned status = 0; // 0: nothing does
     std::string_view name = {};
     std::string_view value = {};
 };
+
+namespace {
 
 objection objection_to(const request& asked, const handshake_fields& fields,
                        const websocket_options& options) {
