@@ -55,9 +55,15 @@ public:
 
     [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
         exchange& with = exchange::of(asked);
-        std::string_view path = with.rest_of_path();
-        if (has_encoded_slash(path)) return with.answer_with(404);
-        if (path.find('%') != std::string_view::npos) return serve_decoded(asked, answer, path);
+        const std::string_view path = with.rest_of_path();
+        if (path.find('%') != std::string_view::npos) {
+            if (has_encoded_slash(path)) return with.answer_with(404);
+            return serve_decoded(asked, answer, path);
+        }
+        // Nearly always, and without the coroutines of a lookup.
+        if (auto known = cache_of(with)->find(path); known && *known && !(**known)->is_directory) {
+            return send_known(asked, answer, **std::move(known));
+        }
         return serve_path(asked, answer, path);
     }
 
@@ -70,8 +76,7 @@ private:
     task<result<>> serve_path(request& asked, response& answer, std::string_view path) {
         const bool as_directory = path.empty() || path.ends_with('/');
         if (path.ends_with('/')) path.remove_suffix(1);
-        const auto cache = exchange::of(asked).loop().local<file_cache>(
-            this, [this] { return std::make_shared<file_cache>(root_, options_); });
+        const auto cache = cache_of(exchange::of(asked));
         const result<served_ref> found = co_await look(*cache, path);
         if (!found) co_return co_await refuse(asked, found.error());
         if (!(*found)->is_directory) {
@@ -89,6 +94,15 @@ private:
         }
         if (!options_.listing) co_return co_await exchange::of(asked).answer_with(404);
         co_return co_await send_listing(asked, answer, path);
+    }
+
+    [[nodiscard]] std::shared_ptr<file_cache> cache_of(exchange& with) const {
+        return with.loop().local<file_cache>(
+            this, [this] { return std::make_shared<file_cache>(root_, options_); });
+    }
+
+    task<result<>> send_known(request& asked, response& answer, served_ref file) {
+        co_return co_await send(asked, answer, *file);
     }
 
     static task<result<served_ref>> look(file_cache& in, std::string_view path) {

@@ -281,14 +281,40 @@ task<result<>> exchange::flush() {
     co_return co_await write_out({});
 }
 
-task<result<>> exchange::make_room(std::size_t bytes) {
-    if (output_.empty() || output_.has_room(bytes)) co_return result<>{};
+now_or_task<result<>> exchange::make_room(std::size_t bytes) {
+    if (output_.empty() || output_.has_room(bytes)) return result<>{};
+    return write_for_room();
+}
+
+task<result<>> exchange::write_for_room() {
     const result<> left = co_await write_out({});
     missed_ = !left;
     co_return left;
 }
 
-task<result<>> exchange::write_out(const_buffer behind) {
+// Nearly always the socket takes everything at once, and no coroutine is needed.
+now_or_task<result<>> exchange::write_out(const_buffer behind) {
+    const bool is_whole = stage_ == stage::complete || stage_ == stage::open;
+    const bool tries =
+        is_whole && behind.empty() && !output_.empty() && !transport_.secure && !broken_;
+    if (tries && !writing_.locked()) {
+        const result<std::size_t> count = transport_.try_write(output_.bytes());
+        if (count) {
+            answer_pace_.moved(*count);
+            output_.left(*count);
+            if (output_.empty()) {
+                output_.release();
+                return result<>{};
+            }
+        } else if (count.error() != std::errc::operation_would_block) {
+            broken_ = true;
+            return result<>{fail(count)};
+        }
+    }
+    return write_rest(behind);
+}
+
+task<result<>> exchange::write_rest(const_buffer behind) {
     std::optional<async_mutex::guard> writing = writing_.try_lock();
     if (!writing) {
         result<async_mutex::guard> granted = co_await writing_.lock();

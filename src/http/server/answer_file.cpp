@@ -154,27 +154,27 @@ task<result<>> exchange::send_ranges(content_source from, const requested_ranges
     co_return result<>{};
 }
 
-task<result<>> exchange::write_content(content_source from, byte_range part) {
+now_or_task<result<>> exchange::write_content(content_source from, byte_range part) {
     const bool stays = gathers(part.size);
     if (from.memory != nullptr) {
         const const_buffer bytes{from.memory + part.first, static_cast<std::size_t>(part.size)};
-        if (!stays) co_return co_await write_out(bytes);
+        if (!stays) return write_out(bytes);
         if (!bytes.empty()) std::memcpy(output_.room(bytes.size()), bytes.data(), bytes.size());
         output_.took(bytes.size());
-        co_return result<>{};
+        return result<>{};
     }
-    if (!stays) co_return co_await write_file(from.fd, part);
+    if (!stays) return write_file(from.fd, part);
     // Copying so little costs less than sendfile(2), and answers gather.
     for (std::uint64_t done = 0; done < part.size;) {
         const auto left = static_cast<std::size_t>(part.size - done);
         const result<std::size_t> count =
             simplenet::detail::read_file(from.fd, part.first + done, {output_.room(left), left});
-        if (!count) co_return fail(count);
-        if (*count == 0) co_return fail(std::errc::io_error);
+        if (!count) return result<>{fail(count)};
+        if (*count == 0) return result<>{fail(std::errc::io_error)};
         output_.took(*count);
         done += *count;
     }
-    co_return result<>{};
+    return result<>{};
 }
 
 task<result<>> exchange::write_file(int fd, byte_range part) {

@@ -224,12 +224,14 @@ private:
     /// The whole answer was taken.
     void complete() noexcept;
     /// Lets the output leave, and what is behind it.
-    [[nodiscard]] task<result<>> write_out(const_buffer behind);
+    [[nodiscard]] now_or_task<result<>> write_out(const_buffer behind);
+    [[nodiscard]] task<result<>> write_rest(const_buffer behind);
     /// Awaits a write, within the limits.
     template <class T>
     [[nodiscard]] task<result<T>> wait_for_client(task<result<T>> writing);
     [[nodiscard]] task<std::error_code> write_failure(std::error_code why);
-    [[nodiscard]] task<result<>> make_room(std::size_t bytes);
+    [[nodiscard]] now_or_task<result<>> make_room(std::size_t bytes);
+    [[nodiscard]] task<result<>> write_for_room();
     /// The handler waits: the output leaves in the next turn of the loop.
     void arm_late_flush() noexcept;
     /// Sends what the socket takes without waiting.
@@ -253,7 +255,7 @@ private:
     [[nodiscard]] bool gathers(std::uint64_t size) const noexcept {
         return size <= output::gathers && output_.has_room(static_cast<std::size_t>(size));
     }
-    [[nodiscard]] task<result<>> write_content(content_source from, byte_range part);
+    [[nodiscard]] now_or_task<result<>> write_content(content_source from, byte_range part);
     [[nodiscard]] task<result<>> write_file(int fd, byte_range part);
 
     connection_state& connection_;
