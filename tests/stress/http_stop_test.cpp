@@ -45,8 +45,11 @@ protected:
                            .routes = http::detail::router_access::take(std::move(routes))})} {}
 
     task<> serve() {
-        co_await http::detail::serve_connection(std::move(ends_.ours),
-                                                http::detail::connection_state{info_, loop_});
+        try {
+            co_await http::detail::serve_connection(std::move(ends_.ours),
+                                                    http::detail::connection_state{info_, loop_});
+        } catch (const detail::handler_failed&) { // NOLINT(bugprone-empty-catch): some shall fail
+        }
     }
     /// Sends `text` in pieces.
     task<> ask(std::string_view text, bool ends_side) {
