@@ -100,8 +100,9 @@ inline std::string plain_answer(std::string_view body, std::string_view more = {
 /// the output. Returns the number of bytes.
 inline task<std::size_t> write_until_full(http::response& answer) {
     using namespace std::chrono_literals;
+    const std::string text(8000, 'x');
     for (std::size_t total = 0;;) {
-        task<result<std::size_t>> writing = answer.write_some(std::string(8000, 'x'));
+        task<result<std::size_t>> writing = answer.write_some(text);
         const auto count = co_await with_timeout(std::move(writing), 50ms);
         if (!count) co_return total;
         total += *count;
