@@ -279,8 +279,9 @@ private:
 
     /// A request that crosses the end of a connection meets a closed socket.
     [[nodiscard]] bool ended_while_we_sent(std::error_code why) const {
-        return round_.is_tired && (why == std::errc::connection_reset ||
-                                   why == std::errc::broken_pipe || is_end_without_notice());
+        return round_.is_tired &&
+               (why == std::errc::connection_reset || why == std::errc::broken_pipe ||
+                why == std::errc::not_connected || is_end_without_notice());
     }
     /// A connection that closes sends its close_notify only if the socket takes it at once.
     [[nodiscard]] bool is_end_without_notice() const {
