@@ -294,24 +294,34 @@ task<result<>> exchange::write_for_room() {
 
 // Nearly always the socket takes everything at once, and no coroutine is needed.
 now_or_task<result<>> exchange::write_out(const_buffer behind) {
+    // A stream that its client reads as fast would never suspend: write_some() takes turns.
     const bool is_whole = stage_ == stage::complete || stage_ == stage::open;
-    const bool tries =
-        is_whole && behind.empty() && !output_.empty() && !transport_.secure && !broken_;
-    if (tries && !writing_.locked()) {
-        const result<std::size_t> count = transport_.try_write(output_.bytes());
-        if (count) {
-            answer_pace_.moved(*count);
-            output_.left(*count);
-            if (output_.empty()) {
-                output_.release();
-                return result<>{};
-            }
-        } else if (count.error() != std::errc::operation_would_block) {
-            broken_ = true;
-            return result<>{fail(count)};
+    if (is_whole && behind.empty() && !output_.empty() && !broken_ && !writing_.locked()) {
+        const result<> tried = try_output();
+        if (!tried) return tried;
+        if (output_.empty() && !unsettled_) {
+            output_.release();
+            return result<>{};
         }
     }
     return write_rest(behind);
+}
+
+result<> exchange::try_output() {
+    const result<std::size_t> count = transport_.try_write(output_.bytes());
+    if (count) {
+        moved_out(*count);
+    } else if (count.error() != std::errc::operation_would_block) {
+        broken_ = true;
+        return fail(count);
+    }
+    return {};
+}
+
+void exchange::moved_out(std::size_t count) noexcept {
+    answer_pace_.moved(count);
+    output_.left(count);
+    unsettled_ = transport_.secure;
 }
 
 task<result<>> exchange::write_rest(const_buffer behind) {
@@ -323,21 +333,13 @@ task<result<>> exchange::write_rest(const_buffer behind) {
     }
     if (broken_) co_return fail(std::errc::broken_pipe);
     while (!output_.empty() || !behind.empty()) {
-        result<std::size_t> count = fail(std::errc::operation_would_block);
-        // A stream that its client reads as fast would never suspend: write_some() takes turns.
-        const bool is_stream = stage_ == stage::streaming || stage_ == stage::sending;
-        if (behind.empty() && !is_stream) {
-            count = transport_.try_write(output_.bytes());
-        }
-        if (!count && count.error() == std::errc::operation_would_block) {
-            const std::array<const_buffer, 2> parts{output_.bytes(), behind};
-            count = co_await wait_for_client(transport_.write_some(parts, false));
-        }
+        const std::array<const_buffer, 2> parts{output_.bytes(), behind};
+        const result<std::size_t> count =
+            co_await wait_for_client(transport_.write_some(parts, false));
         if (!count) co_return fail(co_await write_failure(count.error()));
-        unsettled_ = transport_.secure;
-        answer_pace_.moved(*count);
         const std::size_t first = std::min(*count, output_.size());
-        output_.left(first);
+        moved_out(first);
+        answer_pace_.moved(*count - first);
         behind = behind.subspan(*count - first);
     }
     if (unsettled_) {
@@ -398,16 +400,9 @@ void exchange::late_flush::expired() noexcept {
 
 void exchange::write_now() noexcept {
     try {
-        if (!output_.empty()) {
-            const result<std::size_t> count = transport_.try_write(output_.bytes());
-            if (count) {
-                output_.left(*count);
-                unsettled_ = transport_.secure;
-            } else if (count.error() != std::errc::operation_would_block) {
-                broken_ = true;
-                unsettled_ = false;
-                output_.release();
-            }
+        if (!output_.empty() && !try_output()) {
+            unsettled_ = false;
+            output_.release();
         }
         if (output_.empty() && unsettled_) unsettled_ = !transport_.try_write({});
     } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): it is tried again

@@ -226,6 +226,10 @@ private:
     /// Lets the output leave, and what is behind it.
     [[nodiscard]] now_or_task<result<>> write_out(const_buffer behind);
     [[nodiscard]] task<result<>> write_rest(const_buffer behind);
+    /// Writes as much of the output as leaves without waiting.
+    [[nodiscard]] result<> try_output();
+    /// `count` bytes of the output have.
+    void moved_out(std::size_t count) noexcept;
     /// Awaits a write, within the limits.
     template <class T>
     [[nodiscard]] task<result<T>> wait_for_client(task<result<T>> writing);

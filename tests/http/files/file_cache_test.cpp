@@ -298,11 +298,9 @@ TEST_P(file_cache_test, compressed_files_are_regular_current_and_beneath_the_roo
 
 TEST_P(file_cache_test, the_date_of_a_file_is_never_in_the_future) {
     tree_.write("a", "text");
-    const timespec future[2]{{.tv_sec = 1L << 40, .tv_nsec = 0},
-                             {.tv_sec = 1L << 40, .tv_nsec = 0}};
-    if (::utimensat(AT_FDCWD, tree_.path("a").c_str(), future, 0) != 0) {
-        GTEST_SKIP() << "the file system refuses a date so far ahead";
-    }
+    const timespec tomorrow{.tv_sec = ::time(nullptr) + 86'400, .tv_nsec = 0};
+    const timespec dates[2]{tomorrow, tomorrow};
+    ASSERT_EQ(::utimensat(AT_FDCWD, tree_.path("a").c_str(), dates, 0), 0);
 
     const auto opened = open("a");
 
