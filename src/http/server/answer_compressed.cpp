@@ -95,7 +95,7 @@ task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_enc
         constexpr std::size_t framed = longest_chunk_head + chunk_end.size();
         const result<> room = co_await make_room(output::gathers + framed);
         if (!room) {
-            // Of a write that was stopped the encoder has the beginning: the handler must write
+            // The encoder has the first part of a write that was stopped: the handler must write
             // only the rest.
             const bool is_part = what == gzip_encoder::until::flush && from.size() != whole;
             if (!is_part || broken_) co_return fail(room);

@@ -40,8 +40,8 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> caller) noexcept {
         auto& within = *caller.promise().scope_;
         try {
-            // What gathered answers cost if nobody looked: a handler that waits would hold up those
-            // before it.
+            // Earlier answers may still be in the output: if this handler waits, they leave without
+            // it.
             const bool waits =
                 to_.reports
                     ? running_.template emplace<1>(to_.report(asked_, answer_).operator co_await())
