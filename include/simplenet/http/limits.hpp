@@ -36,7 +36,7 @@ struct limits {
     /// Without a byte taken by the client while an answer waits. Then the connection is reset.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// After an answer that did not wait for the whole request: how long a client may go on
-    /// sending before the connection is closed.
+    /// sending before the connection is closed. 64 MiB close it, too, whatever the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};
     /// The same without a byte.
     std::chrono::nanoseconds linger_idle = std::chrono::seconds{5};
