@@ -19,6 +19,7 @@ async_stream::async_stream(int read_error, unique_fd socket)
     : async_socket{std::move(socket)} {
     if (read_error == 0) return;
     record()->end = read_error;
+    record()->write_told = true; // the kernel has nothing left for a write
     record()->readable = true;
 }
 

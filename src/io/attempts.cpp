@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <span>
+
+#include <poll.h>
 
 namespace simplenet::v0::detail {
 
@@ -42,20 +45,36 @@ ssize_t send_vector(const write_operation& op) noexcept {
     return sys::sendv(op.record->fd, std::span{vector}.first(count), send_flags(op));
 }
 
+/// Whether the connection has ended. An error of a write may also be one of a file, or of the
+/// route, after which the connection goes on.
+bool is_over(const socket_record& record) noexcept {
+    const int now = sys::poll(record.fd, 0, std::chrono::steady_clock::time_point{});
+    return now < 0 || (now & POLLHUP) != 0; // tcp_poll() in the kernel
+}
+
 } // namespace
 
-int write_error(socket_record& record, int error) noexcept {
-    if (record.reader == nullptr) {
-        const bool untold = error == EPIPE && record.end > 0;
-        return untold ? std::exchange(record.end, end_of_stream_error) : error;
-    }
-    if (error != ECONNRESET) return error;
+void note_write_error(socket_record& record, int error) noexcept {
+    if (record.kind != record_kind::stream || error == EPIPE || record.write_told) return;
+    if (!is_over(record)) return;
+    record.write_told = true;
+    if (record.end_told) return; // the peer has ended the stream, whatever came then
     if (record.end == 0) {
-        record.zero_means = zero_read::reset;
-    } else { // the end was received, but the read has not been told
-        record.end = ECONNRESET;
+        record.zero_means = static_cast<std::int16_t>(error);
+    } else if (record.end == end_of_stream_error) { // a receive ahead has got 0 already
+        record.end = error;
     }
-    return EPIPE;
+}
+
+int write_error(socket_record& record, int error) noexcept {
+    if (record.kind != record_kind::stream) return error;
+    note_write_error(record, error);
+    const bool read_waits = record.reader != nullptr;
+    if (error != EPIPE) return read_waits && record.write_told ? EPIPE : error;
+    // The error may have been taken from the kernel for the next read.
+    if (record.end <= 0 || read_waits || record.write_told) return EPIPE;
+    record.write_told = true;
+    return record.end;
 }
 
 bool receive_failed(operation& op, ssize_t count) noexcept {
@@ -63,7 +82,7 @@ bool receive_failed(operation& op, ssize_t count) noexcept {
         op.record->readable = false;
         return false;
     }
-    op.error = count == 0 ? zero_read_error(*op.record) : static_cast<int>(-count);
+    op.error = count == 0 ? tell_zero(*op.record) : static_cast<int>(-count);
     return true;
 }
 

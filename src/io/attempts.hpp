@@ -29,16 +29,26 @@ inline constexpr int most_tries = 16;
     return op.buffers != nullptr ? advance_write(op, 0) : op.moved == op.size;
 }
 
-/// The error to report for a write that failed with `error`. A reset is reported once, to the first
-/// operation after it, even if the kernel has already reported it to the receive ahead. If a read
-/// waits as well, it is the read's, which would take the end for one that the peer intended.
+/// A write has failed with `error`: if that ended the connection, the next read gets it, too.
+///
+/// The kernel reports such an error once, to the first call that asks. A read that missed it would
+/// take the broken connection for the end of the stream.
+void note_write_error(socket_record& record, int error) noexcept;
+
+/// note_write_error(), and the error to report for the write. If a read waits, it gets the error,
+/// and the write EPIPE: on epoll the read asks first.
 [[nodiscard]] int write_error(socket_record& record, int error) noexcept;
 
 /// The error that a recv(2) that returned 0 stands for.
 [[nodiscard]] inline int zero_read_error(socket_record& record) noexcept {
-    return std::exchange(record.zero_means, zero_read::end_of_stream) == zero_read::reset
-               ? ECONNRESET
-               : end_of_stream_error;
+    return std::exchange(record.zero_means, std::int16_t{end_of_stream_error});
+}
+
+/// The same, for a read that gets it at once.
+[[nodiscard]] inline int tell_zero(socket_record& record) noexcept {
+    const int error = zero_read_error(record);
+    if (error == end_of_stream_error) record.end_told = true;
+    return error;
 }
 
 /// Reports the error that follows everything received or accepted ahead: once, as recv(2) and
@@ -47,7 +57,11 @@ inline bool tell_end(operation& op) noexcept {
     socket_record& record = *op.record;
     op.error = record.end;
     record.readable = record.end == end_of_stream_error;
-    if (!record.readable) record.end = 0;
+    if (record.readable) {
+        record.end_told = true;
+    } else {
+        record.end = 0;
+    }
     return true;
 }
 

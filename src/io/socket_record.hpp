@@ -90,11 +90,8 @@ enum class reading : std::uint8_t {
     without_buffers, // the same, until the pool has buffers for the kernel again
 };
 
-/// What the next recv(2) that returns 0 means.
-enum class zero_read : std::uint8_t {
-    end_of_stream,
-    reset, // of which the kernel has told a write, and tells nobody again
-};
+/// `error` of an operation at the end of the stream.
+inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
 
 /// One socket of a loop.
 ///
@@ -124,13 +121,17 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
     // edge follows; io_uring would not report one; or reads stop short for other reasons.
     bool reads_to_the_end = false;
     reading reads = reading::by_driver;
-    zero_read zero_means = zero_read::end_of_stream;
-    bool held = true;    // a handle exists
-    bool aborts = false; // close() resets: set_linger(0), or bytes were dropped
+    bool write_told = false; // of the error that ended the connection
+    bool end_told = false;   // a read has reported the end of the stream
+    bool held = true;        // a handle exists
+    bool aborts = false;     // close() resets: set_linger(0), or bytes were dropped
     epoll_state epoll;
     uring_state uring;
 
     int end = 0; // the error that follows the data received ahead; 0: none yet
+    // What the next recv(2) that returns 0 is reported as: the end, or the error that a write took
+    // from the kernel.
+    std::int16_t zero_means = end_of_stream_error;
     std::uint16_t kernel_references = 0; // entries that refer to this record or its operations
     buffer_line ahead;                   // received before a read
 
@@ -149,6 +150,12 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
         return state == record_state::releasing || state == record_state::released;
     }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
+    /// The error that the next read has to report behind everything that was received, and that
+    /// the kernel does not repeat; 0 if there is none.
+    [[nodiscard]] int read_error() const noexcept {
+        const int next = end != 0 ? end : zero_means;
+        return next > 0 ? next : 0;
+    }
     [[nodiscard]] bool reads_directly() const noexcept { return reads >= reading::directly; }
 
     /// Removes it from every list of its loop.
@@ -168,8 +175,5 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
 [[nodiscard]] inline int error_number(stop_reason reason) noexcept {
     return reason == stop_reason::deadline ? -static_cast<int>(errc::deadline_exceeded) : ECANCELED;
 }
-
-/// `error` of an operation at the end of the stream.
-inline constexpr int end_of_stream_error = -static_cast<int>(errc::end_of_stream);
 
 } // namespace simplenet::v0::detail

@@ -113,10 +113,27 @@ void uring_backend::record_cancel_completed(socket_record& record, int outcome) 
     entries_.release(record);
 }
 
+namespace {
+
+bool is_interrupted(int outcome) noexcept {
+    return outcome == -EAGAIN || outcome == -EINTR;
+}
+
+/// Whether the result of an entry says nothing about its socket.
+bool says_nothing(int outcome) noexcept {
+    return is_interrupted(outcome) || outcome == -ECANCELED;
+}
+
+} // namespace
+
 void uring_backend::completed(operation& op, uring::completion seen) noexcept {
     op.outcome = seen.res;
     if (!is_read(op.kind)) {
         op.record->writable = true;
+        // At once, even if a cancel delays the rest: a receive may bring 0 before.
+        if (is_send(op.kind) && seen.res < 0 && !says_nothing(seen.res)) {
+            note_write_error(*op.record, -seen.res);
+        }
     } else {
         receiver_.completed(op, seen);
     }
@@ -152,22 +169,12 @@ void uring_backend::finish(operation& op) noexcept {
     }
 }
 
-namespace {
-
-/// Whether the result of an entry says nothing about its socket.
-bool is_interrupted(int outcome) noexcept {
-    return outcome == -EAGAIN || outcome == -EINTR;
-}
-
-} // namespace
-
 void uring_backend::finish_send(write_operation& op) noexcept {
     const int outcome = op.outcome;
     const bool wanted = op.stopped == stop_reason::none && op.record->is_open();
     if (outcome < 0) {
         if (is_interrupted(outcome) && wanted) return submit_send(op);
-        if ((is_interrupted(outcome) || outcome == -ECANCELED) &&
-            op.stopped == stop_reason::deadline) {
+        if (says_nothing(outcome) && op.stopped == stop_reason::deadline) {
             // A last attempt: there may have been room before the cancel was processed.
             return queue_.attempt_later(op);
         }

@@ -165,7 +165,7 @@ void receiver::finish(operation& op) noexcept {
         return want(*op.record);
     }
     if (outcome < 0) return queue_.complete(op, -outcome);
-    if (outcome == 0) return queue_.complete(op, open ? zero_read_error(*op.record) : ECANCELED);
+    if (outcome == 0) return queue_.complete(op, open ? tell_zero(*op.record) : ECANCELED);
     if (op.kind != request::receive) op.moved += static_cast<std::size_t>(outcome);
     if (op.moved == op.size || op.kind != request::read_exact) return queue_.complete(op, 0);
     queue_.touch(*op.record);

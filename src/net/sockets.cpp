@@ -57,17 +57,15 @@ task<result<released_socket>> release_socket(async_socket socket) {
     SIMPLENET_EXPECTS(record->reader == nullptr && record->writer == nullptr,
                       "a socket was released with an operation in flight");
     std::vector<std::byte> unread;
-    int error = 0;
     if (record->home != nullptr) {
         record->home->release(*record);
         const auto closed = co_await shield(closed_operation{record});
         // Not even a shield survives the end of the loop. Bytes that the kernel still receives
         // would be lost: what nobody takes is closed with a reset, see io_queue::drop().
         if (!closed) co_return fail(closed);
-        io_queue::take_unread(*record, unread);
-        // The kernel reports the end of the stream again.
-        if (record->end > 0) error = record->end;
     }
+    io_queue::take_unread(*record, unread);
+    const int error = record->read_error();
     co_return released_socket{unique_fd{std::exchange(record->fd, -1)}, std::move(unread), error};
 }
 

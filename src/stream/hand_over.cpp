@@ -8,7 +8,6 @@
 #include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/socket/detail/socket_access.hpp>
 
-#include <cerrno>
 #include <memory>
 
 namespace simplenet::v0::detail {
@@ -19,9 +18,8 @@ travelling_stream::~travelling_stream() {
 
 void travelling_stream::take(socket_record& from) {
     io_queue::take_unread(from, unread_);
-    // The kernel reports the end of the stream again, but no reset of which it has told a write.
-    if (from.end > 0) read_error_ = from.end;
-    if (from.end == 0 && from.zero_means == zero_read::reset) read_error_ = ECONNRESET;
+    read_error_ = from.read_error();
+    write_told_ = from.write_told;
     aborts_ = from.aborts;
     if (from.idle) idle_limit_ = from.idle->limit;
     socket_.reset(std::exchange(from.fd, -1));
@@ -56,6 +54,7 @@ tcp_stream travelling_stream::arrive() {
     socket_access::expect_read_error(socket, read_error_);
     tcp_stream stream{std::move(socket)};
     socket_record& record = *stream_access::record_of(stream);
+    record.write_told = write_told_;
     record.aborts = aborts_;
     if (brought) {
         brought->bytes = std::move(unread_);

@@ -121,6 +121,13 @@ TEST_P(local_datagram_test, a_closed_peer_is_reported) {
         server.close();
         EXPECT_EQ(error_of(co_await client.send("x")), std::errc::connection_refused);
         EXPECT_EQ(error_of(co_await client.send_to("x", name)), std::errc::connection_refused);
+        // Also while somebody receives.
+        auto waiting = spawn(
+            [&]() -> task<> { EXPECT_EQ(error_of(co_await client.receive(buffer_)), canceled); });
+        co_await testing::turns(3);
+        EXPECT_EQ(error_of(co_await client.send_to("x", name)), std::errc::connection_refused);
+        waiting.request_stop();
+        co_await waiting;
     });
 }
 

@@ -211,6 +211,68 @@ TEST_P(tcp_stream_end_test, a_reset_ends_reader_and_writer) {
     }
 }
 
+// The kernel tells the write alone; the end of the stream would be taken for the peer's.
+TEST_P(tcp_stream_end_test, a_reset_that_a_write_was_told_is_told_to_the_next_read) {
+    for (const bool received_before : {false, true}) {
+        SCOPED_TRACE(received_before);
+        auto [ours, theirs] = connect_raw();
+        run([&]() -> task<> {
+            std::array<char, 16> buffer{};
+            if (received_before) { // the loop may receive ahead from here on
+                theirs.send("a");
+                EXPECT_EQ(co_await ours.read_some(buffer), 1U);
+            }
+            theirs.send("bc");
+            theirs.reset();
+            testing::await(ours.native_handle(), POLLHUP);
+
+            EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::connection_reset);
+            EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+            EXPECT_EQ(co_await ours.read_some(buffer), 2U);
+            EXPECT_EQ(error_of(co_await ours.read_some(buffer)), std::errc::connection_reset);
+            EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+            EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::broken_pipe);
+        });
+    }
+}
+
+TEST_P(tcp_stream_end_test, a_reset_that_a_waiting_write_was_told_is_told_to_the_next_read) {
+    auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+    run([&]() -> task<> {
+        const std::string much(8 << 20, 'x');
+        auto writing = spawn(
+            [&]() -> task<transfer_result> { co_return co_await async_write_all(ours, much); });
+        co_await turns(5);
+        theirs.reset();
+        EXPECT_EQ(error_of(co_await writing), std::errc::connection_reset);
+
+        EXPECT_EQ(error_of(co_await ours.receive()), std::errc::connection_reset);
+        EXPECT_EQ(error_of(co_await ours.receive()), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_peer_that_takes_nothing_within_the_user_timeout_ends_reads_too) {
+    for (const bool has_ended : {false, true}) { // its own side
+        SCOPED_TRACE(has_ended);
+        auto [ours, theirs] = connect_raw({.ours = 4096, .theirs = 4096});
+        ASSERT_TRUE(ours.set_user_timeout(100ms));
+        if (has_ended) theirs.shutdown_write();
+        run([&]() -> task<> {
+            std::array<char, 16> buffer{};
+            if (has_ended) {
+                EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+            }
+            const std::string much(8 << 20, 'x');
+            EXPECT_EQ(error_of(co_await async_write_all(ours, much)), std::errc::timed_out);
+
+            const auto end = error_of(co_await ours.read_some(buffer));
+            EXPECT_TRUE(has_ended ? end == errc::end_of_stream : end == std::errc::timed_out)
+                << end.message();
+            EXPECT_EQ(error_of(co_await ours.read_some(buffer)), errc::end_of_stream);
+        });
+    }
+}
+
 TEST_P(tcp_stream_end_test, writing_to_a_closed_peer_raises_no_signal) {
     std::signal(SIGPIPE, SIG_DFL);
     auto [ours, theirs] = connect_raw();
@@ -361,6 +423,20 @@ TEST_P(tcp_stream_end_test, a_reset_before_a_release_is_reported_after_it) {
 
         EXPECT_EQ(got, 14U);
         EXPECT_EQ(error_of(count), std::errc::connection_reset);
+        EXPECT_EQ(error_of(released.socket.read_some(buffer)), errc::end_of_stream);
+    });
+}
+
+TEST_P(tcp_stream_end_test, a_reset_that_a_write_was_told_is_reported_after_a_release) {
+    auto [ours, theirs] = connect_raw();
+    theirs.reset();
+    run([&]() -> task<> {
+        testing::await(ours.native_handle(), POLLHUP);
+        EXPECT_EQ(error_of(co_await ours.write_some("x")), std::errc::connection_reset);
+        auto released = or_throw(co_await std::move(ours).release());
+
+        std::array<char, 16> buffer{};
+        EXPECT_EQ(error_of(released.socket.read_some(buffer)), std::errc::connection_reset);
         EXPECT_EQ(error_of(released.socket.read_some(buffer)), errc::end_of_stream);
     });
 }

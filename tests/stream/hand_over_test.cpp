@@ -120,6 +120,34 @@ TEST_P(hand_over_test, what_was_not_read_goes_along_before_everything_else) {
     });
 }
 
+task<> release_at_once(tcp_stream stream, std::string* unread, bool* over) {
+    auto released = co_await std::move(stream).release();
+    EXPECT_TRUE(released);
+    if (released) {
+        for (const std::byte each : released->unread)
+            *unread += static_cast<char>(each);
+    }
+    *over = true;
+}
+
+TEST_P(hand_over_test, what_was_not_read_goes_along_into_a_release) {
+    run([&]() -> task<> {
+        background_loop source{{.backend = backend::io_uring}};
+        auto [ours, theirs] = connect_raw();
+        theirs.send("abc");
+        std::string unread;
+        bool over = false;
+        auto work = [&](tcp_stream from) -> task<> {
+            std::array<char, 1> one{};
+            EXPECT_TRUE(co_await from.read_some(one));
+            EXPECT_TRUE(hand_over(loop(), std::move(from), release_at_once, &unread, &over));
+        };
+        static_cast<void>(source->spawn_remote(work, std::move(ours)));
+        co_await until([&] { return over; });
+        EXPECT_EQ(unread, "bc");
+    });
+}
+
 TEST_P(hand_over_test, a_reset_that_no_read_has_reported_goes_along) {
     run([&]() -> task<> {
         background_loop source{{.backend = backend::io_uring}};

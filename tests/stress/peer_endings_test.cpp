@@ -260,13 +260,12 @@ observations expected_of(const parameter& asked) {
 
     observations expected;
     if (reads(meanwhile)) expected.pending_read = aborted ? "reset" : "end";
-    // Reported once: on TCP to the next operation, and to a read if both wait; on a Unix domain
-    // socket to a read.
+    // TCP: one read and one write report the reset; if both wait, only the read. Unix: only the
+    // read.
     if (writing) {
         expected.pending_write = half_close ? "waits" : tcp && !both ? "reset" : "broken pipe";
     }
-    const bool told = silent || meanwhile == doing::writing ? tcp : meanwhile != doing::nothing;
-    expected.first_read = aborted && !told ? "reset" : "end";
+    expected.first_read = aborted && !reads(meanwhile) ? "reset" : "end";
     expected.second_read = "end";
     if (can_write || (writing && !half_close)) {
         const bool unanswered = tcp && how == ending::close; // the reset arrives later

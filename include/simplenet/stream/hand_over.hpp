@@ -45,7 +45,8 @@ private:
 
     unique_fd socket_;
     std::vector<std::byte> unread_;
-    int read_error_ = 0;  // behind them; 0, or an errno
+    int read_error_ = 0; // behind them; 0, or an errno
+    bool write_told_ = false;
     bool aborts_ = false; // close() resets
     std::chrono::nanoseconds idle_limit_{};
 };
