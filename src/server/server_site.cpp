@@ -549,13 +549,11 @@ task<> server_site::introduce(const connection& self, tcp_stream& stream, seat& 
                               connection_info& info) {
     const bool proxied = co_await read_proxied(stream, core_->settings, info);
     if (proxied) co_return;
-    place.set(seat::outcome::refused);
+    // A shutdown may have come before the header.
+    const bool stopped = self.within->stopped();
+    place.set(stopped ? seat::outcome::ended : seat::outcome::refused);
+    if (!stopped) tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
     static_cast<void>(stream.set_linger(std::chrono::seconds{0}));
-    if (self.within->stopped()) { // by a shutdown: the peer may have been about to
-        place.set(seat::outcome::ended);
-    } else {
-        tell_refused(stream.native_handle(), "no PROXY header of a known proxy");
-    }
     stream.close();
 }
 
@@ -573,8 +571,7 @@ void server_site::handler_threw(const connection& self, seat& place) noexcept {
     }
 }
 
-// A connection that waits costs this frame and those of its handler, so what does not have to be
-// in it is elsewhere.
+// A connection that waits keeps this frame, so it holds only what must survive the wait.
 template <class Stream>
 task<> server_site::serve(Stream stream, seat place, connection_info info) {
     place.tell();
