@@ -123,12 +123,7 @@ task<result<std::size_t>> client_exchange::read_chunked(mutable_buffer into) {
 
 result<std::size_t> client_exchange::take_chunked(mutable_buffer into) {
     using decoded = chunked_decoder::step;
-    // Never more data than fits: what the decoder consumes is gone.
-    const std::string_view bytes = input_.bytes();
-    const decoded step = chunks_->next(bytes.substr(0, std::min(bytes.size(), into.size())));
-    if (step.kind == decoded::kind::data) {
-        std::memcpy(into.data(), step.data.data(), step.data.size());
-    }
+    const decoded step = chunks_->next_into(input_.bytes(), into);
     input_.consume(step.consumed);
     switch (step.kind) {
     case decoded::kind::need_more:

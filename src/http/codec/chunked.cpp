@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -47,6 +48,12 @@ void chunked_decoder::reset() noexcept {
     digits_ = 0;
     phase_ = phase::size;
     trailers_.reset();
+}
+
+chunked_decoder::step chunked_decoder::next_into(std::string_view input, mutable_buffer into) {
+    const step made = next(input.substr(0, into.size()));
+    if (!made.data.empty()) std::memcpy(into.data(), made.data.data(), made.data.size());
+    return made;
 }
 
 chunked_decoder::step chunked_decoder::next(std::string_view input) {

@@ -5,6 +5,7 @@
 #include "http/codec/head.hpp"
 
 #include <simplenet/core/abi.hpp>
+#include <simplenet/core/buffer.hpp>
 #include <simplenet/http/codec/field_entry.hpp>
 
 #include <cstddef>
@@ -54,6 +55,8 @@ public:
     /// Decodes until there is data, or an end. `input` continues what earlier calls consumed.
     /// Behind the end, and once refused, the same again without consuming anything.
     step next(std::string_view input);
+    /// The same, but never takes more data than fit into `into`, and copies them there.
+    step next_into(std::string_view input, mutable_buffer into);
 
     /// The most data that can come before the next line of a chunk: 0 outside of a chunk. Such a
     /// part of a body may be read past the decoder, straight to where it belongs.

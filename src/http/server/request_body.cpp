@@ -95,16 +95,9 @@ task<result<std::size_t>> exchange::read_chunked(mutable_buffer into) {
 
 result<std::size_t> exchange::take_chunked(mutable_buffer into) {
     using decoded = chunked_decoder::step;
-    // Never more data than fits: what the decoder consumes is gone.
-    const std::string_view bytes = input_.bytes();
-    const decoded step = chunks_->next(bytes.substr(0, std::min(bytes.size(), into.size())));
+    const decoded step = chunks_->next_into(input_.bytes(), into);
     if (body_limit_ != 0 && chunks_->decoded() + chunks_->rest_of_chunk() > body_limit_) {
         return fail(fail_body(errc::body_too_large, 413));
-    }
-    // The data are in the memory of the input, which may go back to the loop when all of it is
-    // consumed.
-    if (step.kind == decoded::kind::data) {
-        std::memcpy(into.data(), step.data.data(), step.data.size());
     }
     input_.consume(step.consumed);
     switch (step.kind) {

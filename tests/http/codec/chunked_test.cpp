@@ -188,6 +188,22 @@ TEST(chunked_decoder_test, the_end_and_a_refusal_repeat) {
     EXPECT_EQ(refused.next("1\r\nx").kind, step_kind::refused);
 }
 
+TEST(chunked_decoder_test, no_more_data_are_taken_than_fit) {
+    chunked_decoder decoder;
+    std::array<char, 3> into{};
+    std::string_view left = "5\r\nhello\r\n0\r\n\r\n";
+    std::string got;
+    while (true) {
+        const auto step = decoder.next_into(left, into);
+        left.remove_prefix(step.consumed);
+        got.append(into.data(), step.data.size());
+        if (step.kind == step_kind::end) break;
+        ASSERT_NE(step.kind, step_kind::refused);
+    }
+    EXPECT_EQ(got, "hello");
+    EXPECT_EQ(left, "");
+}
+
 TEST(chunked_decoder_test, a_decoder_serves_one_body_after_another) {
     chunked_decoder decoder;
     EXPECT_EQ(decoder.next("0\r\nA: 1\r\n\r\n").kind, step_kind::end);
