@@ -114,15 +114,10 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
             co_return;
         }
     } else {
-        try {
-            const borrowed_exchange<Stream> request{connection, stream};
-            end = co_await request->run(std::move(first));
-            thrown = request->thrown();
-            successor = request->take_successor();
-        } catch (...) { // there is no memory
-            abort_connection(stream);
-            throw;
-        }
+        const borrowed_exchange<Stream> request{connection, stream};
+        end = co_await request->run(std::move(first));
+        thrown = request->thrown();
+        successor = request->take_successor();
     }
     if (successor) {
         const result<> outcome = co_await *std::move(successor);

@@ -267,12 +267,13 @@ task<> exchange::fail_answer(const handler_outcome& outcome) {
         thrown_ = outcome.thrown;
         if (!scope_->stopped()) connection_.failed = true;
     }
-    if (scope_->stopped() || (is_body_error && body_status_ == 0)) broken_ = true;
-    if (broken_ || stage_ == stage::streaming || stage_ == stage::sending) {
+    if (stage_ == stage::complete) co_return; // what is left of it is sent
+    const unsigned status = is_body_error ? body_status_ : 500;
+    if (stage_ != stage::open || scope_->stopped() || status == 0) {
         broken_ = true;
-    } else if (stage_ == stage::open) {
+    } else if (!broken_) {
         forget_answer();
-        co_await answer_simply(is_body_error ? body_status_ : 500);
+        co_await answer_simply(status);
     }
 }
 
@@ -312,7 +313,7 @@ task<ending> exchange::end_request() {
 bool exchange::is_stream_cut() noexcept {
     if (head_only_) return false;
     if (announced_) {
-        if (answer_left_ != 0) connection_.failed = true;
+        if (answer_left_ != 0 && !scope_->stopped()) connection_.failed = true;
         return answer_left_ != 0;
     }
     // A handler that returns nothing cannot tell why it has ended.

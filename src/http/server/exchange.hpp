@@ -160,11 +160,11 @@ public:
 private:
     // open       the handler may change status and fields
     // streaming  the head was taken, and the handler writes the body
-    // sending    a part was taken of what cannot be continued: if nothing follows, it is cut
+    // sending    taken in part: the client gets the rest from the call in progress, or a reset
     // complete   the whole answer was taken
     enum class stage : std::uint8_t { open, streaming, sending, complete };
 
-    // Of a streamed answer: how its end is told.
+    // How the end of a streamed body is told.
     enum class body_end : std::uint8_t { length, chunks, close };
 
     // --- exchange.cpp: one request after the other ---

@@ -551,6 +551,32 @@ TEST_P(http_server_end_test, a_handler_that_is_cut_and_tells_nothing_gives_no_co
     EXPECT_EQ(rest_of(open), "");
 }
 
+TEST_P(http_server_end_test, a_whole_answer_stays_when_its_handler_is_cut) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<> {
+        EXPECT_TRUE(co_await answer.send("text/plain", "abc"));
+        static_cast<void>(co_await async_sleep(1h));
+    });
+    routes.get("/tells", [](http::request&, http::response& answer) -> task<result<>> {
+        EXPECT_TRUE(co_await answer.send("text/plain", "abc"));
+        const result<> slept = co_await async_sleep(1h);
+        co_return slept;
+    });
+    serve(std::move(routes));
+    testing::raw_peer silent = connect();
+    testing::raw_peer telling = connect();
+    silent.send(get);
+    telling.send("GET /tells HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(receive_until(silent, "abc"), EndsWith("abc"));
+    EXPECT_THAT(receive_until(telling, "abc"), EndsWith("abc"));
+
+    EXPECT_EQ(shut_down(0s).cut, 2U);
+
+    EXPECT_FALSE(is_reset(silent));
+    EXPECT_FALSE(is_reset(telling));
+    EXPECT_EQ(server().statistics().failed, 0U);
+}
+
 TEST_P(http_server_end_test, routes_are_replaced_from_the_next_request_on) {
     const auto answer_with = [](std::string text) {
         http::router routes;
