@@ -77,7 +77,7 @@ private:
         const bool as_directory = path.empty() || path.ends_with('/');
         if (path.ends_with('/')) path.remove_suffix(1);
         const auto cache = cache_of(exchange::of(asked));
-        const result<served_ref> found = co_await look(*cache, path);
+        const result<served_ref> found = co_await cache->open(path);
         if (!found) co_return co_await refuse(asked, found.error());
         if (!(*found)->is_directory) {
             if (as_directory) co_return co_await exchange::of(asked).answer_with(404);
@@ -86,7 +86,7 @@ private:
         if (!as_directory) co_return co_await redirect_to_slash(asked, answer);
         for (const std::string& name : index_) {
             const std::string inside = path.empty() ? name : std::string{path} + '/' + name;
-            const result<served_ref> index = co_await look(*cache, inside);
+            const result<served_ref> index = co_await cache->open(inside);
             if (index && !(*index)->is_directory) co_return co_await send(asked, answer, **index);
             if (!index && !is_missing(index.error())) {
                 co_return co_await refuse(asked, index.error());
@@ -103,11 +103,6 @@ private:
 
     task<result<>> send_known(request& asked, response& answer, served_ref file) {
         co_return co_await send(asked, answer, *file);
-    }
-
-    static task<result<served_ref>> look(file_cache& in, std::string_view path) {
-        if (auto known = in.find(path)) co_return *std::move(known);
-        co_return co_await in.open(path);
     }
 
     task<result<>> send(request& asked, response& answer, const served_file& file) {

@@ -1,4 +1,4 @@
-// What a router serves beside handlers: files.
+// Files that a router serves.
 
 #include <simplenet/http/router.hpp>
 
