@@ -3,6 +3,7 @@
 // allocation of the server's loop: an answer is the right one, or an error, or does not look
 // complete. Each kind of answer is a program, because they run at the same time.
 
+#include "http/server/http_test.hpp"
 #include "support/fail_everywhere.hpp"
 #include "support/fault_parts.hpp"
 
@@ -36,11 +37,6 @@ inline const std::string& streamed_text() {
     return text;
 }
 
-inline task<result<>> echo_body(http::request& asked, http::response& answer) {
-    const auto body = co_await asked.read_all(std::size_t{1} << 20U);
-    if (!body) co_return fail(body);
-    co_return co_await answer.send("text/plain", *body);
-}
 inline task<result<>> stream_body(http::request&, http::response& answer) {
     for (std::string_view rest = streamed_text(); !rest.empty();) {
         const auto count = co_await answer.write_some(rest.substr(0, 7000));
