@@ -31,21 +31,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-//! [hello]
-task<result<>> hello(http::request& asked, http::response& answer) {
-    const std::string text = "Hello, " + std::string{asked.parameter("name")} + "!\n";
-    co_return co_await answer.send("text/plain", text);
-}
-
-int serve() {
-    http::router routes;
-    routes.get("/hello/{name}", hello);
-    const auto ended = http::run_server({ip_address::loopback_v4(), 8080}, std::move(routes));
-    if (!ended) std::puts(ended.error().message().c_str());
-    return ended ? 0 : 1;
-}
-//! [hello]
-
 //! [routes]
 http::router make_routes() {
     http::router routes;
@@ -222,20 +207,6 @@ task<result<>> take_picture(http::request& asked, http::response& answer) {
 }
 //! [continue]
 
-//! [files]
-constexpr std::array<std::string_view, 2> indexes{"index.html", "index.htm"};
-
-http::router site() {
-    http::static_options options;
-    options.index = indexes;
-    options.cache_control = "max-age=3600";
-    http::router routes;
-    routes.files("/", "/srv/www", options); // throws if the directory cannot be opened
-    routes.get("/hello/{name}", hello);     // more specific, so it wins
-    return routes;
-}
-//! [files]
-
 bool may_read(const http::request& asked) {
     return asked.fields().find("Cookie").has_value();
 }
@@ -256,6 +227,20 @@ task<result<>> send_report(http::request& asked, http::response& answer) {
     co_return co_await answer.send_file(file.get(), size, options);
 }
 //! [send_file]
+
+//! [files]
+constexpr std::array<std::string_view, 2> indexes{"index.html", "index.htm"};
+
+http::router site() {
+    http::static_options options;
+    options.index = indexes;
+    options.cache_control = "max-age=3600";
+    http::router routes;
+    routes.files("/", "/srv/www", options); // throws if the directory cannot be opened
+    routes.get("/report", send_report);     // a handler: more specific, so it wins
+    return routes;
+}
+//! [files]
 
 //! [websocket]
 task<> echo(http::websocket& peer) {
@@ -441,8 +426,7 @@ int all_of_http(event_loop_group& group, const http::server& server) {
 #if SIMPLENET_SNIPPETS_TLS
     (void)serve_securely(routes);
 #endif
-    (void)run(serve_for_a_minute(group));
-    return serve();
+    return run(serve_for_a_minute(group)) ? 0 : 1;
 }
 
 } // namespace snippets

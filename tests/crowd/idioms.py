@@ -37,7 +37,7 @@ SERVED = {
     "docs/snippets/http.cpp echo body": ["page:http-echo-body"],
     "docs/snippets/http.cpp errors": ["page:http-errors"],
     "docs/snippets/http.cpp files": ["http_files"],
-    "docs/snippets/http.cpp hello": ["page:http-hello", "http_hello"],
+    "docs/snippets/http_first.cpp hello": ["page:http-hello", "http_hello"],
     "docs/snippets/http.cpp lines": ["page:http-lines"],
     "docs/snippets/http.cpp metrics": ["page:http-metrics"],
     "docs/snippets/http.cpp routes": ["page:http-routes", "http_routes"],

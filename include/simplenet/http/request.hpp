@@ -28,7 +28,7 @@ namespace simplenet::v0::http {
 /// ends. Loop thread only.
 ///
 /// @par Example
-/// @snippet http.cpp hello
+/// @snippet http_first.cpp hello
 class request {
 public:
     request(const request&) = delete;

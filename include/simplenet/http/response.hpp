@@ -38,7 +38,7 @@ namespace simplenet::v0::http {
 /// Belongs to the server, which lends it to a handler. Loop thread only.
 ///
 /// @par Example
-/// @snippet http.cpp hello
+/// @snippet http_first.cpp hello
 class response {
 public:
     response(const response&) = delete;

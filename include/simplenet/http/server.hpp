@@ -158,7 +158,7 @@ struct run_server_options {
 /// @par Errors
 /// Those of simplenet::run_server() and server::listen().
 /// @par Example
-/// @snippet http.cpp hello
+/// @snippet http_first.cpp hello
 result<shutdown_report> run_server(const endpoint& at, router routes,
                                    run_server_options options = {}, std::stop_token stop = {});
 
