@@ -169,8 +169,7 @@ public:
     /// - `std::errc::invalid_argument`: `code` or `reason` is none of these. Nothing has happened.
     /// - `errc::deadline_exceeded`: the handshake took longer than websocket_options::close_within.
     /// - `std::errc::timed_out`: the peer took no byte for websocket_options::write_idle, or has
-    /// not
-    ///   answered a ping.
+    ///   not answered a ping.
     /// - `http::errc::incomplete_message`: the connection ended without the peer's close frame.
     /// - Otherwise as for read_message(), and what ended the connection before.
     ///
