@@ -366,7 +366,8 @@ def http_markdown(data, root):
     parts = [
         [
             "HTTP/1.1 over TCP: processor time of the server for a request of `wrk`, and memory, beside nginx 1.22, which is 1.00.",
-            "Less is better. One loop and one worker; no access log.",
+            "Less is better. One loop and one worker; no access log. The memory is what connections add; nginx makes a part of it",
+            "ready when it starts.",
         ],
         cost_table(data, HTTP, HTTP_SERVERS, "nginx", "cost of the server"),
         source(data, root, HTTP, " --http"),
