@@ -15,10 +15,9 @@ namespace streams = detail::streams;
 template <class Self>
 transfer_result whole_transfers<Self>::read_exact(mutable_buffer into) noexcept {
     auto& self = static_cast<Self&>(*this);
-    if (detail::socket_access::read_error(self) != 0 && !into.empty()) [[unlikely]] {
-        return std::unexpected{transfer_error{detail::socket_access::take_read_error(self), 0}};
-    }
-    return streams::read_exact(self.native_handle(), into);
+    transfer_result read = streams::read_exact(self.native_handle(), into);
+    if (!read) read.error().code = detail::socket_access::read_failure(self, read.error().code);
+    return read;
 }
 
 template <class Self>

@@ -18,9 +18,8 @@ async_stream::async_stream(stream_socket&& socket)
 async_stream::async_stream(int read_error, unique_fd socket)
     : async_socket{std::move(socket)} {
     if (read_error == 0) return;
-    record()->end = read_error;
+    record()->zero_means = static_cast<std::int16_t>(read_error);
     record()->write_told = true; // the kernel has nothing left for a write
-    record()->readable = true;
 }
 
 detail::ready_result async_stream::shutdown_write() noexcept {

@@ -55,7 +55,7 @@ bool is_over(const socket_record& record) noexcept {
 } // namespace
 
 void note_write_error(socket_record& record, int error) noexcept {
-    if (record.kind != record_kind::stream || error == EPIPE || record.write_told) return;
+    if (!record.is_stream() || error == EPIPE || record.write_told) return;
     if (!is_over(record)) return;
     record.write_told = true;
     if (record.end_told) return; // the peer has ended the stream, whatever came then
@@ -67,22 +67,26 @@ void note_write_error(socket_record& record, int error) noexcept {
 }
 
 int write_error(socket_record& record, int error) noexcept {
-    if (record.kind != record_kind::stream) return error;
     note_write_error(record, error);
     const bool read_waits = record.reader != nullptr;
     if (error != EPIPE) return read_waits && record.write_told ? EPIPE : error;
-    // The error may have been taken from the kernel for the next read.
-    if (record.end <= 0 || read_waits || record.write_told) return EPIPE;
+    // The error may have been taken from the kernel for the next read. A Unix domain socket has
+    // none for a write.
+    const int kept = record.read_error();
+    const bool is_told = record.write_told || record.kind != record_kind::stream;
+    if (kept == 0 || read_waits || is_told) return EPIPE;
     record.write_told = true;
-    return record.end;
+    return kept;
 }
 
 bool receive_failed(operation& op, ssize_t count) noexcept {
+    socket_record& record = *op.record;
     if (count == -EAGAIN) {
-        op.record->readable = false;
+        record.readable = false;
         return false;
     }
-    op.error = count == 0 ? tell_zero(*op.record) : static_cast<int>(-count);
+    op.error = count == 0 ? tell_zero(record) : static_cast<int>(-count);
+    record.zero_means = end_of_stream_error; // once
     return true;
 }
 

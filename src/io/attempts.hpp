@@ -35,8 +35,8 @@ inline constexpr int most_tries = 16;
 /// take the broken connection for the end of the stream.
 void note_write_error(socket_record& record, int error) noexcept;
 
-/// note_write_error(), and the error to report for the write. If a read waits, it gets the error,
-/// and the write EPIPE: on epoll the read asks first.
+/// note_write_error(), and the error to report for the write. If a read waits, the read gets the
+/// error and the write EPIPE, as on epoll, where the read asks first.
 [[nodiscard]] int write_error(socket_record& record, int error) noexcept;
 
 /// The error that a recv(2) that returned 0 stands for.

@@ -178,7 +178,7 @@ void uring_backend::finish_send(write_operation& op) noexcept {
             // A last attempt: there may have been room before the cancel was processed.
             return queue_.attempt_later(op);
         }
-        if (is_interrupted(outcome)) return queue_.complete(op, ECANCELED);
+        if (says_nothing(outcome)) return queue_.complete(op, ECANCELED);
         return queue_.complete(op, write_error(*op.record, -outcome));
     }
     const bool done = advance_write(op, static_cast<std::size_t>(outcome));

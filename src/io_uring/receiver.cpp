@@ -112,6 +112,7 @@ void receiver::unusual_completed(socket_record& record, uring::completion seen) 
     } else if (seen.res < 0 && seen.res != -ENOBUFS && seen.res != -ECANCELED &&
                seen.res != -EAGAIN && seen.res != -EINTR) {
         record.end = -seen.res;
+        record.zero_means = end_of_stream_error; // once
     }
     record.readable = !record.ahead.empty() || record.end != 0;
     if (record.is_open()) {

@@ -135,9 +135,9 @@ result<> shutdown_write(int fd) noexcept {
 } // namespace detail::streams
 
 result<std::size_t> stream_socket::read_some(mutable_buffer into) noexcept {
-    if (read_error_ != 0) [[unlikely]]
-        return fail(detail::socket_access::take_read_error(*this));
-    return detail::streams::read_some(native_handle(), into);
+    const auto count = detail::streams::read_some(native_handle(), into);
+    if (!count) return fail(detail::socket_access::read_failure(*this, count.error()));
+    return count;
 }
 
 result<std::size_t> stream_socket::write_some(const_buffer from, write_options options) noexcept {

@@ -20,6 +20,7 @@ void travelling_stream::take(socket_record& from) {
     io_queue::take_unread(from, unread_);
     read_error_ = from.read_error();
     write_told_ = from.write_told;
+    end_told_ = from.end_told;
     aborts_ = from.aborts;
     if (from.idle) idle_limit_ = from.idle->limit;
     socket_.reset(std::exchange(from.fd, -1));
@@ -55,6 +56,7 @@ tcp_stream travelling_stream::arrive() {
     tcp_stream stream{std::move(socket)};
     socket_record& record = *stream_access::record_of(stream);
     record.write_told = write_told_;
+    record.end_told = end_told_;
     record.aborts = aborts_;
     if (brought) {
         brought->bytes = std::move(unread_);

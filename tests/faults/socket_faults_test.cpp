@@ -218,9 +218,11 @@ class bringing_an_error_along : public fault_scenario {
         detail::socket_access::expect_read_error(parts.socket, ECONNRESET);
         tcp_stream again{std::move(parts.socket)};
         std::array<std::byte, 4> bytes{};
-        const auto first = co_await again.read_some(bytes);
-        if (first || first.error() != std::errc::connection_reset) co_return fail(first);
-        co_return told(co_await or_return(co_await async_read_exact(again, bytes)));
+        const std::size_t got = co_await or_return(co_await async_read_exact(again, bytes));
+        ends.client.close();
+        const auto end = co_await again.read_some(bytes);
+        if (end || end.error() != std::errc::connection_reset) co_return fail(end);
+        co_return told(got);
     }
 };
 TEST_P(socket_faults_test, error_of_another_loop) {

@@ -181,7 +181,7 @@ private:
             FUZZ_CHECK(self.closed);
         } else if (error == errc::end_of_stream) {
             // The bytes that a write in flight has moved are not known yet.
-            // Behind a reset, of which a read was told, it says nothing.
+            // After a read has reported a reset, an end says nothing about the bytes.
             FUZZ_CHECK(reads && incoming(e).ended &&
                        (reset_told_[e] || incoming(e).got >= incoming(e).accepted));
         } else if (error == std::errc::connection_reset) {

@@ -3,6 +3,7 @@
 #include "support/backend_test.hpp"
 #include "support/background_loop.hpp"
 #include "support/coroutines.hpp"
+#include "support/descriptors.hpp"
 #include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
@@ -17,6 +18,8 @@
 #include <string>
 #include <thread>
 #include <utility>
+
+#include <poll.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -116,6 +119,29 @@ TEST_P(hand_over_test, what_was_not_read_goes_along_before_everything_else) {
                     EXPECT_EQ(got.end, errc::end_of_stream);
                 }
             }
+        }
+    });
+}
+
+// What the kernel has told a write, it does not tell again.
+TEST_P(hand_over_test, a_reset_that_a_write_has_reported_goes_along_behind_the_bytes) {
+    run([&]() -> task<> {
+        for (const backend from : {backend::epoll, backend::io_uring}) {
+            background_loop source{{.backend = from}};
+            auto [ours, theirs] = connect_raw();
+            theirs.send("abc");
+            theirs.reset();
+            testing::await(ours.native_handle(), POLLHUP);
+            outcome got;
+            auto work = [&](tcp_stream stream) -> task<> {
+                EXPECT_EQ(error_of(co_await stream.write_some("x")), std::errc::connection_reset);
+                EXPECT_TRUE(
+                    hand_over(loop(), std::move(stream), take_all, taking::read_some, &got));
+            };
+            static_cast<void>(source->spawn_remote(work, std::move(ours)));
+            co_await until([&] { return got.over; });
+            EXPECT_EQ(got.got, "abc");
+            EXPECT_EQ(got.end, std::errc::connection_reset);
         }
     });
 }

@@ -75,8 +75,8 @@ protected:
 private:
     friend struct detail::socket_access;
 
-    // The errno with which the next read fails; 0 for none. The kernel reports an error once, and
-    // the runtime may have received it before a release().
+    // The errno that stands where the kernel tells the end of the stream, once; 0 for none. The
+    // kernel reports an error once, and the runtime may have received it before a release().
     int read_error_ = 0;
 };
 

@@ -47,6 +47,7 @@ private:
     std::vector<std::byte> unread_;
     int read_error_ = 0; // behind them; 0, or an errno
     bool write_told_ = false;
+    bool end_told_ = false;
     bool aborts_ = false; // close() resets
     std::chrono::nanoseconds idle_limit_{};
 };

@@ -267,7 +267,7 @@ task<> exchange::fail_answer(const handler_outcome& outcome) {
         thrown_ = outcome.thrown;
         if (!scope_->stopped()) connection_.failed = true;
     }
-    if (stage_ == stage::complete) co_return; // what is left of it is sent
+    if (stage_ == stage::complete) co_return; // nothing is missing
     const unsigned status = is_body_error ? body_status_ : 500;
     if (stage_ != stage::open || scope_->stopped() || status == 0) {
         broken_ = true;

@@ -160,7 +160,7 @@ public:
 private:
     // open       the handler may change status and fields
     // streaming  the head was taken, and the handler writes the body
-    // sending    taken in part: the client gets the rest from the call in progress, or a reset
+    // sending    a part was taken; unless the call in progress sends the rest, there is a reset
     // complete   the whole answer was taken
     enum class stage : std::uint8_t { open, streaming, sending, complete };
 

@@ -199,6 +199,7 @@ TEST(chunked_decoder_test, no_more_data_are_taken_than_fit) {
         got.append(into.data(), step.data.size());
         if (step.kind == step_kind::end) break;
         ASSERT_NE(step.kind, step_kind::refused);
+        ASSERT_NE(step.consumed, 0U);
     }
     EXPECT_EQ(got, "hello");
     EXPECT_EQ(left, "");

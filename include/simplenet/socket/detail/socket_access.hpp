@@ -21,11 +21,13 @@ struct socket_access {
         return Socket{std::move(fd)};
     }
 
-    /// The errno with which the next read fails; 0 for none.
+    /// The errno that stands where the kernel tells the end of the stream, once; 0 for none.
     [[nodiscard]] static int read_error(const stream_socket& of) noexcept { return of.read_error_; }
     static void expect_read_error(stream_socket& of, int error) noexcept { of.read_error_ = error; }
-    /// The same, and clears it, because it is reported once.
-    [[nodiscard]] static std::error_code take_read_error(stream_socket& of) noexcept {
+    /// The error to report for a read that failed with `why`.
+    [[nodiscard]] static std::error_code read_failure(stream_socket& of,
+                                                      std::error_code why) noexcept {
+        if (of.read_error_ == 0 || why != errc::end_of_stream) return why;
         return {std::exchange(of.read_error_, 0), std::system_category()};
     }
 };
