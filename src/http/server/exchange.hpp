@@ -170,6 +170,9 @@ private:
     // --- exchange.cpp: one request after the other ---
     void begin_request() noexcept;
     [[nodiscard]] task<result<>> read_more_of_head();
+    /// Whether the requests that are left have to wait for the loop's other work: those before them
+    /// took long.
+    [[nodiscard]] bool takes_long() noexcept;
     /// 0, or the status that refuses the request.
     [[nodiscard]] unsigned understand();
     [[nodiscard]] bool take_path(std::string_view raw);
@@ -268,6 +271,8 @@ private:
     simplenet::detail::scope* scope_ = nullptr; // of run()
     std::chrono::steady_clock::time_point head_until_;
     const limits& limits_;
+    std::chrono::nanoseconds seen_at_{0}; // of takes_long(); 0: not yet
+    bool is_long_ = false;
     std::span<char> spare_; // what is left of it
     const std::span<char> all_spare_;
     std::vector<scratch> more_spare_;

@@ -45,7 +45,7 @@ public:
 
 private:
     void expired() noexcept override { inner_->stop(stop_reason::deadline); }
-    void server_stops() noexcept override { inner_->stop(stop_reason::canceled); }
+    void server_stops() noexcept override { inner_->stop(stop_reason::deadline); } // see below
 
     nanoseconds limit_;
     scope* inner_ = nullptr; // of the awaiter that contains this
@@ -123,7 +123,8 @@ public:
 
 private:
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
-    void server_stops() noexcept override { operation_.on_stop(stop_reason::canceled); }
+    // A deadline and no stop: a request that has arrived wins, even if no poll has seen it.
+    void server_stops() noexcept override { operation_.on_stop(stop_reason::deadline); }
 
     decltype(std::declval<Stream&>().receive()) operation_;
     const connection_state& connection_;

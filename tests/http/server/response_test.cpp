@@ -1,6 +1,7 @@
 #include <simplenet/http/response.hpp>
 
 #include "http/server/http_test.hpp"
+#include "support/coroutines.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <array>
@@ -551,6 +552,36 @@ TEST_P(http_server_end_test, a_handler_that_is_cut_and_tells_nothing_gives_no_co
     EXPECT_EQ(rest_of(open), "");
 }
 
+TEST_P(http_server_end_test, a_shutdown_answers_requests_that_wait_in_the_backlog) {
+    std::atomic<bool> begun = false;
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "done");
+    });
+    routes.get("/block", [&](http::request&, http::response&) -> task<> {
+        begun = true;
+        released.wait(false); // and nothing is accepted meanwhile
+        co_return;
+    });
+    serve(std::move(routes));
+    testing::raw_peer blocking = connect();
+    blocking.send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n");
+    ASSERT_TRUE(eventually([&] { return begun.load(); }));
+    testing::raw_peer waiting = connect();
+    waiting.send(get);
+
+    const auto end_server = [&]() -> task<> {
+        auto ending = spawn(server().shutdown(10s));
+        co_await testing::turns(3);
+        released = true;
+        released.notify_one();
+        co_await ending;
+    };
+    simplenet::run(end_server(), {.backend = GetParam()});
+
+    EXPECT_EQ(rest_of(waiting), plain_answer("done", "Connection: close\r\n"));
+}
+
 TEST_P(http_server_end_test, a_whole_answer_stays_when_its_handler_is_cut) {
     http::router routes;
     routes.get("/", [](http::request&, http::response& answer) -> task<> {
@@ -638,6 +669,36 @@ TEST_P(http_response_test, a_client_that_does_not_read_while_the_handler_waits_i
 
     EXPECT_TRUE(eventually([&] { return server().statistics().open == 0; }));
     EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_response_test, a_client_that_pipelines_slow_requests_does_not_keep_others_waiting) {
+    constexpr unsigned pipelined = 40;
+    std::atomic<unsigned> slow = 0;
+    std::atomic<unsigned> slow_before = 0;
+    http::router routes;
+    routes.get("/slow", [&](http::request&, http::response&) -> task<> {
+        if (++slow == 1) released.wait(false);
+        testing::pass(std::chrono::steady_clock::now() + 12ms);
+        co_return;
+    });
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        slow_before = slow.load();
+        co_return co_await answer.send("text/plain", "abc");
+    });
+    serve(std::move(routes));
+    testing::raw_peer greedy = connect();
+    std::string requests;
+    for (unsigned each = 0; each < pipelined; ++each)
+        requests += "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
+    greedy.send(requests);
+    ASSERT_TRUE(eventually([&] { return slow == 1; }));
+    testing::raw_peer modest = connect();
+    modest.send(get);
+    released = true;
+    released.notify_one();
+
+    EXPECT_THAT(receive_until(modest, "abc"), EndsWith("abc"));
+    EXPECT_LT(slow_before, 10U);
 }
 
 TEST_P(http_response_test, an_answer_that_was_not_taken_does_not_become_an_empty_one) {
