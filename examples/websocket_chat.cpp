@@ -115,13 +115,14 @@ task<> talk(http::websocket& guest, const std::string& name) {
 //! [talk]
 
 //! [listen]
-/// Sends a guest what is said, until it has missed a line. A guest that takes no byte for
-/// write_idle has failed, and ends both tasks.
-task<> listen(http::websocket& guest, broadcast<line>::receiver from) {
+/// Sends a guest what is said. True: it has missed a line. False: it has left, or has taken no byte
+/// for write_idle.
+task<bool> listen(http::websocket& guest, broadcast<line>::receiver from) {
     while (const auto said = co_await from.receive()) {
         const auto sent = co_await guest.write_message(**said);
-        if (!sent) co_return;
+        if (!sent) co_return false;
     }
+    co_return true;
 }
 
 task<> chat(http::websocket& guest) {
@@ -130,7 +131,12 @@ task<> chat(http::websocket& guest) {
     tell_all("* " + name + " is here");
     const auto ended = co_await when_any(talk(guest, name), listen(guest, std::move(receiver)));
     tell_all("* " + name + " has left");
-    if (ended.index == 1) std::ignore = co_await guest.close(1008, "you read too slowly");
+    const bool is_slow = ended.index == 1 && *std::get<1>(ended.values);
+    if (is_slow) {
+        std::ignore = co_await guest.close(1008, "you read too slowly");
+    } else {
+        std::ignore = co_await guest.close();
+    }
 }
 //! [listen]
 

@@ -155,7 +155,8 @@ public:
     [[nodiscard]] task<result<>> ping(const_buffer payload = {});
 
     /// Closes the connection with the closing handshake: sends a close frame, unless one was sent
-    /// as an answer, waits for the peer's, and then closes the stream.
+    /// as an answer, waits for the peer's, and then closes the stream. If the peer's has come
+    /// already, ours repeats its code.
     ///
     /// Messages that arrive meanwhile are dropped, except by a read_message() that is in flight,
     /// which may deliver one more. After a failure, or an `end_of_stream` of read_message(), it

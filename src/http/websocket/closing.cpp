@@ -66,8 +66,12 @@ task<result<>> part(websocket_connection& on) {
 
 task<result<>> shake_hands(websocket_connection& on, std::uint16_t code, std::string_view reason) {
     if (!on.has_answered) {
-        if (on.refusal_code != 0) {
-            code = on.refusal_code;
+        // An answer repeats what the peer has said (RFC 6455, 5.5.1).
+        const std::uint16_t owed = on.refusal_code != 0 ? on.refusal_code
+                                   : on.close_received  ? on.close_code
+                                                        : std::uint16_t{0};
+        if (owed != 0) {
+            code = owed;
             reason = {};
         }
         const result<> sent = co_await send_close(on, code, reason);

@@ -90,6 +90,28 @@ TEST_P(websocket_closing_test, an_answer_that_is_stopped_in_the_middle_is_comple
     });
 }
 
+TEST_P(websocket_closing_test, a_close_that_follows_that_of_the_peer_repeats_its_code) {
+    run([]() -> task<> {
+        auto ends = memory_ends({}, websocket_role::server, 8);
+        const std::string body(100, 'x');
+        auto writer = spawn(ends.ours.write_message(body));
+        co_await turns(3);
+        auto reader = spawn(ends.ours.read_message());
+        co_await ends.send(close_frame(1000));
+        co_await turns(5);
+        reader.request_stop(); // its answer waits for the writer
+        EXPECT_EQ((co_await reader).error(), std::errc::operation_canceled);
+
+        auto closing = spawn(ends.ours.close(1008, "slow"));
+
+        EXPECT_EQ(co_await ends.next(), seen_frame(0x81, body));
+        EXPECT_EQ(co_await ends.next(), seen_frame(0x88, "\x03\xe8"));
+        ends.theirs.close();
+        EXPECT_TRUE(co_await closing);
+        EXPECT_TRUE(co_await writer);
+    });
+}
+
 TEST_P(websocket_closing_test, a_peer_may_take_its_time_to_end_its_side) {
     run([]() -> task<> {
         auto ends = tcp_websocket_ends();
