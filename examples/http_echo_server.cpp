@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     std::optional<tls::context> context;
     if (certificates) {
         const std::string_view key = given.next("the file of the private key");
-        const std::string_view protocols[]{"http/1.1"};
+        const std::string_view protocols[]{"http/1.1", "http/1.0"};
         std::string detail;
         auto made = tls::context::server(
             {.certificate_chain_file = *certificates, .private_key_file = key, .alpn = protocols},

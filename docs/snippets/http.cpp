@@ -374,7 +374,7 @@ task<result<unsigned>> upload(http::client& client, tcp_stream& from) {
 #if SIMPLENET_SNIPPETS_TLS
 //! [tls]
 int serve_securely(http::router routes) {
-    static constexpr std::array<std::string_view, 1> offered{"http/1.1"};
+    static constexpr std::array<std::string_view, 2> offered{"http/1.1", "http/1.0"};
     std::string detail;
     const auto certificates = tls::context::server({.certificate_chain_file = "fullchain.pem",
                                                     .private_key_file = "privkey.pem",
