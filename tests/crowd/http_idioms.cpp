@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <span>
 #include <sstream>
@@ -33,11 +34,15 @@ namespace page {
 #include "../../docs/snippets/http.cpp"
 } // namespace page
 
+namespace page::first {
+#include "../../docs/snippets/http_first.cpp"
+} // namespace page::first
+
 int main(int argc, char** argv) {
     const auto given = example::read_server_options(argc, argv, "crowd_http_idioms");
     simplenet::http::router routes = page::make_routes();
     page::snippets::all_routes(routes);
-    routes.get("/hello/{name}", page::hello).websocket("/echo", page::echo);
+    routes.get("/hello/{name}", page::first::hello).websocket("/echo", page::echo);
     simplenet::http::run_server_options options;
     options.server = page::with_reports();
     return example::serve_http(given, std::move(routes), options);
