@@ -699,6 +699,7 @@ TEST_P(http_response_test, a_client_that_pipelines_slow_requests_does_not_keep_o
 
     EXPECT_THAT(receive_until(modest, "abc"), EndsWith("abc"));
     EXPECT_LT(slow_before, 10U);
+    end_loops(); // before the counters
 }
 
 TEST_P(http_response_test, an_answer_that_was_not_taken_does_not_become_an_empty_one) {
