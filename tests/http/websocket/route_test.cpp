@@ -93,9 +93,9 @@ TEST_P(websocket_route_test, a_handler_that_asks_for_the_request_has_it_to_its_e
         const auto message = co_await peer.read_message(); // the head is long gone elsewhere
         if (!message) co_return;
         std::string text = message->data;
-        for (const std::string_view each :
-             {asked.parameter("name"), asked.path(), asked.query(), asked.host(),
-              asked.fields().find("Cookie").value_or(""), asked.method()}) {
+        const std::string_view cookie = asked.fields().find("Cookie").value_or("");
+        for (const std::string_view each : {asked.parameter("name"), asked.path(), asked.query(),
+                                            asked.host(), cookie, asked.method()}) {
             text.append("|").append(each);
         }
         text += asked.secure() ? "|secure|" : "|plain|";
