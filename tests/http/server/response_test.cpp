@@ -1,6 +1,6 @@
 #include <simplenet/http/response.hpp>
 
-#include "http/server/http_test.hpp"
+#include "http/server/handler_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -8,51 +8,26 @@
 #include <atomic>
 #include <fcntl.h>
 #include <fstream>
-#include <simplenet/coro/combinators.hpp>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 namespace simplenet::v0 {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::EndsWith;
+using testing::get;
+using testing::get_closing;
 using ::testing::HasSubstr;
+using testing::head_of;
 using ::testing::Not;
 using testing::plain_answer;
 using ::testing::StartsWith;
 
-constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-constexpr std::string_view get_closing = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-constexpr std::string_view head_of = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
-
-/// Another thread sets `flag`.
-task<> until(const std::atomic<bool>& flag) {
-    while (!flag) {
-        const auto slept = co_await async_sleep(1ms);
-        if (!slept) break; // the server ends
-    }
-}
-
-class http_response_test : public testing::http_test {
-protected:
-    /// Serves `handler` at `/`.
-    void serve_handler(auto handler, const http::server_options& options = {}) {
-        http::router routes;
-        routes.get("/", std::move(handler));
-        serve(std::move(routes), options);
-    }
-    std::atomic<bool> released = false; // handlers that wait may go on
-
-    /// Whether the connection ends with a reset, whatever came before.
-    static bool is_reset(testing::raw_peer& client) {
-        return client.receive_to_the_end() == std::errc::connection_reset;
-    }
-};
+class http_response_test : public testing::handler_test {};
 
 TEST_P(http_response_test, a_handler_that_says_nothing_answers_200_without_a_body) {
     serve_handler([](http::request&, http::response&) -> task<> { co_return; });
@@ -171,7 +146,7 @@ TEST_P(http_response_test, a_streamed_body_is_chunked) {
 TEST_P(http_response_test, each_write_leaves_at_once) {
     serve_handler([&](http::request&, http::response& answer) -> task<> {
         EXPECT_TRUE(co_await answer.write_some("abc"));
-        co_await until(released);
+        co_await testing::until_set(released);
     });
     testing::raw_peer client = connect();
     client.send(get);
@@ -264,8 +239,9 @@ TEST_P(http_response_test, a_handler_that_waits_does_not_hold_up_earlier_answers
     routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
         co_return co_await answer.send("text/plain", "first");
     });
-    routes.get("/slow",
-               [&](http::request&, http::response&) -> task<> { co_await until(released); });
+    routes.get("/slow", [&](http::request&, http::response&) -> task<> {
+        co_await testing::until_set(released);
+    });
     serve(std::move(routes));
     testing::raw_peer client = connect();
     client.send(std::string{get} + "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -277,7 +253,7 @@ TEST_P(http_response_test, a_handler_that_waits_does_not_hold_up_earlier_answers
 TEST_P(http_response_test, an_answer_leaves_although_its_handler_goes_on) {
     serve_handler([&](http::request&, http::response& answer) -> task<> {
         EXPECT_TRUE(co_await answer.send("text/plain", "early"));
-        co_await until(released);
+        co_await testing::until_set(released);
     });
     testing::raw_peer client = connect();
     client.send(get);
@@ -464,183 +440,12 @@ TEST_P(http_file_answer_test, a_file_that_has_shrunk_never_looks_complete) {
     EXPECT_THAT(ask(get), StartsWith("HTTP/1.1 500"));
 }
 
-class http_server_end_test : public http_response_test {};
-
-TEST_P(http_server_end_test, a_shutdown_closes_idle_connections_and_ends_requests) {
-    std::atomic<bool> begun = false;
-    serve_handler([&](http::request&, http::response& answer) -> task<result<>> {
-        begun = true;
-        co_await until(released);
-        co_return co_await answer.send("text/plain", "done");
-    });
-    testing::raw_peer idle = connect();
-    testing::raw_peer busy = connect();
-    busy.send(get);
-    ASSERT_TRUE(eventually([&] { return begun.load(); }));
-    std::jthread ending{[&] { EXPECT_EQ(shut_down(10s).cut, 0U); }};
-
-    EXPECT_EQ(idle.receive_to_the_end(), errc::end_of_stream);
-    released = true;
-    EXPECT_EQ(rest_of(busy), plain_answer("done", "Connection: close\r\n"));
-}
-
-// The reset for a request that came too late used to drop what the client had not received.
-TEST_P(http_server_end_test, a_shutdown_loses_no_answer_that_is_on_its_way) {
-    const std::string content(150'000, 'x');
-    std::atomic<bool> taken = false; // by the kernel, which has room for it
-    const auto answer_all = [&](http::request&, http::response& answer) -> task<result<>> {
-        const auto sent = co_await answer.send("text/plain", content);
-        taken = true;
-        co_return sent;
-    };
-    serve_handler(answer_all, {.server = {.listen = {.send_buffer = 200'000}}});
-    testing::raw_peer before = connect();
-    testing::raw_peer client = connect();
-    testing::raw_peer behind = connect();
-    testing::set_buffers(client.fd(), 32'768);
-    client.send(get);
-    ASSERT_TRUE(eventually([&] { return taken.load(); }));
-    std::jthread ending{[&] { EXPECT_EQ(shut_down(10s).cut, 0U); }};
-    EXPECT_EQ(before.receive_to_the_end(), errc::end_of_stream);
-    EXPECT_EQ(behind.receive_to_the_end(), errc::end_of_stream);
-
-    client.send(get); // crosses the end of the server, whose socket a reset would empty
-
-    EXPECT_TRUE(rest_of(client).starts_with(plain_answer(content)));
-    client.shutdown_write(); // the server waits a second for it
-}
-
-// The end of the connection is that of the body: it used to look complete.
-TEST_P(http_server_end_test, loops_that_end_reset_answers_in_progress) {
-    serve_handler([](http::request&, http::response& answer) -> task<> {
-        EXPECT_TRUE(co_await answer.write_some("abc"));
-        co_await async_sleep(1h);
-    });
-    testing::raw_peer client = connect();
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    EXPECT_THAT(receive_until(client, "abc"), EndsWith("abc"));
-
-    end_loops();
-
-    EXPECT_TRUE(is_reset(client));
-}
-
-TEST_P(http_server_end_test, a_handler_that_is_cut_and_tells_nothing_gives_no_complete_answer) {
-    http::router routes;
-    routes.get("/", [](http::request&, http::response& answer) -> task<> {
-        EXPECT_TRUE(co_await answer.write_some("abc"));
-        static_cast<void>(co_await async_sleep(1h));
-    });
-    routes.get("/open", [](http::request&, http::response&) -> task<> {
-        static_cast<void>(co_await async_sleep(1h));
-    });
-    serve(std::move(routes));
-    testing::raw_peer chunked = connect();
-    testing::raw_peer closing = connect();
-    testing::raw_peer open = connect();
-    chunked.send(get);
-    closing.send("GET / HTTP/1.0\r\n\r\n");
-    open.send("GET /open HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_THAT(receive_until(chunked, "abc\r\n"), EndsWith("abc\r\n"));
-    EXPECT_THAT(receive_until(closing, "abc"), EndsWith("abc"));
-    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 3; }));
-
-    EXPECT_EQ(shut_down(0s).cut, 3U);
-
-    EXPECT_TRUE(is_reset(chunked));
-    EXPECT_TRUE(is_reset(closing));
-    EXPECT_EQ(rest_of(open), "");
-}
-
-TEST_P(http_server_end_test, a_shutdown_answers_requests_that_wait_in_the_backlog) {
-    std::atomic<bool> begun = false;
-    http::router routes;
-    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
-        co_return co_await answer.send("text/plain", "done");
-    });
-    routes.get("/block", [&](http::request&, http::response&) -> task<> {
-        begun = true;
-        released.wait(false); // and nothing is accepted meanwhile
-        co_return;
-    });
-    serve(std::move(routes));
-    testing::raw_peer blocking = connect();
-    blocking.send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n");
-    ASSERT_TRUE(eventually([&] { return begun.load(); }));
-    testing::raw_peer waiting = connect();
-    waiting.send(get);
-
-    const auto end_server = [&]() -> task<> {
-        auto ending = spawn(server().shutdown(10s));
-        co_await testing::turns(3);
-        released = true;
-        released.notify_one();
-        co_await ending;
-    };
-    simplenet::run(end_server(), {.backend = GetParam()});
-
-    EXPECT_EQ(rest_of(waiting), plain_answer("done", "Connection: close\r\n"));
-}
-
-TEST_P(http_server_end_test, a_whole_answer_stays_when_its_handler_is_cut) {
-    http::router routes;
-    routes.get("/", [](http::request&, http::response& answer) -> task<> {
-        EXPECT_TRUE(co_await answer.send("text/plain", "abc"));
-        static_cast<void>(co_await async_sleep(1h));
-    });
-    routes.get("/tells", [](http::request&, http::response& answer) -> task<result<>> {
-        EXPECT_TRUE(co_await answer.send("text/plain", "abc"));
-        const result<> slept = co_await async_sleep(1h);
-        co_return slept;
-    });
-    serve(std::move(routes));
-    testing::raw_peer silent = connect();
-    testing::raw_peer telling = connect();
-    silent.send(get);
-    telling.send("GET /tells HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_THAT(receive_until(silent, "abc"), EndsWith("abc"));
-    EXPECT_THAT(receive_until(telling, "abc"), EndsWith("abc"));
-
-    EXPECT_EQ(shut_down(0s).cut, 2U);
-
-    EXPECT_FALSE(is_reset(silent));
-    EXPECT_FALSE(is_reset(telling));
-    EXPECT_EQ(server().statistics().failed, 0U);
-}
-
-TEST_P(http_server_end_test, routes_are_replaced_from_the_next_request_on) {
-    const auto answer_with = [](std::string text) {
-        http::router routes;
-        routes.get("/", [text](http::request&, http::response& answer) -> task<result<>> {
-            co_return co_await answer.send("text/plain", text);
-        });
-        return routes;
-    };
-    serve(answer_with("old"));
-    testing::raw_peer client = connect();
-    client.send(get);
-    EXPECT_THAT(receive_until(client, "old"), EndsWith("old"));
-
-    EXPECT_TRUE(server().replace(answer_with("new")));
-
-    client.send(get_closing);
-    EXPECT_EQ(rest_of(client), plain_answer("new", "Connection: close\r\n"));
-}
-
-TEST_P(http_server_end_test, statistics_count_requests) {
-    serve_handler([](http::request&, http::response&) -> task<> { co_return; });
-
-    static_cast<void>(ask(std::string{get} + std::string{get}));
-
-    EXPECT_EQ(server().statistics().requests, 2U);
-}
-
 // What a stopped write had left used to stay until the handler wrote again or ended.
 TEST_P(http_response_test, the_rest_of_a_stopped_write_leaves_while_the_handler_waits) {
     std::atomic<std::size_t> written = 0;
     serve_handler([&](http::request&, http::response& answer) -> task<> {
         written = co_await testing::write_until_full(answer);
-        co_await until(released);
+        co_await testing::until_set(released);
     });
     testing::raw_peer client = connect();
     testing::set_buffers(client.fd(), 65'536);
@@ -657,7 +462,7 @@ TEST_P(http_response_test, a_client_that_does_not_read_while_the_handler_waits_i
     serve_handler(
         [&](http::request&, http::response& answer) -> task<> {
             written = co_await testing::write_until_full(answer);
-            co_await until(released);
+            co_await testing::until_set(released);
         },
         {.limits = {.send_idle = 200ms}});
     testing::raw_peer client = connect();
@@ -730,8 +535,6 @@ TEST_P(http_response_test, an_answer_that_was_not_taken_does_not_become_an_empty
 INSTANTIATE_TEST_SUITE_P(backends, http_response_test, testing::all_backends,
                          testing::backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, http_file_answer_test, testing::all_backends,
-                         testing::backend_name);
-INSTANTIATE_TEST_SUITE_P(backends, http_server_end_test, testing::all_backends,
                          testing::backend_name);
 
 } // namespace
