@@ -125,7 +125,7 @@ bool exchange::takes_long() noexcept {
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now); // in the vDSO; cannot fail for this clock
     const std::chrono::nanoseconds sees =
         std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
-    // This clock moves every 1 to 10 ms. From then on each request has a turn of the loop.
+    // This clock moves every 1 to 10 ms. Once it has, each request has a turn of the loop.
     is_long_ = seen_at_ != std::chrono::nanoseconds::zero() && sees != seen_at_;
     seen_at_ = sees;
     return is_long_;

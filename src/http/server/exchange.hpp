@@ -170,8 +170,7 @@ private:
     // --- exchange.cpp: one request after the other ---
     void begin_request() noexcept;
     [[nodiscard]] task<result<>> read_more_of_head();
-    /// Whether the requests that are left have to wait for the loop's other work: those before them
-    /// took long.
+    /// Whether the requests so far took so long that the loop's other work goes first.
     [[nodiscard]] bool takes_long() noexcept;
     /// 0, or the status that refuses the request.
     [[nodiscard]] unsigned understand();

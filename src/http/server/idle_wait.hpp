@@ -45,7 +45,9 @@ public:
 
 private:
     void expired() noexcept override { inner_->stop(stop_reason::deadline); }
-    void server_stops() noexcept override { inner_->stop(stop_reason::deadline); } // see below
+    // As for a leaf. But if the server is ending already, the read has not begun, and looks at
+    // nothing.
+    void server_stops() noexcept override { inner_->stop(stop_reason::deadline); }
 
     nanoseconds limit_;
     scope* inner_ = nullptr; // of the awaiter that contains this

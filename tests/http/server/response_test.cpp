@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fcntl.h>
 #include <fstream>
+#include <simplenet/coro/combinators.hpp>
 #include <utility>
 
 #include <gmock/gmock.h>
