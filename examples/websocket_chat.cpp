@@ -115,8 +115,8 @@ task<> talk(http::websocket& guest, const std::string& name) {
 //! [talk]
 
 //! [listen]
-/// Sends a guest what is said. False: the guest has left, or has taken no byte for write_idle. True:
-/// no more lines come for it, because it has missed one.
+/// Sends a guest what is said. False: the guest has left, or has taken no byte for write_idle.
+/// True: no more lines come for it, because it has missed one.
 task<bool> listen(http::websocket& guest, broadcast<line>::receiver from) {
     while (const auto said = co_await from.receive()) {
         const auto sent = co_await guest.write_message(**said);
