@@ -15,6 +15,7 @@
 #include <simplenet/io/received.hpp>
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/ip/address_family.hpp>
+#include <simplenet/ip/address_set.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/ip_address.hpp>
 #include <simplenet/ip/local_endpoint.hpp>

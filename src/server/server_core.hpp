@@ -1,12 +1,12 @@
 #pragma once
 // server_core: the state that the loops of a server share. Layer server, private.
 
-#include "server/address_filter.hpp"
 #include "server/server_metrics.hpp"
 #include "threads/forks.hpp"
 #include "threads/posting_queue.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/ip/address_set.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
@@ -43,7 +43,7 @@ struct server_settings {
     std::chrono::nanoseconds idle_timeout{0};
     unsigned accept_ahead = 64;
     bool behind_proxy = false; // connections begin with a PROXY header
-    address_filter proxies;
+    address_set proxies;       // empty: everybody
     std::chrono::nanoseconds proxy_timeout{0};
     void (*on_handler_exception)(std::exception_ptr, void*) = nullptr;
     void* context = nullptr;

@@ -21,7 +21,7 @@ result<server_settings> settings_of(const server_options& options, std::size_t l
                                     std::size_t listeners) {
     const bool alone = accepts_alone(options, loops);
     const bool all_listen = !alone && listeners >= loops;
-    auto proxies = address_filter::parse(options.proxy_sources);
+    auto proxies = address_set::parse(options.proxy_sources);
     if (!proxies) return fail(proxies);
     return server_settings{
         .kind = connection_kind::tcp,

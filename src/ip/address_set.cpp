@@ -1,11 +1,11 @@
-#include "server/address_filter.hpp"
+#include <simplenet/ip/address_set.hpp>
 
 #include "ip/text.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace simplenet::v0::detail {
+namespace simplenet::v0 {
 
 namespace {
 
@@ -13,7 +13,7 @@ constexpr unsigned mapped_bits = 96; // of ::ffff:0:0/96
 
 } // namespace
 
-result<address_filter::prefix> address_filter::parse_prefix(std::string_view text) noexcept {
+result<address_set::prefix> address_set::parse_prefix(std::string_view text) noexcept {
     const std::size_t slash = text.find('/');
     const auto address = ip_address::parse(text.substr(0, slash));
     if (!address) return fail(address);
@@ -21,7 +21,7 @@ result<address_filter::prefix> address_filter::parse_prefix(std::string_view tex
     const auto longest = static_cast<unsigned>(address->bytes().size() * 8);
     unsigned bits = longest;
     if (slash != text.npos) {
-        const auto given = parse_decimal(text.substr(slash + 1), longest);
+        const auto given = detail::parse_decimal(text.substr(slash + 1), longest);
         if (!given) return fail(std::errc::invalid_argument);
         bits = *given;
     }
@@ -30,18 +30,18 @@ result<address_filter::prefix> address_filter::parse_prefix(std::string_view tex
     return prefix{*address, bits};
 }
 
-result<address_filter> address_filter::parse(std::span<const std::string_view> texts) {
-    address_filter filter;
-    filter.prefixes_.reserve(texts.size());
+result<address_set> address_set::parse(std::span<const std::string_view> texts) {
+    address_set set;
+    set.prefixes_.reserve(texts.size());
     for (const std::string_view text : texts) {
         const auto parsed = parse_prefix(text);
         if (!parsed) return fail(parsed);
-        filter.prefixes_.push_back(*parsed);
+        set.prefixes_.push_back(*parsed);
     }
-    return filter;
+    return set;
 }
 
-bool address_filter::contains(const prefix& prefix, const ip_address& address) noexcept {
+bool address_set::covers(const prefix& prefix, const ip_address& address) noexcept {
     const ip_address& wanted = prefix.address;
     if (wanted.is_v4() != address.is_v4()) return false;
     if (wanted.scope_id() != 0 && wanted.scope_id() != address.scope_id()) return false;
@@ -54,11 +54,9 @@ bool address_filter::contains(const prefix& prefix, const ip_address& address) n
     return (wanted.bytes()[whole] & mask) == (address.bytes()[whole] & mask);
 }
 
-bool address_filter::allows(const ip_address& address) const noexcept {
-    if (prefixes_.empty()) return true;
+bool address_set::contains(const ip_address& address) const noexcept {
     const ip_address plain = address.unmapped();
-    return std::ranges::any_of(prefixes_,
-                               [&](const prefix& each) { return contains(each, plain); });
+    return std::ranges::any_of(prefixes_, [&](const prefix& each) { return covers(each, plain); });
 }
 
-} // namespace simplenet::v0::detail
+} // namespace simplenet::v0
