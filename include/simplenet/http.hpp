@@ -2,6 +2,7 @@
 // All of layer http, an optional component: HTTP/1.1 servers and clients, and WebSocket.
 
 #include <simplenet/http/async_reader_ref.hpp>
+#include <simplenet/http/backend.hpp>
 #include <simplenet/http/client.hpp>
 #include <simplenet/http/client_options.hpp>
 #include <simplenet/http/client_request.hpp>

@@ -1,0 +1,84 @@
+#include "http/gateway/backend_connections.hpp"
+
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/net/connect.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+task<result<any_stream>> connect_over_tcp(const tcp_address& to) {
+    connect_options with;
+    with.no_delay = true;
+    result<tcp_stream> made = co_await async_connect(to.host, to.port, with);
+    if (!made) co_return fail(made);
+    co_return any_stream{*std::move(made)};
+}
+
+task<result<any_stream>> connect_locally(const local_endpoint& to) {
+    result<local_stream> made = co_await async_connect(to);
+    if (!made) co_return fail(made);
+    co_return any_stream{*std::move(made)};
+}
+
+} // namespace
+
+task<result<any_stream>> connect_to_backend(const backend_address& to,
+                                            std::chrono::nanoseconds limit) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const auto* const over_tcp = std::get_if<tcp_address>(&to);
+    task<result<any_stream>> connecting = over_tcp != nullptr
+                                              ? connect_over_tcp(*over_tcp)
+                                              : connect_locally(std::get<local_endpoint>(to));
+    if (limit <= std::chrono::nanoseconds::zero()) limit = std::chrono::nanoseconds::max();
+    result<any_stream> made = co_await with_timeout(std::move(connecting), limit);
+    // Not the error of the caller's own deadline, nor of a wait for a place.
+    if (!made && made.error() == simplenet::errc::deadline_exceeded && !within.stopped()) {
+        co_return fail(std::errc::timed_out);
+    }
+    co_return made;
+}
+
+backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
+                                         const connection_limits& limits)
+    : keep_{limits.keep} {
+    const std::size_t most = std::max<std::size_t>(limits.most, 1);
+    const pool_options with{
+        .per_key = most, .total = most, .idle = limits.idle, .wait = limits.wait};
+    for (std::size_t each = 0; each < of->size(); ++each) {
+        auto connect = [of, each, limit = limits.connect](std::string_view) {
+            return connect_to_backend(of->address(each), limit);
+        };
+        pools_.push_back(std::make_unique<pool>(std::move(connect), with));
+    }
+}
+
+task<result<backend_connection>> backend_connections::borrow(const backend_lease& at) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    task<result<backend_connection>> borrowing = pools_[at.index()]->borrow(at.name());
+    result<backend_connection> lent = co_await std::move(borrowing);
+    if (!lent && lent.error() == simplenet::errc::deadline_exceeded && !within.stopped()) {
+        co_return fail(std::errc::resource_unavailable_try_again);
+    }
+    co_return lent;
+}
+
+task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at) {
+    for (std::size_t left = keep_;; --left) {
+        task<result<backend_connection>> borrowing = borrow(at);
+        result<backend_connection> lent = co_await std::move(borrowing);
+        // What others have given back since this began is alive.
+        if (!lent || !lent->is_reused() || left == 0) co_return lent;
+    }
+}
+
+void backend_connections::give_back(const backend_lease& at, backend_connection connection) {
+    if (pools_[at.index()]->idle() < keep_) connection.give_back();
+}
+
+} // namespace simplenet::v0::http::detail

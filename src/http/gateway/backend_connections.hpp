@@ -1,0 +1,95 @@
+#pragma once
+// backend_connections: the connections of one loop to the backends of a gateway. Layer http,
+// private.
+
+#include "http/gateway/backend_set.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/stream/connection_pool.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace simplenet::v0::http::detail {
+
+/// For each backend and loop.
+struct connection_limits {
+    /// Idle connections that are kept. 0: none.
+    std::size_t keep = 8;
+    /// Connections in all. At least 1.
+    std::size_t most = 64;
+    /// For connecting, including the lookup of a name; 0: no limit of ours.
+    std::chrono::nanoseconds connect = std::chrono::seconds{5};
+    /// For a place, if there are `most`.
+    std::chrono::nanoseconds wait = std::chrono::seconds{10};
+    /// An idle connection is closed after so long.
+    std::chrono::nanoseconds idle = std::chrono::seconds{60};
+};
+
+/// Connects to a backend, by TCP without delays or by a Unix socket.
+///
+/// @param to  Borrowed until the await returns.
+/// @param limit  0: none.
+/// @par Errors
+/// Those of async_connect(); `std::errc::timed_out`, of the generic category: the limit.
+[[nodiscard]] task<result<any_stream>> connect_to_backend(const backend_address& to,
+                                                          std::chrono::nanoseconds limit);
+
+/// A connection to a backend.
+using backend_connection = pooled<any_stream>;
+
+/// Lends connections to each backend of a set, and keeps them for later requests.
+///
+/// Promises: never more than `most` connections to a backend, and `keep` idle ones; waiters get
+/// places in the order of arrival; an idle connection that the backend has ended or on which it has
+/// sent something is not lent.
+///
+/// Loop thread only. Lent connections may outlive it.
+class backend_connections {
+public:
+    /// @param of  Shared: its addresses are used while a connection is being made.
+    backend_connections(std::shared_ptr<const backend_set> of, const connection_limits& limits);
+    backend_connections(const backend_connections&) = delete;
+    backend_connections& operator=(const backend_connections&) = delete;
+    ~backend_connections() = default;
+
+    /// Lends a connection to the backend of `at`.
+    ///
+    /// @param at  Borrowed until the await returns.
+    ///
+    /// @par Errors
+    /// - `std::errc::resource_unavailable_try_again`: no place within the wait. The backend has not
+    ///   failed: it is busy.
+    /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
+    /// - Those of connect_to_backend().
+    [[nodiscard]] task<result<backend_connection>> borrow(const backend_lease& at);
+
+    /// Lends a new connection, and closes the idle ones: they may all have died with the process
+    /// that they led to, without being told. Otherwise as borrow().
+    [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at);
+
+    /// Keeps `connection`, or closes it if enough are idle.
+    ///
+    /// @pre As pooled::give_back().
+    void give_back(const backend_lease& at, backend_connection connection);
+
+    /// Connections to the backend of `at` that are lent, idle, or being made.
+    [[nodiscard]] std::size_t size(std::size_t index) const noexcept {
+        return pools_[index]->size();
+    }
+    [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
+        return pools_[index]->idle();
+    }
+
+private:
+    using pool = connection_pool<any_stream>;
+
+    const std::size_t keep_;
+    std::vector<std::unique_ptr<pool>> pools_; // by the index of the backend
+};
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,195 @@
+#include "http/gateway/backend_set.hpp"
+
+#include "http/codec/authority.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+namespace simplenet::v0::http {
+
+bool is_backend_address(std::string_view address) noexcept {
+    constexpr std::string_view local = "unix:";
+    if (address.starts_with(local)) {
+        return local_endpoint::parse(address.substr(local.size())).has_value();
+    }
+    const auto parts = detail::split_authority(address);
+    return parts && parts->port && *parts->port != 0;
+}
+
+namespace detail {
+
+namespace {
+
+using rep = std::chrono::steady_clock::rep;
+
+constexpr unsigned largest_weight = 1000;
+
+[[noreturn]] void refuse(std::string_view what) {
+    throw std::system_error{std::make_error_code(std::errc::invalid_argument), std::string{what}};
+}
+
+} // namespace
+
+std::optional<backend_address> parse_backend_address(std::string_view text) {
+    if (!is_backend_address(text)) return std::nullopt;
+    constexpr std::string_view local = "unix:";
+    if (text.starts_with(local)) return *local_endpoint::parse(text.substr(local.size()));
+    const auto parts = split_authority(text);
+    return tcp_address{std::string{parts->host}, *parts->port};
+}
+
+// A line of its own: loops count every request.
+struct alignas(64) backend_set::entry {
+    std::string name;
+    backend_address address;
+    unsigned weight = 1;
+
+    mutable std::atomic<unsigned> active = 0;
+    mutable std::atomic<std::uint64_t> answered = 0;
+    mutable std::atomic<std::uint64_t> failures = 0;
+    // 0           in use
+    // otherwise   left out until then (steady_clock); while a trial is under way, until the next
+    mutable std::atomic<rep> out_until = 0;
+};
+
+backend_set::backend_set(std::span<const backend> backends, std::chrono::nanoseconds retry_after)
+    : count_{backends.size()}
+    , retry_after_{retry_after} {
+    if (backends.empty()) refuse("a gateway without a backend");
+    if (backends.size() > most_backends) refuse("a gateway with too many backends");
+    entries_ = std::make_unique<entry[]>(count_); // NOLINT(modernize-avoid-c-arrays)
+    for (std::size_t each = 0; each < count_; ++each) {
+        entry& to = entries_[each];
+        std::optional<backend_address> address = parse_backend_address(backends[each].address);
+        if (!address) refuse("the address of a backend: " + std::string{backends[each].address});
+        to.name = backends[each].address;
+        to.address = *std::move(address);
+        to.weight = backends[each].weight;
+        if (to.weight == 0 || to.weight > largest_weight) refuse("the weight of " + to.name);
+        total_weight_ += to.weight;
+    }
+}
+
+backend_set::~backend_set() = default;
+
+const backend_set::entry& backend_set::at(std::size_t index) const noexcept {
+    return entries_[index];
+}
+
+const backend_address& backend_set::address(std::size_t index) const noexcept {
+    return at(index).address;
+}
+
+std::optional<backend_lease> backend_set::pick(tried_backends& tried,
+                                               clock::time_point now) const noexcept {
+    const auto take = [&](std::size_t index, bool is_trial) {
+        at(index).active.fetch_add(1, std::memory_order_relaxed);
+        tried.add(index);
+        return backend_lease{*this, index, is_trial};
+    };
+    if (out_.load(std::memory_order_relaxed) != 0) {
+        // One whose time is over gets one request, before all others.
+        const rep time = now.time_since_epoch().count();
+        for (std::size_t each = 0; each < count_; ++each) {
+            rep until = at(each).out_until.load(std::memory_order_relaxed);
+            if (until == 0 || until > time || tried.has(each)) continue;
+            // Of several requests that see this, one sets the time of the next trial.
+            const rep next = (now + retry_after_).time_since_epoch().count();
+            if (at(each).out_until.compare_exchange_strong(until, next)) return take(each, true);
+        }
+    }
+    if (const std::size_t index = least_busy(tried); index != count_) return take(index, false);
+    std::size_t oldest = count_;
+    rep oldest_until = 0;
+    for (std::size_t each = 0; each < count_; ++each) {
+        const rep until = at(each).out_until.load(std::memory_order_relaxed);
+        if (tried.has(each) || (oldest != count_ && until >= oldest_until)) continue;
+        oldest = each;
+        oldest_until = until;
+    }
+    if (oldest == count_) return std::nullopt;
+    return take(oldest, false);
+}
+
+std::size_t backend_set::least_busy(const tried_backends& tried) const noexcept {
+    std::size_t first = 0;
+    if (count_ > 1) {
+        std::uint64_t turn = turn_.fetch_add(1, std::memory_order_relaxed) % total_weight_;
+        while (turn >= at(first).weight)
+            turn -= at(first++).weight;
+    }
+    std::size_t best = count_;
+    std::uint64_t best_active = 0;
+    for (std::size_t step = 0; step < count_; ++step) {
+        const std::size_t each = (first + step) % count_;
+        if (tried.has(each) || at(each).out_until.load(std::memory_order_relaxed) != 0) continue;
+        const std::uint64_t active = at(each).active.load(std::memory_order_relaxed);
+        // active / weight, without a division.
+        if (best != count_ && active * at(best).weight >= best_active * at(each).weight) continue;
+        best = each;
+        best_active = active;
+    }
+    return best;
+}
+
+std::vector<backend_status> backend_set::status(clock::time_point now) const {
+    std::vector<backend_status> all;
+    all.reserve(count_);
+    for (std::size_t each = 0; each < count_; ++each) {
+        const entry& of = at(each);
+        backend_status& added = all.emplace_back(backend_status{.address = of.name});
+        added.weight = of.weight;
+        added.active = of.active.load(std::memory_order_relaxed);
+        added.answered = of.answered.load(std::memory_order_relaxed);
+        added.failures = of.failures.load(std::memory_order_relaxed);
+        const rep until = of.out_until.load(std::memory_order_relaxed);
+        if (until == 0) continue;
+        const clock::time_point end{clock::duration{until}};
+        added.left_out = std::max(end - now, clock::duration::zero());
+    }
+    return all;
+}
+
+std::string_view backend_lease::name() const noexcept {
+    return set_->at(index_).name;
+}
+
+const backend_address& backend_lease::address() const noexcept {
+    return set_->at(index_).address;
+}
+
+bool backend_lease::succeeded() noexcept {
+    const backend_set::entry& of = set_->at(index_);
+    is_trial_ = false;
+    of.answered.fetch_add(1, std::memory_order_relaxed);
+    // Nearly always it is in use, and its line need not be written again.
+    if (of.out_until.load(std::memory_order_relaxed) == 0) return false;
+    if (of.out_until.exchange(0) == 0) return false;
+    set_->out_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+}
+
+bool backend_lease::failed(clock::time_point now) noexcept {
+    const backend_set::entry& of = set_->at(index_);
+    is_trial_ = false;
+    of.failures.fetch_add(1, std::memory_order_relaxed);
+    const rep until = (now + set_->retry_after_).time_since_epoch().count();
+    if (of.out_until.exchange(until) != 0) return false;
+    set_->out_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+}
+
+void backend_lease::release() noexcept {
+    if (set_ == nullptr) return;
+    const backend_set::entry& of = set_->at(index_);
+    // A trial without an outcome, such as one whose client has gone: the next request makes one.
+    if (is_trial_) {
+        rep until = of.out_until.load(std::memory_order_relaxed);
+        if (until != 0) of.out_until.compare_exchange_strong(until, 1);
+    }
+    of.active.fetch_sub(1, std::memory_order_relaxed);
+    set_ = nullptr;
+}
+
+} // namespace detail
+} // namespace simplenet::v0::http

@@ -1,0 +1,186 @@
+#include "http/gateway/backend_connections.hpp"
+#include "support/backend_test.hpp"
+#include "support/closed_port.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/coro/this_task.hpp>
+#include <simplenet/net/local_listener.hpp>
+#include <simplenet/net/tcp_listener.hpp>
+#include <simplenet/stream/transfer.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::v0::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using http::detail::backend_connections;
+using http::detail::backend_lease;
+using http::detail::backend_set;
+using http::detail::connection_limits;
+using http::detail::tried_backends;
+
+std::shared_ptr<const backend_set> set_of(std::string_view address) {
+    return std::make_shared<const backend_set>(std::array{http::backend{address}});
+}
+backend_lease lease_of(const backend_set& set) {
+    tried_backends tried;
+    return *set.pick(tried);
+}
+
+class backend_connections_test : public backend_test {
+protected:
+    void listen() {
+        listener_.emplace(or_throw(tcp_listener::bind(endpoint::loopback(0))));
+        const std::uint16_t port = or_throw(listener_->local_endpoint()).port();
+        set_ = set_of("127.0.0.1:" + std::to_string(port));
+    }
+    void TearDown() override {
+        listener_.reset();
+        backend_test::TearDown();
+    }
+
+    std::optional<tcp_listener> listener_;
+    std::shared_ptr<const backend_set> set_;
+};
+
+TEST_P(backend_connections_test, a_connection_is_used_again_until_its_peer_ends_it) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {}};
+        const backend_lease lease = lease_of(*set_);
+        auto first = or_throw(co_await connections.borrow(lease));
+        auto peer = or_throw(co_await listener_->accept());
+        EXPECT_FALSE(first.is_reused());
+        connections.give_back(lease, std::move(first));
+
+        auto again = or_throw(co_await connections.borrow(lease));
+        EXPECT_TRUE(again.is_reused());
+        connections.give_back(lease, std::move(again));
+        peer.close();
+
+        const auto other = or_throw(co_await connections.borrow(lease));
+        EXPECT_FALSE(other.is_reused());
+        EXPECT_EQ(connections.size(0), 1U);
+    });
+}
+
+TEST_P(backend_connections_test, no_more_than_keep_are_idle) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.keep = 1}};
+        const backend_lease lease = lease_of(*set_);
+        auto one = or_throw(co_await connections.borrow(lease));
+        auto two = or_throw(co_await connections.borrow(lease));
+
+        connections.give_back(lease, std::move(one));
+        connections.give_back(lease, std::move(two));
+
+        EXPECT_EQ(connections.idle(0), 1U);
+        EXPECT_EQ(connections.size(0), 1U);
+    });
+}
+
+TEST_P(backend_connections_test, a_new_connection_replaces_those_that_are_kept) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {}};
+        const backend_lease lease = lease_of(*set_);
+        auto one = or_throw(co_await connections.borrow(lease));
+        auto two = or_throw(co_await connections.borrow(lease));
+        connections.give_back(lease, std::move(one));
+        connections.give_back(lease, std::move(two));
+
+        const auto other = or_throw(co_await connections.borrow_new(lease));
+
+        EXPECT_FALSE(other.is_reused());
+        EXPECT_EQ(connections.size(0), 1U);
+    });
+}
+
+TEST_P(backend_connections_test, a_place_is_waited_for_only_so_long) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.most = 1, .wait = 1ms}};
+        const backend_lease lease = lease_of(*set_);
+        const auto held = or_throw(co_await connections.borrow(lease));
+
+        const auto refused = co_await connections.borrow(lease);
+
+        EXPECT_EQ(error_of(refused), std::errc::resource_unavailable_try_again);
+        // The caller's own limit is another error.
+        task<result<http::detail::backend_connection>> waiting = connections.borrow(lease);
+        const auto late = co_await with_timeout(std::move(waiting), 0ms);
+        EXPECT_EQ(error_of(late), errc::deadline_exceeded);
+    });
+}
+
+TEST_P(backend_connections_test, a_waiter_gets_the_place_of_a_connection_that_ends) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.most = 1}};
+        const backend_lease lease = lease_of(*set_);
+        std::optional held{or_throw(co_await connections.borrow(lease))};
+        bool lent = false;
+        auto waiting = spawn([&]() -> task<> {
+            const auto mine = or_throw(co_await connections.borrow(lease));
+            lent = true;
+        });
+        co_await yield();
+        EXPECT_FALSE(lent);
+
+        held.reset();
+        co_await waiting;
+
+        EXPECT_TRUE(lent);
+    });
+}
+
+TEST_P(backend_connections_test, unix_sockets_are_backends_too) {
+    run([&]() -> task<> {
+        const temporary_directory folder;
+        const std::string path = folder / "socket";
+        auto listener = or_throw(local_listener::bind(or_throw(local_endpoint::parse(path))));
+        const auto set = set_of("unix:" + path);
+        backend_connections connections{set, {}};
+        const backend_lease lease = lease_of(*set);
+
+        auto connection = or_throw(co_await connections.borrow(lease));
+        auto peer = or_throw(co_await listener.accept());
+        static_cast<void>(or_throw(co_await async_write_all(connection.stream(), "x")));
+        std::array<std::byte, 2> bytes;
+
+        EXPECT_EQ(or_throw(co_await peer.read_some(bytes)), 1U);
+    });
+}
+
+TEST_P(backend_connections_test, a_backend_that_is_not_there_is_an_error) {
+    run([&]() -> task<> {
+        const closed_port closed;
+        const auto set = set_of("127.0.0.1:" + std::to_string(closed.number()));
+        backend_connections connections{set, {}};
+        const backend_lease lease = lease_of(*set);
+
+        const auto refused = co_await connections.borrow(lease);
+
+        EXPECT_EQ(error_of(refused), std::errc::connection_refused);
+        EXPECT_EQ(connections.size(0), 0U);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, backend_connections_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0::testing
