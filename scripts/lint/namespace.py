@@ -17,7 +17,7 @@ ABI = "v0"
 DECLARED = "include/simplenet/core/abi.hpp"
 PRINTERS = "share/gdb/libsimplenet-gdb.py"
 
-TREES = ["include", "src", "tests", "examples", "benchmarks", "docs/snippets"]
+TREES = ["include", "src", "tests", "examples", "programs", "benchmarks", "docs/snippets"]
 PUSH = "#pragma GCC visibility push(default)\n"
 POP = "#pragma GCC visibility pop\n"
 INCLUDE = "#include <simplenet/core/abi.hpp>\n"
