@@ -97,11 +97,33 @@ task<result<std::size_t>> client_exchange::read_plain(mutable_buffer into) {
     co_return count;
 }
 
+void client_exchange::make_chunks() {
+    if (chunks_) return;
+    constexpr std::size_t extensions = 1024; // of a chunk; nobody uses any
+    chunks_.emplace(chunked_limits{extensions, options_.header_bytes, options_.header_count});
+}
+
+result<std::size_t> client_exchange::try_read_chunked(mutable_buffer into) {
+    SIMPLENET_EXPECTS(is_chunked(), "the body is not chunked");
+    if (failure_) return fail(failure_);
+    if (body_ended_) return fail(simplenet::errc::end_of_stream);
+    if (input_.empty()) return 0;
+    make_chunks();
+    return take_chunked(into);
+}
+
+std::optional<const_buffer> client_exchange::take_whole() {
+    if (body_ended_) return const_buffer{};
+    const std::string_view here = input_.bytes();
+    const bool has_length = framing_.kind == framing::kind::length && !inflater_;
+    if (!has_length || failure_ || here.size() < body_left_) return std::nullopt;
+    const auto size = static_cast<std::size_t>(std::exchange(body_left_, 0));
+    end_body_before(here.size() != size);
+    return const_buffer{here.substr(0, size)};
+}
+
 task<result<std::size_t>> client_exchange::read_chunked(mutable_buffer into) {
-    if (!chunks_) {
-        constexpr std::size_t extensions = 1024; // of a chunk; nobody uses any
-        chunks_.emplace(chunked_limits{extensions, options_.header_bytes, options_.header_count});
-    }
+    make_chunks();
     for (;;) {
         const std::uint64_t rest = chunks_->rest_of_chunk();
         if (rest != 0 && input_.empty()) {
@@ -169,13 +191,21 @@ task<result<std::size_t>> client_exchange::read_decompressed(mutable_buffer into
 }
 
 void client_exchange::end_body() {
+    end_body_before(!input_.empty());
+    input_.release();
+}
+
+void client_exchange::end_body_before(bool more_has_come) {
     body_ended_ = true;
     const bool is_reusable = framing_.keep_alive && !closes_ && upload_.is_complete() &&
-                             input_.empty() && framing_.kind != framing::kind::until_close;
+                             !more_has_come && framing_.kind != framing::kind::until_close;
     upload_.give_up();
-    if (is_reusable) connection_->give_back();
+    if (is_reusable && keeper_ != nullptr) {
+        keeper_->keep(*std::move(connection_));
+    } else if (is_reusable) {
+        connection_->give_back();
+    }
     connection_.reset();
-    input_.release();
 }
 
 } // namespace simplenet::v0::http::detail

@@ -45,17 +45,13 @@ task<result<any_stream>> connect_to(std::shared_ptr<client_settings> settings,
 #endif
 }
 
-/// Whether the peer has ended a connection, as opposed to a message on it.
-[[nodiscard]] bool is_end_of_connection(std::error_code why) noexcept {
-    return why == errc::incomplete_message || why == std::errc::connection_reset ||
-           why == std::errc::broken_pipe || why == std::errc::connection_aborted;
-}
-
 } // namespace
 
-client_settings::client_settings(const client_options& options)
+client_settings::client_settings(const client_options& options,
+                                 std::optional<std::chrono::nanoseconds> send_idle)
     : user_agent_{options.user_agent}
-    , options_{options} {
+    , options_{options}
+    , send_idle_{send_idle.value_or(options.body_idle)} {
     options_.user_agent = user_agent_;
     options_.header_count = std::max<std::size_t>(options.header_count, 1);
 #if SIMPLENET_HAS_TLS
@@ -98,8 +94,9 @@ exchange_once(client_core& core, const owned_request& asked,
         auto connection = co_await with_deadline(std::move(borrowing), until);
         if (!connection) co_return fail(connection);
         const bool is_reused = connection->is_reused();
-        auto exchange =
-            std::make_unique<client_exchange>(core.settings, asked, *std::move(connection), until);
+        exchange_request message = message_of(asked, core.settings->options().user_agent);
+        auto exchange = std::make_unique<client_exchange>(core.settings, std::move(message),
+                                                          *std::move(connection), until);
         const result<> opened = co_await exchange->open();
         if (opened) co_return exchange;
         const bool is_stale = is_reused && !exchange->has_begun() &&

@@ -40,19 +40,25 @@ constexpr std::chrono::seconds longest_farewell{1};
 
 } // namespace
 
+bool is_end_of_connection(std::error_code why) noexcept {
+    return why == errc::incomplete_message || why == std::errc::connection_reset ||
+           why == std::errc::broken_pipe || why == std::errc::connection_aborted;
+}
+
 client_exchange::client_exchange(std::shared_ptr<const client_settings> with,
-                                 const owned_request& asked, pooled<any_stream> over,
-                                 clock::time_point total_until)
+                                 exchange_request asked, pooled<any_stream> over,
+                                 clock::time_point total_until, connection_keeper* keeper)
     : settings_{std::move(with)}
     , options_{settings_->options()}
     , total_until_{total_until}
-    , method_{asked.method}
-    , url_{text_of(asked.to)}
+    , keeper_{keeper}
+    , method_{std::move(asked.method)}
+    , url_{std::move(asked.url)}
     , closes_{asked.closes}
     , decompresses_{asked.decompresses}
     , upgrades_{asked.upgrades}
     , connection_{std::move(over)}
-    , upload_{head_of(asked, options_.user_agent), asked}
+    , upload_{std::move(asked)}
     , entries_(options_.header_count)
     , parser_{{options_.status_line, options_.header_bytes}, entries_} {}
 
@@ -158,7 +164,7 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
         const bool is_held = upload_.is_held();
         const std::uint64_t moved = upload_.moved();
         const auto begin = clock::now();
-        clock::time_point until = after(begin, options_.body_idle);
+        clock::time_point until = after(begin, sends ? settings_->send_idle() : options_.body_idle);
         if (is_held) {
             until = after(begin, options_.continue_within);
         } else if (!sends && of == part::head) {

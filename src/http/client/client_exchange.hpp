@@ -2,9 +2,9 @@
 // client_exchange: a request of a client and its answer, on one connection. Layer http, private.
 
 #include "http/client/client_settings.hpp"
+#include "http/client/exchange_request.hpp"
 #include "http/client/inflater.hpp"
 #include "http/client/input_buffer.hpp"
-#include "http/client/owned_request.hpp"
 #include "http/client/upload.hpp"
 #include "http/codec/chunked.hpp"
 #include "http/codec/framing.hpp"
@@ -31,6 +31,22 @@
 
 namespace simplenet::v0::http::detail {
 
+/// Whether `why` tells that the peer has ended a connection, as opposed to a message on it.
+[[nodiscard]] bool is_end_of_connection(std::error_code why) noexcept;
+
+/// Takes connections that can be used again.
+class connection_keeper {
+public:
+    connection_keeper(const connection_keeper&) = delete;
+    connection_keeper& operator=(const connection_keeper&) = delete;
+
+    virtual void keep(pooled<any_stream> connection) = 0;
+
+protected:
+    connection_keeper() noexcept = default;
+    ~connection_keeper() = default;
+};
+
 /// Begins with open(), which sends the request and reads the head of the answer; becomes a
 /// client_response.
 ///
@@ -41,8 +57,10 @@ class client_exchange {
     using clock = std::chrono::steady_clock;
 
 public:
-    client_exchange(std::shared_ptr<const client_settings> with, const owned_request& asked,
-                    pooled<any_stream> over, clock::time_point total_until);
+    /// @param keeper  Gets the connection back, and outlives this. Null: its pool does.
+    client_exchange(std::shared_ptr<const client_settings> with, exchange_request asked,
+                    pooled<any_stream> over, clock::time_point total_until,
+                    connection_keeper* keeper = nullptr);
     client_exchange(const client_exchange&) = delete;
     client_exchange& operator=(const client_exchange&) = delete;
     ~client_exchange() = default;
@@ -51,6 +69,22 @@ public:
     [[nodiscard]] task<result<>> open();
     /// Whether a byte of an answer has come.
     [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
+    /// Whether a byte of the request has left.
+    [[nodiscard]] bool has_sent() const noexcept { return upload_.moved() != 0; }
+    /// Why the body of the request could not be read to its end; zero if it could.
+    [[nodiscard]] std::error_code source_failure() const noexcept {
+        return upload_.source_failure();
+    }
+    /// The whole body, if it has a length and is here already. It counts as read. Valid until the
+    /// next call of any other function.
+    [[nodiscard]] std::optional<const_buffer> take_whole();
+    /// Reads what is here of a chunked body, without waiting; 0: nothing is. Otherwise as
+    /// read_some().
+    [[nodiscard]] result<std::size_t> try_read_chunked(mutable_buffer into);
+    /// Whether the body is chunked.
+    [[nodiscard]] bool is_chunked() const noexcept {
+        return framing_.kind == framing::kind::chunked && !inflater_;
+    }
     /// Reads what is left of a small body, so that the connection can be used again.
     [[nodiscard]] task<> drain();
     /// Gives the connection away, with what has arrived behind the head. @pre The status is 101.
@@ -91,12 +125,15 @@ private:
     /// Takes what is there of a chunked body; 0: more input is needed.
     [[nodiscard]] result<std::size_t> take_chunked(mutable_buffer into);
     [[nodiscard]] task<result<std::size_t>> read_decompressed(mutable_buffer into);
+    void make_chunks();
     /// The body is complete: keeps the connection, if it can be used again.
     void end_body();
+    void end_body_before(bool more_has_come);
 
     const std::shared_ptr<const client_settings> settings_;
     const client_options& options_;
     const clock::time_point total_until_;
+    connection_keeper* const keeper_;
     const std::string method_;
     const std::string url_;
     const bool closes_;

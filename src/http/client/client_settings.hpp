@@ -17,9 +17,12 @@ namespace simplenet::v0::http::detail {
 /// Shared by a client, its pool, its calls and its answers.
 class client_settings {
 public:
-    explicit client_settings(const client_options& options);
+    /// @param send_idle  Without a byte taken, while a request leaves; none: as body_idle.
+    explicit client_settings(const client_options& options,
+                             std::optional<std::chrono::nanoseconds> send_idle = std::nullopt);
 
     [[nodiscard]] const client_options& options() const noexcept { return options_; }
+    [[nodiscard]] std::chrono::nanoseconds send_idle() const noexcept { return send_idle_; }
 #if SIMPLENET_HAS_TLS
     /// The context of the options, or one that trusts the system's store.
     [[nodiscard]] result<tls::context> context();
@@ -28,6 +31,7 @@ public:
 private:
     const std::string user_agent_;
     client_options options_;
+    std::chrono::nanoseconds send_idle_;
 #if SIMPLENET_HAS_TLS
     std::optional<tls::context> context_;
 #endif

@@ -40,13 +40,6 @@ void remove_all(http::fields& from, const std::array<std::string_view, N>& names
         from.remove(each);
 }
 
-/// RFC 9110, section 9.2.2.
-[[nodiscard]] bool is_idempotent(std::string_view method) noexcept {
-    constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
-                                                      "TRACE", "PUT",  "DELETE"};
-    return std::ranges::find(methods, method) != methods.end();
-}
-
 /// Whether a request without a body says so (RFC 9110, section 8.6).
 [[nodiscard]] bool anticipates_body(std::string_view method) noexcept {
     return method == "POST" || method == "PUT" || method == "PATCH";
@@ -60,6 +53,12 @@ void append_length(std::string& head, std::uint64_t length) {
 }
 
 } // namespace
+
+bool is_idempotent(std::string_view method) noexcept {
+    constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
+                                                      "TRACE", "PUT",  "DELETE"};
+    return std::ranges::find(methods, method) != methods.end();
+}
 
 bool owned_request::is_repeatable() const noexcept {
     return !has_stream() && is_idempotent(method);
@@ -110,7 +109,9 @@ result<owned_request> take_request(const client_request& asked, bool decompress)
     return taken;
 }
 
-std::string head_of(const owned_request& asked, std::string_view user_agent) {
+namespace {
+
+[[nodiscard]] std::string head_of(const owned_request& asked, std::string_view user_agent) {
     std::string head;
     head.reserve(512);
     head.append(asked.method).append(" ").append(asked.to.target).append(" HTTP/1.1\r\nHost: ");
@@ -134,6 +135,21 @@ std::string head_of(const owned_request& asked, std::string_view user_agent) {
     if (asked.closes) head.append("Connection: close\r\n");
     head.append("\r\n");
     return head;
+}
+
+} // namespace
+
+exchange_request message_of(const owned_request& asked, std::string_view user_agent) {
+    return {.method = asked.method,
+            .url = text_of(asked.to),
+            .head = head_of(asked, user_agent),
+            .body = asked.body,
+            .stream = asked.stream,
+            .content_length = asked.content_length,
+            .expect_continue = asked.expect_continue,
+            .closes = asked.closes,
+            .decompresses = asked.decompresses,
+            .upgrades = asked.upgrades};
 }
 
 result<bool> redirect(owned_request& asked, unsigned status, const http::fields& answer) {

@@ -2,6 +2,7 @@
 // owned_request: a request as a client keeps it, through redirects and repetitions. Layer http,
 // private.
 
+#include "http/client/exchange_request.hpp"
 #include "http/codec/url.hpp"
 
 #include <simplenet/core/buffer.hpp>
@@ -16,6 +17,10 @@
 #include <string_view>
 
 namespace simplenet::v0::http::detail {
+
+/// Whether sending a request of this method twice does no more than sending it once (RFC 9110,
+/// section 9.2.2).
+[[nodiscard]] bool is_idempotent(std::string_view method) noexcept;
 
 struct owned_request {
     std::string method;
@@ -41,8 +46,8 @@ struct owned_request {
 /// @return errc::bad_url, or std::errc::invalid_argument.
 [[nodiscard]] result<owned_request> take_request(const client_request& asked, bool decompress);
 
-/// The head as it leaves.
-[[nodiscard]] std::string head_of(const owned_request& asked, std::string_view user_agent);
+/// The request as it leaves.
+[[nodiscard]] exchange_request message_of(const owned_request& asked, std::string_view user_agent);
 
 /// Changes `asked` to what an answer redirects to.
 ///

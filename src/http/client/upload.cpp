@@ -21,13 +21,13 @@ constexpr std::size_t block_size = longest_chunk_head + piece + chunk_end.size()
 
 } // namespace
 
-upload::upload(std::string head, const owned_request& asked)
-    : head_{std::move(head)}
+upload::upload(exchange_request asked)
+    : head_{std::move(asked.head)}
     , front_{head_}
     , body_{asked.body}
     , source_{asked.stream}
     , source_left_{asked.content_length}
-    , source_ended_{!asked.has_stream()}
+    , source_ended_{!asked.stream}
     , awaits_continue_{asked.expect_continue} {}
 
 task<result<>> upload::run(any_stream& to) {

@@ -1,7 +1,7 @@
 #pragma once
 // upload: a request that is leaving. Layer http, private.
 
-#include "http/client/owned_request.hpp"
+#include "http/client/exchange_request.hpp"
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -25,7 +25,7 @@ namespace simplenet::v0::http::detail {
 /// being worked on.
 class upload {
 public:
-    upload(std::string head, const owned_request& asked);
+    explicit upload(exchange_request asked);
     upload(const upload&) = delete;
     upload& operator=(const upload&) = delete;
     ~upload() = default;
