@@ -4,6 +4,7 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/server/server_stop.hpp>
+#include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <utility>
@@ -20,11 +21,14 @@ std::shared_ptr<handshake_settings> settings_of(const context& with,
         options.server.idle_timeout, options.on_handshake_failed, options.context);
 }
 
-task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit) {
+task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
+                           std::chrono::nanoseconds last_hello) {
     const auto first = co_await when_any(client.transport().readable(), server_stop());
     if (first.index == 1) { // the server ends, or a stop or the limit came
         const result<>& stopped = *std::get<1>(first.values);
-        co_return stopped ? fail(std::errc::operation_canceled) : fail(stopped);
+        if (!stopped) co_return fail(stopped);
+        const result<> hello = co_await with_timeout(client.transport().readable(), last_hello);
+        if (!hello) co_return fail(std::errc::operation_canceled);
     }
     co_return co_await client.handshake(limit);
 }

@@ -12,7 +12,8 @@
 namespace simplenet::v0::http {
 
 /// Limits on requests, and on the time that clients may take. Sizes are bytes. All are on by
-/// default; 0 turns off `body`, `requests_per_connection`, `minimum_rate` and each time.
+/// default but `last_request`; 0 turns off `body`, `requests_per_connection`, `minimum_rate` and
+/// each time.
 struct limits {
     /// The request line; a longer one is answered with 414.
     std::size_t request_line = std::size_t{8} * 1024;
@@ -35,6 +36,11 @@ struct limits {
     std::chrono::nanoseconds keep_alive = std::chrono::seconds{75};
     /// Without a byte taken by the client while an answer waits. Then the connection is reset.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
+    /// When the server shuts down, a connection waits so long for one more request, which is
+    /// answered with `Connection: close`. A request that was on its way then is not lost: without
+    /// such a time the client finds its connection closed (RFC 9112, section 9.5). 0: closes at
+    /// once.
+    std::chrono::nanoseconds last_request{0};
     /// After an answer that did not wait for the whole request: how long a client may go on
     /// sending before the connection is closed. 64 MiB close it, too, whatever the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};

@@ -62,10 +62,16 @@ public:
     /// parameter.
     [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
 
-    /// The client, as simplenet::connection_info::peer.
+    /// The client: that of set_peer(), else connection_peer().
     [[nodiscard]] endpoint peer() const noexcept;
-    /// Whether the connection uses TLS.
+    /// The other end of the connection, as simplenet::connection_info::peer.
+    [[nodiscard]] endpoint connection_peer() const noexcept;
+    /// The address to which the client connected, as simplenet::connection_info::local.
+    [[nodiscard]] endpoint connection_local() const noexcept;
+    /// Whether the client uses TLS: what set_secure() has set, else whether the connection does.
     [[nodiscard]] bool secure() const noexcept;
+    /// The name of the user that set_user() has set. Empty: nobody has been authenticated.
+    [[nodiscard]] std::string_view user() const noexcept { return user_; }
 
     /// The size of the body if the client has told it: 0 if there is no body, empty if it is
     /// chunked.
@@ -108,6 +114,31 @@ public:
     /// What was read is lost.
     [[nodiscard]] task<result<std::string>> read_all(std::size_t limit);
 
+    // --- for handlers that stand in front of others ---
+
+    /// Lets path() be another one, for the handlers that are called next: the path of an error
+    /// page, of the index of a directory, of an application's front controller. target(), query()
+    /// and parameter() stay. Throws std::bad_alloc.
+    ///
+    /// @param path  Copied.
+    /// @pre `path` is a path as path() gives them, and is not `*`.
+    void rewrite(std::string_view path);
+    /// Replaces the limit on the body, limits::body or that of the route. Refuses nothing by
+    /// itself: the next read fails with `errc::body_too_large`, and if the client has told a size
+    /// above the limit, it does so before anything is read and before the client is told to
+    /// continue.
+    ///
+    /// @param bytes  0: no limit.
+    void limit_body(std::uint64_t bytes) noexcept;
+    /// Lets user() be `name`. Throws std::bad_alloc.
+    ///
+    /// @param name  Copied.
+    void set_user(std::string_view name);
+    /// Lets peer() be the client that a trusted proxy has told.
+    void set_peer(const endpoint& client) noexcept;
+    /// Lets secure() be what a trusted proxy has told.
+    void set_secure(bool secure) noexcept;
+
 private:
     friend detail::exchange;
     explicit request(detail::exchange& of) noexcept
@@ -119,6 +150,7 @@ private:
     std::string_view path_;
     std::string_view query_;
     std::string_view host_;
+    std::string_view user_;
     unsigned version_ = 11;
     http::fields fields_;
     http::fields trailers_;

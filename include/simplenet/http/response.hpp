@@ -4,6 +4,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/file_options.hpp>
 #include <simplenet/http/websocket.hpp>
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -125,6 +127,18 @@ public:
 
     /// Whether the head has been taken: status and fields cannot be changed.
     [[nodiscard]] bool head_sent() const noexcept;
+    /// The status that was set or has been sent.
+    [[nodiscard]] unsigned status() const noexcept;
+    /// The value of the first field that was set with this name, until the head has been taken.
+    /// Not of Content-Length and Connection.
+    [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+    /// Forgets everything that was set. No effect after the head has been taken.
+    void reset() noexcept;
+    /// Replaces server_options::compression for this answer.
+    ///
+    /// @param with  What it refers to is borrowed until the answer has ended. Its level is 1 to 9,
+    ///              otherwise sending fails with `std::errc::invalid_argument`.
+    response& compression(const compression_options& with) noexcept;
 
     /// Answers with 101 Switching Protocols and `Upgrade: protocol`, then gives the connection to
     /// the handler, with bytes that the client has sent already. The limits of HTTP no longer

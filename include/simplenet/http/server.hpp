@@ -4,7 +4,9 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/limits.hpp>
+#include <simplenet/http/request.hpp>
 #include <simplenet/http/router.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
@@ -15,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <stop_token>
 #include <string_view>
 #include <vector>
@@ -34,19 +35,20 @@ struct server_access;
 
 namespace simplenet::v0::http {
 
-/// Which answers are compressed with gzip while they are sent, for clients that accept it. None by
-/// default.
-///
-/// Do not compress a page that contains both a secret and what a stranger can put into it: the size
-/// of the answers tells the secret (CVE-2013-3587, BREACH).
-struct compression_options {
-    /// Media types without parameters, such as `text/html`; `text/*` for all of a kind. Empty:
-    /// nothing is compressed. Copied by listen() and adopt().
-    std::span<const std::string_view> types = {};
-    /// Bytes; smaller answers are not compressed. Answers of unknown size are.
-    std::size_t minimum = 1024;
-    /// From 1, the fastest, to 9, the smallest.
-    int level = 6;
+/// What became of a request, for a log of them.
+struct answered_request {
+    /// Valid during the call. Its method() is empty if the head could not be understood; then only
+    /// the addresses are known.
+    const request& asked;
+    /// 101 to 599; 0: the client got no answer.
+    unsigned status = 0;
+    /// Bytes of the answer's body that were taken for sending, without the framing of chunks.
+    std::uint64_t body_bytes = 0;
+    /// From the first byte of the request, or for one that was pipelined from the end of the one
+    /// before it, until the answer was taken for sending.
+    std::chrono::nanoseconds duration{0};
+    /// False: the client can see that the answer is cut.
+    bool complete = false;
 };
 
 /// How an http::server serves.
@@ -61,6 +63,13 @@ struct server_options {
     const tls::context* tls = nullptr;
     /// Which answers of all routes are compressed while they are sent. None by default.
     compression_options compression = {};
+    /// Called with `context` for every request, also for those that the server refuses, when its
+    /// answer is over; for one that was upgraded when its handler has ended or, without a handler
+    /// of its own, at the upgrade. On the loop of the connection, so by several threads at once;
+    /// must not throw, and must not block. Null: nothing is called, and no time is taken.
+    void (*on_answered)(const answered_request& what, void* context) noexcept = nullptr;
+    /// The second argument of `on_answered`.
+    void* context = nullptr;
 };
 
 /// What a server has done since it began.
@@ -106,6 +115,14 @@ public:
     /// @return False: `with` is a client's context, or the server does not use TLS. Nothing was
     ///         replaced.
     bool replace(router routes, const tls::context* with = nullptr);
+    /// As replace(), with limits, compression and on_answered of `options` too. The limits on a
+    /// head hold from the first request on a connection that begins behind the call. Of
+    /// `options.server` nothing is replaced: where that is to change, adopt() the sockets of
+    /// duplicate_listeners() for a server with other options, and shut this one down.
+    ///
+    /// @return False: as above, or `options` are such that listen() refuses them. Nothing was
+    ///         replaced.
+    bool replace(router routes, const server_options& options);
 
     /// As of tcp_server.
     [[nodiscard]] endpoint local_endpoint() const noexcept { return tcp_.local_endpoint(); }

@@ -75,12 +75,15 @@ struct handshake_settings {
     std::chrono::nanoseconds idle_timeout;
     void (*on_failed)(const handshake_failure& failure, void* told);
     void* told;
+    /// How long a connection without a byte may wait for one once the server shuts down.
+    std::chrono::nanoseconds last_hello{0};
     std::atomic<std::uint64_t> failed = 0;
 };
 
 /// The handshake of a server's connection. A client that has sent nothing yet does not hold up the
-/// end of the server.
-[[nodiscard]] task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit);
+/// end of the server for longer than `last_hello`; what is in the socket is taken then.
+[[nodiscard]] task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
+                                         std::chrono::nanoseconds last_hello);
 
 /// Null: `with` is not a server's context.
 [[nodiscard]] std::shared_ptr<handshake_settings> settings_of(const context& with,
@@ -130,8 +133,8 @@ public:
     // The copy outlives its handlers.
     task<result<>> operator()(tcp_stream transport, simplenet::connection_info info) {
         served client{std::move(transport), settings_->with};
-        const result<> made =
-            co_await with_timeout(shake_hands(client, limit_), settings_->timeout);
+        const result<> made = co_await with_timeout(
+            shake_hands(client, limit_, settings_->last_hello), settings_->timeout);
         if (!made) {
             co_await give_up(client, made.error(), info);
             co_return result<>{};

@@ -43,6 +43,16 @@ char* put(char* at, std::string_view text) noexcept {
 
 // --- the head ------------------------------------------------------------------------------------
 
+std::optional<std::string_view> exchange::find_field(std::string_view name) const noexcept {
+    return stage_ == stage::open ? fields_.find(name) : std::nullopt;
+}
+
+void exchange::reset_answer() noexcept {
+    if (stage_ != stage::open) return;
+    forget_answer();
+    status_ = 200;
+}
+
 void exchange::set_status(unsigned code) noexcept {
     if (stage_ == stage::open) status_ = code;
 }
@@ -80,7 +90,8 @@ void exchange::set_field(std::string_view name, std::string_view value, bool rep
 }
 
 bool exchange::has_bad_head() const noexcept {
-    return bad_field_ || status_ < 200 || status_ > 599;
+    return bad_field_ || status_ < 200 || status_ > 599 || compression_.level < 1 ||
+           compression_.level > 9;
 }
 
 bool exchange::forbids_body() const noexcept {
@@ -93,8 +104,8 @@ std::size_t exchange::head_size(std::string_view type) const noexcept {
 
 bool exchange::is_last(bool complete) const noexcept {
     if (closing_ || !framing_.keep_alive) return true;
-    if (limits_.requests_per_connection != 0 &&
-        connection_.requests >= limits_.requests_per_connection) {
+    if (limits_->requests_per_connection != 0 &&
+        connection_.requests >= limits_->requests_per_connection) {
         return true;
     }
     // A client that was not told to continue may send the body or not; see drain_body() for the
@@ -164,6 +175,7 @@ void exchange::append_answer(std::string_view type, const_buffer body) {
     if (!head_only_ && !body.empty()) {
         std::memcpy(output_.room(body.size()), body.data(), body.size());
         output_.took(body.size());
+        body_bytes_ += body.size();
     }
     complete();
 }
@@ -187,6 +199,7 @@ task<result<>> exchange::send_large(std::string_view type, const_buffer body) {
     if (!head_only_) {
         const result<> sent = co_await write_out(body);
         if (!sent) co_return sent;
+        body_bytes_ += body.size();
     }
     complete();
     co_return result<>{};
@@ -269,6 +282,7 @@ task<result<std::size_t>> exchange::write_some(std::span<const const_buffer> fro
     if (in_chunks) at = put(at, chunk_end);
     output_.took(static_cast<std::size_t>(at - begin));
     answer_left_ -= announced_ ? count : 0;
+    body_bytes_ += count;
     missed_ = false;
     const result<> left_us = co_await write_out({});
     if (!left_us && broken_) co_return fail(left_us);
@@ -355,7 +369,7 @@ template <class T>
 task<result<T>> exchange::wait_for_client(task<result<T>> writing) {
     const auto begin = std::chrono::steady_clock::now();
     const result<T> outcome = co_await with_timeout(
-        std::move(writing), answer_pace_.allowance(limits_.send_idle, limits_.minimum_rate));
+        std::move(writing), answer_pace_.allowance(limits_->send_idle, limits_->minimum_rate));
     answer_pace_.waited(std::chrono::steady_clock::now() - begin);
     co_return outcome;
 }
@@ -431,6 +445,7 @@ task<result<any_stream>> exchange::upgrade(std::string_view protocol) {
         co_return fail(sent);
     }
     upgraded_ = true;
+    status_ = 101;
     co_return transport_.release(input_.take());
 }
 

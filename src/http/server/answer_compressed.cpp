@@ -22,10 +22,10 @@ constexpr std::size_t step_size = std::size_t{32} * 1024;
 } // namespace
 
 bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> size) {
-    const compression& with = connection_.loop.server->compression();
+    const compression_options& with = compression_;
     if (with.types.empty() || forbids_body() || status_ == 206) return false;
     const std::string_view own_type = has_type_ ? *fields_.find("Content-Type") : type;
-    const auto is_own_type = [&](const std::string& each) { return matches_type(own_type, each); };
+    const auto is_own_type = [&](std::string_view each) { return matches_type(own_type, each); };
     if (std::ranges::none_of(with.types, is_own_type)) return false;
     if (fields_.find("Content-Encoding")) return false;
     bool may_transform = true; // RFC 9111, section 5.2.2.6
@@ -89,7 +89,7 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
 }
 
 task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
-    if (!gzip_) gzip_.emplace(connection_.loop.server->compression().level);
+    if (!gzip_) gzip_.emplace(compression_.level);
     const std::size_t whole = from.size();
     for (bool done = false; !done;) {
         constexpr std::size_t framed = longest_chunk_head + chunk_end.size();
@@ -114,6 +114,7 @@ task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_enc
             std::memmove(begin + head, data, step.produced);
             std::memcpy(begin + head + step.produced, chunk_end.data(), chunk_end.size());
             output_.took(head + step.produced + chunk_end.size());
+            body_bytes_ += step.produced;
         }
         if (!done) co_await yield();
     }

@@ -158,9 +158,13 @@ now_or_task<result<>> exchange::write_content(content_source from, byte_range pa
     const bool stays = gathers(part.size);
     if (from.memory != nullptr) {
         const const_buffer bytes{from.memory + part.first, static_cast<std::size_t>(part.size)};
-        if (!stays) return write_out(bytes);
+        if (!stays) {
+            body_bytes_ += bytes.size();
+            return write_out(bytes);
+        }
         if (!bytes.empty()) std::memcpy(output_.room(bytes.size()), bytes.data(), bytes.size());
         output_.took(bytes.size());
+        body_bytes_ += bytes.size();
         return result<>{};
     }
     if (!stays) return write_file(from.fd, part);
@@ -172,6 +176,7 @@ now_or_task<result<>> exchange::write_content(content_source from, byte_range pa
         if (!count) return result<>{fail(count)};
         if (*count == 0) return result<>{fail(std::errc::io_error)};
         output_.took(*count);
+        body_bytes_ += *count;
         done += *count;
     }
     return result<>{};
@@ -180,8 +185,8 @@ now_or_task<result<>> exchange::write_content(content_source from, byte_range pa
 task<result<>> exchange::write_file(int fd, byte_range part) {
     const result<async_mutex::guard> writing = co_await writing_.lock();
     if (!writing) co_return fail(writing);
-    if (limits_.send_idle > std::chrono::nanoseconds::zero()) {
-        transport_.set_idle_timeout(limits_.send_idle);
+    if (limits_->send_idle > std::chrono::nanoseconds::zero()) {
+        transport_.set_idle_timeout(limits_->send_idle);
     }
     while (part.size != 0) {
         const std::uint64_t piece = std::min(part.size, piece_size);
@@ -191,13 +196,14 @@ task<result<>> exchange::write_file(int fd, byte_range part) {
             transport_.send_file(fd, part.first, piece, output_.bytes());
         const transfer_result sent = co_await with_timeout(
             std::move(sending),
-            answer_pace_.allowance(std::chrono::nanoseconds{0}, limits_.minimum_rate, piece));
+            answer_pace_.allowance(std::chrono::nanoseconds{0}, limits_->minimum_rate, piece));
         answer_pace_.waited(std::chrono::steady_clock::now() - begin);
         if (!sent) {
             broken_ = true;
             co_return fail(sent.error().code);
         }
         output_.left(std::min(*sent, ahead));
+        body_bytes_ += *sent - std::min<std::uint64_t>(*sent, ahead);
         answer_pace_.moved(*sent);
         unsettled_ = transport_.secure;
         if (*sent != ahead + piece) { // the file has become shorter

@@ -30,7 +30,7 @@ template <class Stream>
 class borrowed_exchange {
 public:
     borrowed_exchange(connection_state& connection, Stream& over) {
-        const std::size_t fields = connection.loop.server->with().header_count;
+        const std::size_t fields = connection.loop.with().header_count;
         const std::size_t fixed = sizeof(parts) + fields * sizeof(field_entry);
         memory_ = scratch::borrow(fixed + least_spare <= small ? small : fixed + least_spare);
         std::byte* const begin = memory_.data();
@@ -53,7 +53,7 @@ public:
 private:
     struct alignas(std::max_align_t) parts {
         parts(connection_state& connection, Stream& over, std::span<field_entry> entries,
-              std::span<char> spare) noexcept
+              std::span<char> spare)
             : below{over}
             , in_progress{connection, below, entries, spare} {}
 
@@ -69,7 +69,7 @@ private:
 
 /// Lets a client that may still be sending read what was written, then closes.
 template <class Stream>
-task<> close_behind_answer(Stream& stream, ending how, const limits& with) {
+task<> close_behind_answer(Stream& stream, ending how, limits with) {
     // A client that keeps its connections for later does not close at once: it must not hold up the
     // end of the server.
     constexpr std::chrono::nanoseconds settling = std::chrono::seconds{1};
@@ -88,10 +88,9 @@ task<> close_behind_answer(Stream& stream, ending how, const limits& with) {
 /// Sends close_notify, where the end of the connection is the end of a body (RFC 9112,
 /// section 9.8). close() sends it only if the socket takes it at once.
 template <class Stream>
-task<> say_goodbye(Stream& stream, const limits& with) {
-    const auto limit = with.linger_idle > std::chrono::nanoseconds::zero()
-                           ? with.linger_idle
-                           : std::chrono::nanoseconds::max();
+task<> say_goodbye(Stream& stream, std::chrono::nanoseconds within) {
+    const auto limit =
+        within > std::chrono::nanoseconds::zero() ? within : std::chrono::nanoseconds::max();
     auto telling = async_shutdown_write(stream);
     static_cast<void>(co_await with_timeout(std::move(telling), limit));
 }
@@ -126,11 +125,11 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {
-        co_await close_behind_answer(stream, end, connection.loop.server->with());
+        co_await close_behind_answer(stream, end, connection.loop.with());
     }
     if constexpr (!is_plain<Stream>) {
         if (end == ending::close) {
-            co_await say_goodbye(stream, connection.loop.server->with());
+            co_await say_goodbye(stream, connection.loop.with().linger_idle);
         }
     }
     if (thrown) std::rethrow_exception(thrown);

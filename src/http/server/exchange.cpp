@@ -6,6 +6,7 @@
 #include "http/server/service.hpp"
 #include "http/server/status_text.hpp"
 
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/server/server_stop.hpp>
@@ -31,31 +32,43 @@ using clock = std::chrono::steady_clock;
     return bytes.empty();
 }
 
+/// Of the head of a connection's first request.
+[[nodiscard]] clock::time_point first_deadline(loop_state& on) {
+    on.look();
+    const std::chrono::nanoseconds limit = on.with().headers_within;
+    return limit > std::chrono::nanoseconds::zero() ? clock::now() + limit
+                                                    : clock::time_point::max();
+}
+
 } // namespace
 
-connection_state::connection_state(const connection_info& of, loop_state& on) noexcept
+connection_state::connection_state(const connection_info& of, loop_state& on)
     : info{of}
     , loop{on}
-    , first_head_until{on.server->with().headers_within > std::chrono::nanoseconds::zero()
-                           ? clock::now() + on.server->with().headers_within
-                           : clock::time_point::max()} {}
+    , first_head_until{first_deadline(on)} {}
 
 std::chrono::nanoseconds connection_state::idle_limit() const noexcept {
-    const limits& with = loop.server->with();
+    const limits& with = loop.with();
     const std::chrono::nanoseconds limit = requests == 0 ? with.headers_within : with.keep_alive;
     return limit > std::chrono::nanoseconds::zero() ? limit : std::chrono::nanoseconds::max();
 }
 
+std::chrono::nanoseconds connection_state::last_limit() const noexcept {
+    return std::min(loop.with().last_request, idle_limit());
+}
+
 exchange::exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
-                   std::span<char> spare) noexcept
+                   std::span<char> spare)
     : connection_{connection}
     , transport_{over}
-    , limits_{connection.loop.server->with()}
+    , limits_{&connection.loop.with()}
     , spare_{spare}
     , all_spare_{spare}
-    , parser_{{limits_.request_line, limits_.header_bytes}, entries}
+    , parser_{{limits_->request_line, limits_->header_bytes}, entries}
     , request_{*this}
-    , response_{*this} {}
+    , response_{*this} {
+    connection.loop.refresh(serving_);
+}
 
 exchange::~exchange() = default;
 
@@ -79,6 +92,9 @@ task<ending> exchange::run(received first) {
                 else if (++connection_.empty_runs > most_empty_runs)
                     co_return ending::close;
                 co_return ending::idle;
+            }
+            if (serving_->what->on_answered != nullptr && began_ == clock::time_point{}) {
+                began_ = clock::now();
             }
             const head_state head = parser_.parse(input_.bytes());
             if (head == head_state::complete) break;
@@ -106,10 +122,10 @@ task<ending> exchange::run(received first) {
             const bool excused = excused_ && outcome.error == excused_;
             if (outcome.error && !excused) co_await fail_answer(outcome);
         }
-        if (!is_done()) {
-            const ending end = co_await end_request();
-            if (end != ending::idle) co_return end;
-        }
+        ending end = ending::idle;
+        if (!is_done()) end = co_await end_request();
+        tell_answered();
+        if (end != ending::idle) co_return end;
         // A client that pipelines must not keep the loop to itself.
         if (!scope_->queue->take_inline_turn() || takes_long()) co_await yield();
         if (output_.size() > output::gathers) {
@@ -132,6 +148,8 @@ bool exchange::takes_long() noexcept {
 }
 
 void exchange::begin_request() noexcept {
+    request_.method_ = request_.target_ = request_.path_ = request_.query_ = {};
+    request_.host_ = request_.user_ = {};
     parser_.reset();
     spare_ = all_spare_;
     more_spare_.clear();
@@ -151,7 +169,14 @@ void exchange::begin_request() noexcept {
     compresses_ = false;
     gzip_.reset();
     answer_pace_.reset();
+    fields_access::borrow(request_.fields_, "", {});
     fields_access::borrow(request_.trailers_, "", {});
+    told_peer_.reset();
+    told_secure_.reset();
+    body_bytes_ = 0;
+    compression_ = serving_->what->compression;
+    began_ = {};
+    told_ = false;
 }
 
 void exchange::forget_answer() noexcept {
@@ -168,8 +193,8 @@ task<result<>> exchange::read_more_of_head() {
         head_until_ = clock::time_point::max();
         if (is_first) {
             head_until_ = connection_.first_head_until;
-        } else if (limits_.headers_within > std::chrono::nanoseconds::zero()) {
-            head_until_ = clock::now() + limits_.headers_within;
+        } else if (limits_->headers_within > std::chrono::nanoseconds::zero()) {
+            head_until_ = clock::now() + limits_->headers_within;
         }
     }
     task<result<received>> receiving = transport_.receive();
@@ -238,10 +263,12 @@ char* exchange::take_spare(std::size_t size) {
 }
 
 unsigned exchange::choose_handler(route_handler*& handler) {
-    connection_.loop.refresh(routes_);
-    routes_->table->match(request_.method_, request_.path_, match_);
+    connection_.loop.refresh(serving_);
+    limits_ = &serving_->what->with;
+    compression_ = serving_->what->compression;
+    serving_->what->routes.match(request_.method_, request_.path_, match_);
     const bool found = match_.is == route_match::kind::found;
-    body_limit_ = found ? match_.to->body.value_or(limits_.body) : limits_.body;
+    body_limit_ = found ? match_.to->body.value_or(limits_->body) : limits_->body;
     if (!found && match_.is != route_match::kind::no_path && !match_.allow.empty()) {
         fields_.add("Allow", match_.allow);
     }
@@ -365,6 +392,7 @@ task<ending> exchange::refuse(unsigned status) {
     forget_answer();
     co_await answer_simply(status);
     const result<> flushed = co_await write_out({});
+    tell_answered();
     co_return flushed ? ending::linger : ending::abort;
 }
 
@@ -389,6 +417,19 @@ task<result<>> exchange::answer_with(unsigned status) {
     co_return result<>{};
 }
 
+void exchange::tell_answered() noexcept {
+    const serving& with = *serving_->what;
+    if (with.on_answered == nullptr || std::exchange(told_, true)) return;
+    const bool upgraded = upgraded_;
+    with.on_answered({.asked = request_,
+                      .status = stage_ == stage::open ? 0 : status_,
+                      .body_bytes = body_bytes_,
+                      .duration = began_ == clock::time_point{} ? clock::duration::zero()
+                                                                : clock::now() - began_,
+                      .complete = upgraded || (stage_ == stage::complete && !broken_)},
+                     with.context);
+}
+
 // --- what a handler asks -------------------------------------------------------------------------
 
 std::string_view exchange::parameter(std::string_view name) const noexcept {
@@ -399,6 +440,21 @@ std::string_view exchange::parameter(std::string_view name) const noexcept {
         return decoded_.empty() ? match_.values[each] : std::string_view{decoded_[each]};
     }
     return {};
+}
+
+std::string_view exchange::keep_text(std::string_view text) {
+    char* const copy = take_spare(text.size());
+    std::ranges::copy(text, copy);
+    return {copy, text.size()};
+}
+
+void exchange::rewrite(std::string_view path) {
+    SIMPLENET_EXPECTS(path.starts_with('/'), "the path of a request does not begin with '/'");
+    request_.path_ = keep_text(path);
+}
+
+void exchange::set_user(std::string_view name) {
+    request_.user_ = keep_text(name);
 }
 
 std::optional<std::uint64_t> exchange::content_length() const noexcept {

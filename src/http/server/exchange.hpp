@@ -14,6 +14,7 @@
 #include "http/server/route_table.hpp"
 #include "http/server/transport.hpp"
 
+#include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/limits.hpp>
 #include <simplenet/http/request.hpp>
@@ -38,7 +39,7 @@
 
 namespace simplenet::v0::http::detail {
 
-struct local_routes;
+struct local_serving;
 class loop_state;
 struct handler_outcome;
 
@@ -54,10 +55,12 @@ enum class ending : std::uint8_t {
 
 /// What a connection remembers between its exchanges.
 struct connection_state {
-    connection_state(const connection_info& of, loop_state& on) noexcept;
+    connection_state(const connection_info& of, loop_state& on);
 
     /// How long it may wait for a request.
     [[nodiscard]] std::chrono::nanoseconds idle_limit() const noexcept;
+    /// The same once the server shuts down.
+    [[nodiscard]] std::chrono::nanoseconds last_limit() const noexcept;
 
     const connection_info& info;
     loop_state& loop;
@@ -83,7 +86,7 @@ public:
     /// @param entries  For the fields of a head.
     /// @param spare    For small texts.
     exchange(connection_state& connection, transport& over, std::span<field_entry> entries,
-             std::span<char> spare) noexcept;
+             std::span<char> spare);
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange();
@@ -122,13 +125,26 @@ public:
 
     [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
     [[nodiscard]] const connection_info& info() const noexcept { return connection_.info; }
-    [[nodiscard]] bool secure() const noexcept { return transport_.secure; }
+    [[nodiscard]] bool secure() const noexcept { return told_secure_.value_or(transport_.secure); }
     [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
     [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into);
     [[nodiscard]] task<result<std::string>> read_all(std::size_t limit);
 
+    void rewrite(std::string_view path);
+    void limit_body(std::uint64_t bytes) noexcept { body_limit_ = bytes; }
+    void set_user(std::string_view name);
+    void set_peer(const endpoint& client) noexcept { told_peer_ = client; }
+    void set_secure(bool secure) noexcept { told_secure_ = secure; }
+    [[nodiscard]] endpoint peer() const noexcept {
+        return told_peer_ ? *told_peer_ : connection_.info.peer;
+    }
+
     // --- of the answer ---
 
+    [[nodiscard]] unsigned status() const noexcept { return status_; }
+    [[nodiscard]] std::optional<std::string_view> find_field(std::string_view name) const noexcept;
+    void reset_answer() noexcept;
+    void set_compression(const compression_options& with) noexcept { compression_ = with; }
     void set_status(unsigned code) noexcept;
     void set_field(std::string_view name, std::string_view value, bool replaces);
     [[nodiscard]] now_or_task<result<>> send(std::string_view type, const_buffer body);
@@ -189,6 +205,9 @@ private:
     [[nodiscard]] task<ending> refuse(unsigned status);
     [[nodiscard]] task<bool> drain_body();
     task<> answer_simply(unsigned status);
+    /// Tells server_options::on_answered, once for each request.
+    void tell_answered() noexcept;
+    [[nodiscard]] std::string_view keep_text(std::string_view text);
     [[nodiscard]] char* take_spare(std::size_t size);
 
     // --- request_body.cpp ---
@@ -269,8 +288,9 @@ private:
     transport& transport_;
     simplenet::detail::scope* scope_ = nullptr; // of run()
     std::chrono::steady_clock::time_point head_until_;
-    const limits& limits_;
-    std::chrono::nanoseconds seen_at_{0}; // of takes_long(); 0: not yet
+    std::shared_ptr<const local_serving> serving_; // of the request
+    const limits* limits_;                         // of serving_
+    std::chrono::nanoseconds seen_at_{0};          // of takes_long(); 0: not yet
     bool is_long_ = false;
     std::span<char> spare_; // what is left of it
     const std::span<char> all_spare_;
@@ -279,8 +299,7 @@ private:
     input input_;
     output output_;
     request_parser parser_;
-    const char* head_ = nullptr;                 // the text of the head
-    std::shared_ptr<const local_routes> routes_; // of the request
+    const char* head_ = nullptr; // the text of the head
 
     // --- the request ---
     request request_;
@@ -298,6 +317,10 @@ private:
     std::error_code body_error_; // the last error of the body's own
     unsigned body_status_ = 0;   // the status that tells it; 0: none can
     pace body_pace_;
+    std::optional<endpoint> told_peer_; // by the handler
+    std::optional<bool> told_secure_;
+    std::chrono::steady_clock::time_point began_; // only for on_answered
+    bool told_ = false;                           // on_answered
 
     // --- the answer ---
     response response_;
@@ -322,6 +345,8 @@ private:
     std::optional<gzip_encoder> gzip_;        // from its first bytes on
     std::optional<std::uint64_t> announced_;  // a Content-Length that the handler has set
     std::uint64_t answer_left_ = 0;           // of a streamed body that was announced
+    std::uint64_t body_bytes_ = 0;            // that were taken for sending
+    compression_options compression_;
     pace answer_pace_;
 
     /// Tries again after a pause that grows, as long as something is left. The socket has been full

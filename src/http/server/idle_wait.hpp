@@ -20,22 +20,25 @@ namespace idle {
 
 using nanoseconds = std::chrono::nanoseconds;
 
-/// Ends a read, in a scope of its own, after a time or when the server shuts down.
+/// Ends a read, in a scope of its own, after a time, which is another one once the server shuts
+/// down.
 class policy final : public simplenet::detail::timer_node, public simplenet::detail::stop_waiter {
     using scope = simplenet::detail::scope;
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    explicit policy(nanoseconds limit) noexcept
-        : limit_{limit} {}
+    explicit policy(const connection_state& connection) noexcept
+        : connection_{&connection} {}
     policy(policy&& other) noexcept
-        : limit_{other.limit_} {}
+        : connection_{other.connection_} {}
 
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) noexcept { inner_ = &inner; }
     void suspended(scope& inner) noexcept {
-        simplenet::detail::timed_queue::of(inner).timers.insert_after(*this, limit_);
-        if (!simplenet::detail::wait_for_server_stop(inner, *this)) server_stops();
+        // Of a server that is ending already the read has not begun, so a limit of 0 is a timer
+        // too.
+        const bool is_ending = !simplenet::detail::wait_for_server_stop(inner, *this);
+        arm(is_ending ? connection_->last_limit() : connection_->idle_limit());
     }
     void leaving() noexcept {
         cancel();
@@ -44,29 +47,31 @@ public:
     auto finish(auto&& resume) { return resume(); }
 
 private:
+    void arm(nanoseconds limit) noexcept {
+        cancel();
+        simplenet::detail::timed_queue::of(*inner_).timers.insert_after(*this, limit);
+    }
     void expired() noexcept override { inner_->stop(stop_reason::deadline); }
-    // As for a leaf. But if the server is ending already, the read has not begun, and looks at
-    // nothing.
-    void server_stops() noexcept override { inner_->stop(stop_reason::deadline); }
+    void server_stops() noexcept override { arm(connection_->last_limit()); }
 
-    nanoseconds limit_;
+    const connection_state* connection_;
     scope* inner_ = nullptr; // of the awaiter that contains this
 };
 
 /// For streams whose receive() is a task.
 template <class Stream>
-task<> receive(Stream& stream, nanoseconds limit, received& into) {
+task<> receive(Stream& stream, const connection_state& connection, received& into) {
     using receiving = decltype(stream.receive());
     result<received> bytes =
-        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), limit};
+        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), connection};
     if (bytes) into = *std::move(bytes);
 }
 
 } // namespace idle
 
 /// How a connection waits for its next request: await it, then take() what has come. The wait ends
-/// after a time, or when the server around it shuts down, although the coroutine was not stopped.
-/// Bytes that have arrived win.
+/// after a time, sooner when the server around it shuts down, although the coroutine was not
+/// stopped. Bytes that have arrived win.
 // A frame that is idle contains it: so it keeps no copy of what its operation or the connection
 // knows.
 template <class Stream>
@@ -77,7 +82,7 @@ public:
         , connection_{connection} {}
 
     auto operator co_await() & {
-        return idle::receive(stream_, connection_.idle_limit(), bytes_).operator co_await();
+        return idle::receive(stream_, connection_, bytes_).operator co_await();
     }
     /// Empty: no request has come.
     [[nodiscard]] received take() noexcept { return std::move(bytes_); }
@@ -109,9 +114,8 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> caller) {
         if (!operation_.await_suspend(caller)) return false;
         auto& within = simplenet::detail::innermost_scope(caller);
-        simplenet::detail::timed_queue::of(within).timers.insert_after(*this,
-                                                                       connection_.idle_limit());
-        if (!simplenet::detail::wait_for_server_stop(within, *this)) server_stops();
+        const bool is_ending = !simplenet::detail::wait_for_server_stop(within, *this);
+        arm(is_ending ? connection_.last_limit() : connection_.idle_limit());
         return true;
     }
     void await_resume() noexcept {
@@ -124,9 +128,15 @@ public:
     }
 
 private:
-    void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
+    // Called within a turn of the loop, so this is its queue.
+    void arm(std::chrono::nanoseconds limit) noexcept {
+        cancel();
+        auto& queue = *simplenet::detail::run_queue::current();
+        static_cast<simplenet::detail::timed_queue&>(queue).timers.insert_after(*this, limit);
+    }
     // A deadline and no stop: a request that has arrived wins, even if no poll has seen it.
-    void server_stops() noexcept override { operation_.on_stop(stop_reason::deadline); }
+    void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
+    void server_stops() noexcept override { arm(connection_.last_limit()); }
 
     decltype(std::declval<Stream&>().receive()) operation_;
     const connection_state& connection_;

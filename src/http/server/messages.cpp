@@ -11,7 +11,13 @@ std::string_view request::parameter(std::string_view name) const noexcept {
     return exchange_->parameter(name);
 }
 endpoint request::peer() const noexcept {
+    return exchange_->peer();
+}
+endpoint request::connection_peer() const noexcept {
     return exchange_->info().peer;
+}
+endpoint request::connection_local() const noexcept {
+    return exchange_->info().local;
 }
 bool request::secure() const noexcept {
     return exchange_->secure();
@@ -24,6 +30,21 @@ task<result<std::size_t>> request::read_some(mutable_buffer into) {
 }
 task<result<std::string>> request::read_all(std::size_t limit) {
     return exchange_->read_all(limit);
+}
+void request::rewrite(std::string_view path) {
+    exchange_->rewrite(path);
+}
+void request::limit_body(std::uint64_t bytes) noexcept {
+    exchange_->limit_body(bytes);
+}
+void request::set_user(std::string_view name) {
+    exchange_->set_user(name);
+}
+void request::set_peer(const endpoint& client) noexcept {
+    exchange_->set_peer(client);
+}
+void request::set_secure(bool secure) noexcept {
+    exchange_->set_secure(secure);
 }
 
 response& response::status(unsigned code) noexcept {
@@ -55,6 +76,19 @@ task<result<>> response::flush() {
 }
 bool response::head_sent() const noexcept {
     return exchange_->head_sent();
+}
+unsigned response::status() const noexcept {
+    return exchange_->status();
+}
+std::optional<std::string_view> response::find(std::string_view name) const noexcept {
+    return exchange_->find_field(name);
+}
+void response::reset() noexcept {
+    exchange_->reset_answer();
+}
+response& response::compression(const compression_options& with) noexcept {
+    exchange_->set_compression(with);
+    return *this;
 }
 task<result<any_stream>> response::upgrade(std::string_view protocol) {
     return exchange_->upgrade(protocol);

@@ -46,6 +46,10 @@ task<result<std::string>> exchange::read_all(std::size_t limit) {
 task<result<std::size_t>> exchange::read_body(mutable_buffer into) {
     if (body_failed_) co_return fail(body_error_);
     if (body_ended_) co_return fail(simplenet::errc::end_of_stream);
+    // Nearly always choose_handler() has refused it; a handler may have set another limit.
+    if (body_limit_ != 0 && framing_.length > body_limit_) {
+        co_return fail(fail_body(errc::body_too_large, 413));
+    }
     if (framing_.kind == framing::kind::chunked) co_return co_await read_chunked(into);
     co_return co_await read_plain(into);
 }
@@ -70,8 +74,8 @@ task<result<std::size_t>> exchange::read_plain(mutable_buffer into) {
 
 task<result<std::size_t>> exchange::read_chunked(mutable_buffer into) {
     if (!chunks_) {
-        chunks_.emplace(
-            chunked_limits{limits_.chunk_extensions, limits_.header_bytes, limits_.header_count});
+        chunks_.emplace(chunked_limits{limits_->chunk_extensions, limits_->header_bytes,
+                                       limits_->header_count});
     }
     for (;;) {
         const std::uint64_t rest = chunks_->rest_of_chunk();
@@ -147,7 +151,7 @@ task<result<std::size_t>> exchange::wait_into(mutable_buffer into) {
     const auto begin = std::chrono::steady_clock::now();
     task<result<std::size_t>> reading = transport_.read_some(into);
     const result<std::size_t> count = co_await with_timeout(
-        std::move(reading), body_pace_.allowance(limits_.body_idle, limits_.minimum_rate));
+        std::move(reading), body_pace_.allowance(limits_->body_idle, limits_->minimum_rate));
     body_pace_.waited(std::chrono::steady_clock::now() - begin);
     if (!count) co_return fail(co_await body_failure(count.error()));
     body_pace_.moved(*count);
@@ -160,7 +164,7 @@ task<result<>> exchange::wait_for_input() {
     const auto begin = std::chrono::steady_clock::now();
     task<result<received>> receiving = transport_.receive();
     result<received> bytes = co_await with_timeout(
-        std::move(receiving), body_pace_.allowance(limits_.body_idle, limits_.minimum_rate));
+        std::move(receiving), body_pace_.allowance(limits_->body_idle, limits_->minimum_rate));
     body_pace_.waited(std::chrono::steady_clock::now() - begin);
     if (!bytes) co_return fail(co_await body_failure(bytes.error()));
     body_pace_.moved(bytes->size());

@@ -3,6 +3,7 @@
 
 #include "http/server/route_table.hpp"
 
+#include <simplenet/core/detail/contract.hpp>
 #include <simplenet/http/router.hpp>
 
 #include <memory>
@@ -11,8 +12,11 @@
 namespace simplenet::v0::http::detail {
 
 struct router_access {
-    [[nodiscard]] static std::unique_ptr<route_table> take(router&& from) noexcept {
-        return std::move(from.table_);
+    /// @pre Not moved from.
+    [[nodiscard]] static route_table take(router&& from) {
+        SIMPLENET_EXPECTS(from.table_ != nullptr, "a router was used after it was moved from");
+        const std::unique_ptr<route_table> table = std::move(from.table_);
+        return std::move(*table);
     }
 };
 

@@ -74,19 +74,23 @@ private:
 };
 #endif
 
+[[nodiscard]] bool can_serve(const server_options& options) noexcept {
+    const int level = options.compression.level;
+    return level >= 1 && level <= 9 && options.limits.header_count != 0;
+}
+
 /// What listen(), adopt() and run_server() need of their arguments.
 [[nodiscard]] result<std::shared_ptr<server_state>> state_of(router&& routes,
                                                              const server_options& options) {
-    const int level = options.compression.level;
-    if (level < 1 || level > 9) return fail(std::errc::invalid_argument);
-    if (options.limits.header_count == 0) return fail(std::errc::invalid_argument);
+    if (!can_serve(options)) return fail(std::errc::invalid_argument);
     served first;
-    first.routes = router_access::take(std::move(routes));
+    first.what = std::make_shared<const serving>(router_access::take(std::move(routes)), options);
     if (options.tls != nullptr) {
 #if SIMPLENET_HAS_TLS
         const tls::server_options with{.server = options.server};
         first.handshakes = tls::detail::settings_of(*options.tls, with);
         if (!first.handshakes) return fail(tls::errc::bad_configuration);
+        first.handshakes->last_hello = options.limits.last_request;
 #else
         return fail(std::errc::operation_not_supported);
 #endif
@@ -157,7 +161,12 @@ result<server> server::adopt(event_loop_group& group,
 }
 
 bool server::replace(router routes, const tls::context* with) {
-    return state_->replace(detail::router_access::take(std::move(routes)), with);
+    return state_->replace(detail::router_access::take(std::move(routes)), nullptr, with);
+}
+
+bool server::replace(router routes, const server_options& options) {
+    if (!detail::can_serve(options)) return false;
+    return state_->replace(detail::router_access::take(std::move(routes)), &options, options.tls);
 }
 
 server_statistics server::statistics() const {

@@ -2,7 +2,7 @@
 
 namespace simplenet::v0::http::detail {
 
-bool server_state::replace(std::shared_ptr<const route_table> routes,
+bool server_state::replace(route_table routes, const server_options* options,
                            [[maybe_unused]] const tls::context* context) {
     const std::lock_guard locked{mutex_};
 #if SIMPLENET_HAS_TLS
@@ -10,13 +10,17 @@ bool server_state::replace(std::shared_ptr<const route_table> routes,
         if (!served_.handshakes) return false;
         auto added = tls::detail::settings_of(*context, tls::server_options{.server = transport_});
         if (!added) return false;
+        added->last_hello =
+            (options != nullptr ? options->limits : served_.what->with).last_request;
         failed_before_ += served_.handshakes->failed.load(std::memory_order_relaxed);
         served_.handshakes = std::move(added);
     }
 #else
     if (context != nullptr) return false;
 #endif
-    served_.routes = std::move(routes);
+    served_.what = options != nullptr
+                       ? std::make_shared<const serving>(std::move(routes), *options)
+                       : std::make_shared<const serving>(std::move(routes), *served_.what);
     version_.fetch_add(1, std::memory_order_release);
     return true;
 }

@@ -17,47 +17,70 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace simplenet::v0::http::detail {
 
+/// How requests are answered: what replace() replaces as one, so that no request sees a part of it.
+struct serving {
+    serving(route_table of, const server_options& options)
+        : routes{std::move(of)}
+        , with{options.limits}
+        , on_answered{options.on_answered}
+        , context{options.context}
+        , types_{options.compression.types.begin(), options.compression.types.end()}
+        , type_views_{types_.begin(), types_.end()}
+        , compression{type_views_, options.compression.minimum, options.compression.level} {}
+    /// Other routes, and everything else as in `before`.
+    serving(route_table of, const serving& before)
+        : serving{std::move(of), server_options{.server = {},
+                                                .limits = before.with,
+                                                .tls = nullptr,
+                                                .compression = before.compression,
+                                                .on_answered = before.on_answered,
+                                                .context = before.context}} {}
+    serving(const serving&) = delete;
+    serving& operator=(const serving&) = delete;
+    ~serving() = default;
+
+    const route_table routes;
+    const limits with;
+    void (*const on_answered)(const answered_request&, void*) noexcept;
+    void* const context;
+
+private:
+    const std::vector<std::string> types_;
+    const std::vector<std::string_view> type_views_;
+
+public:
+    const compression_options compression; // its texts are those above
+};
+
 /// What replace() replaces.
 struct served {
-    std::shared_ptr<const route_table> routes;
+    std::shared_ptr<const serving> what;
 #if SIMPLENET_HAS_TLS
     std::shared_ptr<tls::detail::handshake_settings> handshakes; // null: without TLS
 #endif
-};
-
-/// compression_options with texts of its own.
-struct compression {
-    std::vector<std::string> types;
-    std::size_t minimum = 0;
-    int level = 0;
 };
 
 /// Shared by the handle and the loops. Any thread.
 class server_state {
 public:
     server_state(const server_options& options, served first)
-        : with_{options.limits}
-        , transport_{options.server}
-        , compression_{{options.compression.types.begin(), options.compression.types.end()},
-                       options.compression.minimum,
-                       options.compression.level}
+        : transport_{options.server}
         , served_{std::move(first)} {}
 
-    [[nodiscard]] const limits& with() const noexcept { return with_; }
     /// Of every connection, if it is not sending a file.
     [[nodiscard]] std::chrono::nanoseconds idle_timeout() const noexcept {
         return transport_.idle_timeout;
     }
-    [[nodiscard]] const detail::compression& compression() const noexcept { return compression_; }
 
-    /// False: `context` cannot be used.
-    [[nodiscard]] bool replace(std::shared_ptr<const route_table> routes,
+    /// Null `options`: only the routes. False: `context` cannot be used.
+    [[nodiscard]] bool replace(route_table routes, const server_options* options,
                                const tls::context* context);
     [[nodiscard]] bool has_tls() const;
     [[nodiscard]] std::uint64_t handshakes_failed() const;
@@ -91,9 +114,7 @@ public:
     }
 
 private:
-    const limits with_;
     const simplenet::server_options transport_;
-    const detail::compression compression_;
     std::atomic<std::uint64_t> version_ = 0;
     mutable std::mutex mutex_;
     served served_;
@@ -101,9 +122,9 @@ private:
     std::vector<std::shared_ptr<counter>> counters_;
 };
 
-/// The routes with a count of their own for each loop: loops do not share the line of a counter.
-struct local_routes {
-    std::shared_ptr<const route_table> table;
+/// What is served, with a count of its own for each loop: loops do not share the line of a counter.
+struct local_serving {
+    std::shared_ptr<const serving> what;
 };
 
 /// One loop's view of a server_state.
@@ -116,10 +137,22 @@ public:
     loop_state& operator=(const loop_state&) = delete;
     ~loop_state() = default;
 
-    /// Makes `routes` the current ones.
-    void refresh(std::shared_ptr<const local_routes>& routes) {
+    /// Lets `serving` be the current one.
+    void refresh(std::shared_ptr<const local_serving>& serving) {
         look();
-        if (routes != routes_) routes = routes_;
+        if (serving != serving_) serving = serving_;
+    }
+    /// The limits of the latest refresh() or look(), valid until the next one.
+    [[nodiscard]] const limits& with() const noexcept { return serving_->what->with; }
+    /// Takes what replace() has left. Allocates then.
+    void look() {
+        if (serving_ && server->version() == version_) return;
+        served now = server->current(version_);
+        locals_.clear(); // their owners may be gone, and their addresses used again
+        serving_ = std::make_shared<const local_serving>(std::move(now.what));
+#if SIMPLENET_HAS_TLS
+        handshakes_ = std::move(now.handshakes);
+#endif
     }
 #if SIMPLENET_HAS_TLS
     /// The current settings of handshakes.
@@ -144,20 +177,10 @@ public:
     const std::shared_ptr<server_state> server;
 
 private:
-    void look() {
-        if (routes_ && server->version() == version_) return;
-        served now = server->current(version_);
-        locals_.clear(); // their owners may be gone, and their addresses used again
-        routes_ = std::make_shared<const local_routes>(std::move(now.routes));
-#if SIMPLENET_HAS_TLS
-        handshakes_ = std::move(now.handshakes);
-#endif
-    }
-
     const std::shared_ptr<server_state::counter> requests_;
     std::unordered_map<const void*, std::shared_ptr<void>> locals_; // by the handler
     std::uint64_t version_ = 0;
-    std::shared_ptr<const local_routes> routes_;
+    std::shared_ptr<const local_serving> serving_;
 #if SIMPLENET_HAS_TLS
     std::shared_ptr<tls::detail::handshake_settings> handshakes_;
 #endif

@@ -3,9 +3,12 @@
 #include <simplenet/http/server.hpp>
 
 #include "http/server/http_test.hpp"
+#include "support/coroutines.hpp"
 #include "support/temporary_directory.hpp"
 #include "tls/tls_pair.hpp"
 
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/net/connect.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/connect.hpp>
 
@@ -156,6 +159,48 @@ TEST_P(http_tls_test, a_client_context_is_refused) {
     const auto made = http::server::listen(group, endpoint::loopback(0), {}, {.tls = &with});
 
     EXPECT_EQ(made.error(), tls::errc::bad_configuration);
+}
+
+// The read that had not begun used to be stopped, and the request in the socket was never read.
+TEST_P(http_tls_test, a_shutdown_answers_requests_that_wait_in_the_backlog) {
+    std::atomic<bool> begun = false;
+    std::atomic<bool> released = false;
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "done");
+    });
+    routes.get("/block", [&](http::request&, http::response&) -> task<> {
+        begun = true;
+        released.wait(false); // and nothing is accepted meanwhile
+        co_return;
+    });
+    serve_securely(std::move(routes), {.last_request = 2s});
+    std::jthread blocking{
+        [&] { static_cast<void>(ask_securely("GET /block HTTP/1.1\r\nHost: h\r\n\r\n")); }};
+    ASSERT_TRUE(eventually([&] { return begun.load(); }));
+
+    std::string answered;
+    const auto ask_while_it_ends = [&]() -> task<> {
+        auto waiting = co_await async_connect(server().local_endpoint()); // to the backlog
+        tls::stream<tcp_stream> stream{
+            or_throw(std::move(waiting)), testing::client(), {.server_name = "localhost"}};
+        auto sending = spawn(async_write_all(stream, get)); // its first message is there
+        co_await testing::turns(3);
+        auto ending = spawn(server().shutdown(10s));
+        co_await testing::turns(3);
+        released = true;
+        released.notify_one();
+        EXPECT_TRUE(co_await sending);
+        for (bool more = true; more;) {
+            auto bytes = co_await stream.receive();
+            if (bytes) answered += bytes->text();
+            more = bytes.has_value();
+        }
+        co_await ending;
+    };
+    simplenet::run(ask_while_it_ends(), {.backend = GetParam()});
+
+    EXPECT_EQ(without_date(answered), plain_answer("done", "Connection: close\r\n"));
 }
 
 TEST_P(http_tls_test, the_context_is_replaced_from_the_next_handshake_on) {
