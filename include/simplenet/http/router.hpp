@@ -3,6 +3,7 @@
 
 #include <simplenet/http/detail/route_handler.hpp>
 #include <simplenet/http/detail/websocket_handler.hpp>
+#include <simplenet/http/proxy_options.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/http/static_options.hpp>
@@ -130,6 +131,18 @@ public:
     /// @param options  Copied.
     router& files(std::string_view prefix, std::string_view directory,
                   const static_options& options = {});
+
+    /// Passes requests for `prefix` and every path beneath it on to backends over HTTP/1.1, as a
+    /// proxy_handler does, whatever the method. The path goes on with its prefix.
+    ///
+    /// Throws std::system_error as the constructor of proxy_handler. A program that wants the state
+    /// of the backends adds a proxy_handler by any() instead.
+    ///
+    /// @param prefix  Begins with `/`; a slash at its end makes no difference.
+    /// @param options  Copied.
+    /// @par Example
+    /// @snippet http_proxy.cpp router
+    router& proxy(std::string_view prefix, const proxy_options& options);
 
     /// Adds a route for WebSockets. The handler is called after the handshake, with `(websocket&)`
     /// or `(request&, websocket&)`, and returns `task<>` or `task<result<>>`. When it ends, the

@@ -200,12 +200,14 @@ void client_exchange::end_body_before(bool more_has_come) {
     const bool is_reusable = framing_.keep_alive && !closes_ && upload_.is_complete() &&
                              !more_has_come && framing_.kind != framing::kind::until_close;
     upload_.give_up();
-    if (is_reusable && keeper_ != nullptr) {
-        keeper_->keep(*std::move(connection_));
-    } else if (is_reusable) {
-        connection_->give_back();
+    if (keeper_ == nullptr) {
+        if (is_reusable) connection_->give_back();
+        connection_.reset();
+        return;
     }
+    if (is_reusable) keeper_->keep(*std::move(connection_));
     connection_.reset();
+    if (!is_reusable) keeper_->closed();
 }
 
 } // namespace simplenet::v0::http::detail

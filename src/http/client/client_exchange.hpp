@@ -34,13 +34,16 @@ namespace simplenet::v0::http::detail {
 /// Whether `why` tells that the peer has ended a connection, as opposed to a message on it.
 [[nodiscard]] bool is_end_of_connection(std::error_code why) noexcept;
 
-/// Takes connections that can be used again.
+/// Gets the connection of an exchange when the answer has been read.
 class connection_keeper {
 public:
     connection_keeper(const connection_keeper&) = delete;
     connection_keeper& operator=(const connection_keeper&) = delete;
 
+    /// The connection can be used again.
     virtual void keep(pooled<any_stream> connection) = 0;
+    /// The connection was closed.
+    virtual void closed() noexcept = 0;
 
 protected:
     connection_keeper() noexcept = default;
@@ -81,6 +84,9 @@ public:
     /// Reads what is here of a chunked body, without waiting; 0: nothing is. Otherwise as
     /// read_some().
     [[nodiscard]] result<std::size_t> try_read_chunked(mutable_buffer into);
+    /// Whether the next read of the body takes bytes that have arrived, and so does not fail.
+    /// @pre not is_chunked().
+    [[nodiscard]] bool has_bytes() const noexcept { return !input_.empty(); }
     /// Whether the body is chunked.
     [[nodiscard]] bool is_chunked() const noexcept {
         return framing_.kind == framing::kind::chunked && !inflater_;

@@ -86,11 +86,14 @@ handshake_fields::verdict handshake_fields::of_request(std::string_view method,
     return verdict::accepted;
 }
 
+bool handshake_fields::confirms(unsigned status, std::string_view key) const noexcept {
+    return status == 101 && upgrade_ && !other_upgrade_ && connection_ && accept_.count == 1 &&
+           accept_.value == characters_of(accept_websocket_key(key));
+}
+
 bool handshake_fields::accepts(unsigned status, std::string_view key,
                                std::span<const std::string_view> offered) const noexcept {
-    if (status != 101 || !upgrade_ || other_upgrade_ || !connection_) return false;
-    if (accept_.count != 1 || accept_.value != characters_of(accept_websocket_key(key)))
-        return false;
+    if (!confirms(status, key)) return false;
     // The client offers no extensions, so a server cannot choose one.
     if (extensions_) return false;
     if (protocol_.count == 0) return true;

@@ -41,6 +41,10 @@ public:
     [[nodiscard]] bool accepts(unsigned status, std::string_view key,
                                std::span<const std::string_view> offered) const noexcept;
 
+    /// Whether an answer tells that its server has understood a WebSocket handshake with `key`,
+    /// whatever it has chosen of what was offered.
+    [[nodiscard]] bool confirms(unsigned status, std::string_view key) const noexcept;
+
     /// Of an accepted request.
     [[nodiscard]] std::string_view key() const noexcept { return key_.value; }
     /// The subprotocol that an answer has chosen; empty if none.

@@ -233,6 +233,13 @@ task<result<>> exchange::begin_streaming(std::string_view type, bool compressed)
     co_return result<>{};
 }
 
+task<result<>> exchange::send_head() {
+    if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
+    const result<> begun = co_await begin_streaming({}, takes_gzip({}, announced_));
+    if (!begun) co_return begun;
+    co_return co_await write_out({});
+}
+
 task<result<std::size_t>> exchange::write_one(const_buffer from) {
     co_return co_await write_some({&from, 1});
 }

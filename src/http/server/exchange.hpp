@@ -112,6 +112,10 @@ public:
     [[nodiscard]] task<result<>> answer_with(unsigned status);
     /// The handler may end with `why`, which is no failure: the client was told.
     void excuse(std::error_code why) noexcept { excused_ = why; }
+    /// Sends the head of an answer whose body follows, by write_some().
+    [[nodiscard]] task<result<>> send_head();
+    /// Whether the request asks for another protocol.
+    [[nodiscard]] bool asks_for_upgrade() const noexcept { return framing_.upgrade; }
     /// Forgets everything that was set for the answer but the status.
     void forget_answer() noexcept;
     /// Leaves work on a stream of upgrade() to `next`, which runs when this exchange is gone, and
@@ -143,6 +147,8 @@ public:
 
     [[nodiscard]] unsigned status() const noexcept { return status_; }
     [[nodiscard]] std::optional<std::string_view> find_field(std::string_view name) const noexcept;
+    /// Whether fields have been set.
+    [[nodiscard]] bool has_fields() const noexcept { return !fields_.empty(); }
     void reset_answer() noexcept;
     void set_compression(const compression_options& with) noexcept { compression_ = with; }
     void set_status(unsigned code) noexcept;

@@ -1,10 +1,11 @@
 #include <simplenet/http/router.hpp>
 
-#include "http/files/file_server.hpp"
+#include "http/files/static_handler.hpp"
 #include "http/server/route_table.hpp"
 #include "http/websocket/route.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
+#include <simplenet/http/proxy_handler.hpp>
 
 namespace simplenet::v0::http {
 
@@ -36,6 +37,15 @@ router& router::files(std::string_view prefix, std::string_view directory,
         detail::make_static_handler(directory, options);
     if (!prefix.empty()) add("GET", prefix, detail::make_slash_redirect(), {});
     return add("GET", std::string{prefix} + "/{path...}", std::move(handler), {});
+}
+
+router& router::proxy(std::string_view prefix, const proxy_options& options) {
+    SIMPLENET_EXPECTS(prefix.starts_with('/'), "the prefix of a proxy does not begin with '/'");
+    while (prefix.ends_with('/'))
+        prefix.remove_suffix(1);
+    const proxy_handler handler{options};
+    if (!prefix.empty()) any(prefix, handler);
+    return any(std::string{prefix} + "/{path...}", handler);
 }
 
 router& router::add_websocket(std::string_view pattern,

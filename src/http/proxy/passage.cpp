@@ -1,0 +1,206 @@
+#include "http/proxy/passage.hpp"
+
+#include "http/client/owned_request.hpp"
+#include "http/codec/websocket_handshake.hpp"
+#include "http/server/exchange.hpp"
+
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/http/errc.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// Whether a request without a body says so (RFC 9110, section 8.6).
+[[nodiscard]] bool expects_length(std::string_view method) noexcept {
+    return method == "POST" || method == "PUT" || method == "PATCH";
+}
+
+/// What stands in Host if no client has told one.
+[[nodiscard]] std::string_view host_of_backend(std::string_view name) noexcept {
+    return name.starts_with("unix:") ? std::string_view{"localhost"} : name;
+}
+
+} // namespace
+
+// --- the request ---------------------------------------------------------------------------------
+
+task<result<unsigned>> passage::run() {
+    switch (judge_forwards(asked_.method(), asked_.fields())) {
+    case forwards::allowed:
+        break;
+    case forwards::malformed:
+        co_return 400U;
+    case forwards::exhausted: {
+        // This is the final recipient. A TRACE would show what proxies in front have added.
+        if (asked_.method() == "TRACE") co_return 501U;
+        answer_.status(204);
+        const result<> sent = co_await answer_.send({}, {});
+        if (!sent) co_return fail(sent);
+        co_return 0U;
+    }
+    }
+    connections_ = connections_of(exchange::of(asked_), core_);
+    if (exchange::of(asked_).asks_for_upgrade()) find_handshake();
+    if (asked_.content_length() != 0U) {
+        if (!core_->options().streamed) co_return co_await run_spooled(core_->directory());
+        passing_.emplace(asked_);
+    }
+    co_return co_await try_backends();
+}
+
+// A frame of its own: most requests have no body.
+task<result<unsigned>> passage::run_spooled(std::string_view directory) {
+    spooled_body body{directory, core_->options().request_buffer};
+    const result<> filled = co_await body.fill(async_reader_ref{asked_});
+    if (!filled) {
+        if (body.disk_status() == 0) co_return fail(filled);
+        core_->report(gateway_event::trouble, {}, "storing the body of a request", filled.error());
+        co_return body.disk_status();
+    }
+    spooled_ = &body;
+    const result<unsigned> answered = co_await try_backends();
+    exchange_.reset(); // it refers to the body
+    spooled_ = nullptr;
+    co_return answered;
+}
+
+void passage::find_handshake() {
+    if (asked_.content_length() != 0U) return;
+    handshake_fields told;
+    for (const field each : asked_.fields())
+        told.add(each.name, each.value);
+    // Anything else that names WebSocket is passed on as the request that it is without.
+    if (told.of_request(asked_.method(), asked_.version()) == handshake_fields::verdict::accepted) {
+        key_ = told.key();
+    }
+}
+
+exchange_request passage::message() {
+    const endpoint peer = asked_.connection_peer();
+    const bool trusted = !core_->trusted().empty() && core_->trusted().contains(peer.address());
+    passed_request passed{.method = asked_.method(),
+                          .path = asked_.path(),
+                          .target = asked_.target(),
+                          .host = asked_.host(),
+                          .version = asked_.version(),
+                          .fields = &asked_.fields(),
+                          .secure = asked_.secure(),
+                          .peer = peer.address(),
+                          .trusted = trusted,
+                          .client = asked_.peer().address(),
+                          .has_body = true,
+                          .length = asked_.content_length(),
+                          .upgrades = !key_.empty()};
+    exchange_request made{.method = std::string{asked_.method()}, .upgrades = passed.upgrades};
+    if (spooled_ != nullptr) {
+        passed.length = spooled_->size();
+        if (spooled_->is_in_memory()) {
+            made.body = spooled_->front();
+        } else {
+            spooled_->rewind();
+            made.stream = *spooled_;
+            made.content_length = spooled_->size();
+        }
+    } else if (passing_) {
+        made.stream = *passing_;
+        made.content_length = asked_.content_length();
+    } else {
+        passed.has_body = expects_length(asked_.method());
+    }
+    made.head = write_request_head(passed, core_->rules(), host_of_backend(backend_));
+    return made;
+}
+
+// --- backends ------------------------------------------------------------------------------------
+
+task<result<unsigned>> passage::try_backends() {
+    tried_backends tried;
+    for (;;) {
+        lease_ = core_->backends()->pick(tried);
+        if (!lease_) co_return failure_;
+        backend_ = lease_->name();
+        const result<std::optional<unsigned>> outcome = co_await try_backend();
+        if (!outcome) co_return fail(outcome);
+        if (*outcome) co_return **outcome;
+    }
+}
+
+task<result<std::optional<unsigned>>> passage::try_backend() {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    constexpr auto forever = std::chrono::steady_clock::time_point::max();
+    for (bool is_new = false;; is_new = true) {
+        backend_connections& pools = connections_->pools;
+        task<result<backend_connection>> borrowing =
+            is_new ? pools.borrow_new(*lease_) : pools.borrow(*lease_);
+        result<backend_connection> lent = co_await std::move(borrowing);
+        if (!lent) {
+            if (within.stopped()) co_return fail(lent);
+            if (lent.error() == std::errc::resource_unavailable_try_again) {
+                core_->report(gateway_event::trouble, backend_, "waiting for a connection",
+                              lent.error());
+                co_return std::optional{503U};
+            }
+            note_failure("connecting", lent.error());
+            co_return std::optional<unsigned>{};
+        }
+        const bool was_kept = lent->is_reused();
+        connection_keeper* const keeper = this;
+        exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);
+        const result<> opened = co_await exchange_->open();
+        if (opened) {
+            const result<unsigned> passed = co_await pass_answer();
+            if (!passed) co_return fail(passed);
+            co_return std::optional{*passed};
+        }
+        if (within.stopped()) co_return fail(opened);
+        // The backend has closed a connection that it had kept: nobody's failure.
+        const bool is_stale = was_kept && !is_new && is_end_of_connection(opened.error());
+        if (is_stale && can_repeat()) continue;
+        co_return judge_failure(opened.error(), is_stale);
+    }
+}
+
+bool passage::can_repeat() const noexcept {
+    if (exchange_->has_begun() || (passing_ && passing_->has_begun())) return false;
+    return !exchange_->has_sent() || is_idempotent(asked_.method());
+}
+
+result<std::optional<unsigned>> passage::judge_failure(std::error_code why, bool was_kept) {
+    if (const std::error_code source = exchange_->source_failure()) {
+        if (passing_) return fail(source); // the client's fault
+        core_->report(gateway_event::trouble, backend_, "reading a stored body", source);
+        return 500U;
+    }
+    if (why == errc::bad_response || why == errc::header_too_large ||
+        why == errc::unsupported_transfer_coding) {
+        return refuse_answer(why);
+    }
+    // What is left of such a request must not go round all backends.
+    const bool is_limit = why == simplenet::errc::deadline_exceeded;
+    if (is_limit) why = std::make_error_code(std::errc::timed_out);
+    if (was_kept) {
+        failure_ = 502;
+        core_->report(gateway_event::failed, backend_, "a kept connection had ended", why);
+    } else {
+        note_failure("waiting for an answer", why);
+    }
+    if (is_limit || !can_repeat()) return failure_;
+    return std::nullopt;
+}
+
+void passage::note_failure(std::string_view doing, std::error_code why) {
+    failure_ = why == std::errc::timed_out ? 504 : 502;
+    lease_->failed();
+    core_->report(gateway_event::failed, backend_, doing, why);
+}
+
+void passage::keep(pooled<any_stream> connection) {
+    connections_->pools.give_back(*lease_, std::move(connection));
+    lease_.reset();
+}
+
+} // namespace simplenet::v0::http::detail
