@@ -141,6 +141,8 @@ std::string quoted(std::string_view text) {
             result += "\\t";
         } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
             append_escaped(result, byte);
+        } else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
+            append_escaped(result, static_cast<unsigned char>(text[1])); // controls, too
         } else {
             result += text.substr(0, length);
         }

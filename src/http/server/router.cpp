@@ -1,6 +1,6 @@
 #include <simplenet/http/router.hpp>
 
-#include "http/files/static_handler.hpp"
+#include "http/files/file_server.hpp"
 #include "http/server/route_table.hpp"
 #include "http/websocket/route.hpp"
 
