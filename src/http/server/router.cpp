@@ -48,6 +48,15 @@ router& router::proxy(std::string_view prefix, const proxy_options& options) {
     return any(std::string{prefix} + "/{path...}", handler);
 }
 
+router& router::fastcgi(std::string_view prefix, const fastcgi_options& options) {
+    SIMPLENET_EXPECTS(prefix.starts_with('/'), "the prefix of fastcgi does not begin with '/'");
+    while (prefix.ends_with('/'))
+        prefix.remove_suffix(1);
+    const fastcgi_handler handler{options, prefix};
+    if (!prefix.empty()) any(prefix, handler);
+    return any(std::string{prefix} + "/{path...}", handler);
+}
+
 router& router::add_websocket(std::string_view pattern,
                               std::shared_ptr<detail::websocket_handler> handler,
                               const websocket_options& options) {
