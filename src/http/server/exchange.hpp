@@ -156,8 +156,6 @@ public:
     [[nodiscard]] now_or_task<result<>> send(std::string_view type, const_buffer body);
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
     [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
-    /// Lets the head of a streamed answer leave, before there is a byte of its body.
-    [[nodiscard]] task<result<>> send_head();
     [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options);
     [[nodiscard]] task<result<>> send_content(content_source from, std::uint64_t size,
                                               file_options options);
