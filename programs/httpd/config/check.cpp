@@ -19,7 +19,7 @@ void check_listeners(const configuration& whole, problems& found) {
             const listener& other = whole.listen[i];
             if (address.port() == 0 || address != other.address || other.where == position{})
                 continue;
-            found.add(where, httpd::quoted(address.to_string()) + " is listened on already, at " +
+            found.add(where, quote(address.to_string()) + " is listened on already, at " +
                                  to_text(other.where));
             return;
         }
@@ -52,7 +52,7 @@ void check_hosts(const configuration& whole, problems& found) {
             const position where = i < site.hosts_where.size() ? site.hosts_where[i] : site.where;
             const auto other = std::ranges::find(all, site.hosts[i], &named::host);
             if (other != all.end())
-                found.add(where, "`hosts` has " + httpd::quoted(site.hosts[i]) +
+                found.add(where, "`hosts` has " + quote(site.hosts[i]) +
                                      ", which another site has already, at " +
                                      to_text(other->where));
             all.push_back({site.hosts[i], where});
@@ -67,11 +67,11 @@ void check_reach(const site& site, problems& found) {
         for (std::size_t j = 0; j < i; ++j) {
             const path_match& before = site.routes[j].match;
             if (before.where == position{} || !covers(before, match)) continue;
-            const std::string why =
-                before == match ? "there is the same match before, at "
-                                : httpd::quoted(to_text(before)) + " takes all of its paths, at ";
+            const std::string why = before == match
+                                        ? "there is the same match before, at "
+                                        : quote(to_text(before)) + " takes all of its paths, at ";
             found.add(match.where,
-                      "nothing reaches the route " + httpd::quoted(to_text(match)) + ": " + why +
+                      "nothing reaches the route " + quote(to_text(match)) + ": " + why +
                           to_text(before.where),
                       severity::finding);
             break;
@@ -124,8 +124,8 @@ void check_redirects(const site& site, problems& found) {
         }
         if (path.empty()) continue;
         found.add(each.match.where,
-                  "the redirection never ends: " + httpd::quoted(from) + " leads to " +
-                      httpd::quoted(first) + ", which is redirected again",
+                  "the redirection never ends: " + quote(from) + " leads to " + quote(first) +
+                      ", which is redirected again",
                   severity::finding);
     }
 }

@@ -43,10 +43,10 @@ bool check_readable(std::string_view what, const std::string& file, position whe
                     problems& found) {
     const int error = error_of_open(file, 0);
     if (error != 0)
-        found.add(where, code(what) + ": " + httpd::quoted(file) +
+        found.add(where, code(what) + ": " + quote(file) +
                              " cannot be read: " + std::system_category().message(error));
     else if (!is_regular(file))
-        found.add(where, code(what) + ": " + httpd::quoted(file) + " is no file");
+        found.add(where, code(what) + ": " + quote(file) + " is no file");
     else
         return true;
     return false;
@@ -55,7 +55,7 @@ bool check_readable(std::string_view what, const std::string& file, position whe
 void check_directory(std::string_view what, const std::string& directory, position where,
                      problems& found) {
     if (const int error = error_of_open(directory, O_DIRECTORY); error != 0)
-        found.add(where, code(what) + ": " + httpd::quoted(directory) +
+        found.add(where, code(what) + ": " + quote(directory) +
                              " cannot be opened: " + std::system_category().message(error));
 }
 
@@ -65,7 +65,7 @@ void check_log(std::string_view what, const std::string& target, position where,
     struct ::stat there{};
     if (::stat(target.c_str(), &there) == 0) {
         if (S_ISDIR(there.st_mode))
-            found.add(where, code(what) + ": " + httpd::quoted(target) + " is a directory");
+            found.add(where, code(what) + ": " + quote(target) + " is a directory");
         return;
     }
     check_directory(what, directory, where, found);
@@ -81,7 +81,7 @@ std::string date_of(std::chrono::sys_seconds time) {
 
 void check_dates(const certificate& each, const certificate_facts& facts, problems& found) {
     const auto now = std::chrono::system_clock::now();
-    const std::string name = "`certificate`: " + httpd::quoted(each.certificate);
+    const std::string name = "`certificate`: " + quote(each.certificate);
     if (facts.valid_until < now)
         found.add(each.certificate_where, name + " has expired on " + date_of(facts.valid_until),
                   severity::warning);
@@ -106,8 +106,7 @@ void check_choice(const tls_options& tls, const std::vector<certificate_facts>& 
         };
         if (std::ranges::all_of(facts[i].names, taken))
             found.add(tls.certificates[i].certificate_where,
-                      "`certificate`: nothing chooses " +
-                          httpd::quoted(tls.certificates[i].certificate) +
+                      "`certificate`: nothing chooses " + quote(tls.certificates[i].certificate) +
                           ": those before it have all of its names",
                       severity::finding);
     }
@@ -131,7 +130,7 @@ void check_tls(const tls_options& tls, problems& found) {
         const auto facts = facts_of(each.certificate);
         if (!facts) {
             found.add(each.certificate_where,
-                      "`certificate`: " + httpd::quoted(each.certificate) + ' ' + facts.error());
+                      "`certificate`: " + quote(each.certificate) + ' ' + facts.error());
             readable = false;
             continue;
         }
@@ -171,8 +170,7 @@ void check_site(const site& site, problems& found) {
     if (found.sorted().size() != before) return; // nothing beneath it is there
     for (const error_page& each : site.error_pages)
         if (!is_regular(site.root + each.path))
-            found.add(each.where,
-                      "`error_pages`: there is no file " + httpd::quoted(site.root + each.path),
+            found.add(each.where, "`error_pages`: there is no file " + quote(site.root + each.path),
                       severity::warning);
     for (const route& each : site.routes) {
         if (each.action != route_action::fallback || each.fallback.empty() ||
@@ -182,9 +180,9 @@ void check_site(const site& site, problems& found) {
         const bool again = next != nullptr && next->action == route_action::fallback;
         if (again && !is_regular(site.root + each.fallback))
             found.add(each.match.where,
-                      "the fallback " + httpd::quoted(each.fallback) + " leads to " +
-                          httpd::quoted(to_text(next->match)) + " again, and there is no file " +
-                          httpd::quoted(site.root + each.fallback),
+                      "the fallback " + quote(each.fallback) + " leads to " +
+                          quote(to_text(next->match)) + " again, and there is no file " +
+                          quote(site.root + each.fallback),
                       severity::finding);
     }
 }

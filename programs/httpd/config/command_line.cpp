@@ -32,12 +32,12 @@ reading_result without_file(const command_line& line) {
     for (const std::string& each : addresses) {
         const auto parsed = parse_endpoint(each);
         if (!parsed) {
-            made.problems.add({}, "--listen " + httpd::quoted(each) + ' ' + parsed.error());
+            made.problems.add({}, "--listen " + quote(each) + ' ' + parsed.error());
             continue;
         }
         for (const listener& other : whole.listen)
             if (other.address == *parsed && parsed->port() != 0)
-                made.problems.add({}, "--listen " + httpd::quoted(each) + " is given twice");
+                made.problems.add({}, "--listen " + quote(each) + " is given twice");
         listener& added = whole.listen.emplace_back();
         added.address = *parsed;
         if (!line.tls.empty())

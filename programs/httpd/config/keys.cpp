@@ -63,7 +63,7 @@ constexpr storage stored_in() {
     return {[](void* to, value given, position where) {
                 auto& self = *static_cast<object*>(to);
                 self.*Member = from_value<typename plain<type>::type>(std::move(given));
-                if constexpr (requires { self.*Member.where; })
+                if constexpr (requires { (self.*Member).where; })
                     (self.*Member).where = where;
                 else if constexpr (requires { (self.*Member)->where; })
                     (self.*Member)->where = where;
@@ -77,7 +77,7 @@ template <auto Member>
 constexpr children table_in() {
     using object = member<decltype(Member)>::object;
     using type = member<decltype(Member)>::type;
-    return {[](void* in) -> void* {
+    return {[](void* in, position) -> void* {
                 auto& found = static_cast<object*>(in)->*Member;
                 if constexpr (std::is_same_v<type, typename plain<type>::type>)
                     return &found;
@@ -103,7 +103,11 @@ constexpr children table_in() {
 template <auto Member>
 constexpr children tables_in() {
     using object = member<decltype(Member)>::object;
-    return {[](void* in) -> void* { return &(static_cast<object*>(in)->*Member).emplace_back(); },
+    return {[](void* in, position where) -> void* {
+                auto& made = (static_cast<object*>(in)->*Member).emplace_back();
+                made.where = where;
+                return &made;
+            },
             [](const void* in) { return (static_cast<const object*>(in)->*Member).size(); },
             [](const void* in, std::size_t index) -> const void* {
                 return &(static_cast<const object*>(in)->*Member)[index];
@@ -126,7 +130,7 @@ constexpr storage action_in() {
 
 template <route_action Action, auto Member>
 constexpr children action_table() {
-    return {[](void* in) -> void* {
+    return {[](void* in, position) -> void* {
                 auto& self = *static_cast<route*>(in);
                 self.action = Action;
                 return &(self.*Member);
@@ -683,9 +687,10 @@ constexpr key top_keys[]{
     {.name = "site",
      .type = value_type::tables,
      .sub = &site_section,
-     .inside = {[](void* in) -> void* {
+     .inside = {[](void* in, position where) -> void* {
                     auto& whole = *static_cast<configuration*>(in);
                     site& made = whole.sites.emplace_back();
+                    made.where = where;
                     made.body = whole.limits.body; // [limits] is read before
                     return &made;
                 },
@@ -705,7 +710,7 @@ constexpr key top_keys[]{
     {.name = "status",
      .type = value_type::table,
      .sub = &status_section,
-     .inside = {[](void* in) { return in; },
+     .inside = {[](void* in, position) { return in; },
                 [](const void* in) -> std::size_t {
                     return static_cast<const configuration*>(in)->status ? 1 : 0;
                 },

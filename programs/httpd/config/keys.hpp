@@ -59,8 +59,8 @@ struct storage {
 
 /// Where the tables of a key are stored.
 struct children {
-    /// Makes one more, or returns the only one.
-    void* (*open)(void* object) = nullptr;
+    /// Makes one more, or returns the only one. `where` is the place of its header.
+    void* (*open)(void* object, position where) = nullptr;
     std::size_t (*count)(const void* object) = nullptr;
     const void* (*at)(const void* object, std::size_t index) = nullptr;
 };

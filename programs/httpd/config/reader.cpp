@@ -152,9 +152,15 @@ private:
     }
 
     static void store(const key& key, const entry& given, std::optional<value> read, void* object) {
-        if (read) key.stored.set(object, *std::move(read), given.value.where);
+        // What is given but wrong is not missing: nothing more is said about that.
+        if (!read && key.type == value_type::backends)
+            read = value{std::vector<backend>{}};
+        else if (!read && (key.name == "root" || !key.group.empty()))
+            read = value{std::string{"/"}};
+        if (!read) return;
+        key.stored.set(object, *std::move(read), given.value.where);
         // Parallel to the names, which are in order if they are all good.
-        if (!read || key.type != value_type::hosts) return;
+        if (key.type != value_type::hosts) return;
         for (const node& each : given.value.items)
             static_cast<site*>(object)->hosts_where.push_back(each.where);
     }
@@ -164,7 +170,7 @@ private:
             wrong_table(key, given, "a table was expected, " + table_example(key));
             return;
         }
-        read_section(*key.sub, given.value, given.where, key.inside.open(object));
+        read_section(*key.sub, given.value, given.where, key.inside.open(object, given.where));
     }
 
     static std::string table_example(const key& key) {
@@ -191,10 +197,7 @@ private:
                                            " in its list; tables were expected, as in " + header);
                 continue;
             }
-            void* const made = key.inside.open(object);
-            read_section(*key.sub, each, each.where, made);
-            if (key.sub->find("route") != nullptr) static_cast<site*>(made)->where = each.where;
-            if (key.sub->find("match") != nullptr) static_cast<route*>(made)->where = each.where;
+            read_section(*key.sub, each, each.where, key.inside.open(object, each.where));
         }
         if (key.required && given.value.items.empty())
             found_.add(given.where, code(key.name) + " is empty; at least one table was expected");
@@ -249,7 +252,7 @@ private:
             for (std::size_t j = 0; j < i; ++j)
                 if (backends[i].address == backends[j].address && !backends[i].address.empty())
                     found_.add(backends[i].where, code(key.name) + " has " +
-                                                      httpd::quoted(backends[i].address) +
+                                                      quote(backends[i].address) +
                                                       " twice; give it a `weight` instead");
         if (!good) return std::nullopt;
         return value{std::move(backends)};

@@ -54,7 +54,7 @@ complaint wrong_label(std::string_view label) {
         return "has a part that begins or ends with a hyphen";
     for (const char each : label)
         if (!is_letter(each) && !is_digit(each) && each != '-' && each != '_')
-            return "has a " + quoted({&each, 1}) + ", which no name of a host has";
+            return "has a " + quote({&each, 1}) + ", which no name of a host has";
     return std::nullopt;
 }
 
@@ -168,10 +168,10 @@ complaint wrong_path(std::string_view text) {
     if (text.find('\0') != std::string_view::npos) return "has a zero byte, which no path has";
     for (const char each : {'?', '#'})
         if (text.find(each) != std::string_view::npos)
-            return "has a " + quoted({&each, 1}) + ", which no path has";
+            return "has a " + quote({&each, 1}) + ", which no path has";
     const std::string right = normalised(text);
     if (right == text) return std::nullopt;
-    return std::string{no_such_path} + "did you mean " + quoted(right) + "?";
+    return std::string{no_such_path} + "did you mean " + quote(right) + "?";
 }
 
 std::expected<path_match, std::string> parse_match(std::string_view text) {
@@ -190,11 +190,11 @@ std::expected<path_match, std::string> parse_match(std::string_view text) {
             "has a `*` that is neither behind the last slash nor before a suffix"};
     if (!front.ends_with('/'))
         return std::unexpected{"is not a match: `*` stands for whole segments; did you mean " +
-                               quoted(std::string{front} + "/*") + "?"};
+                               quote(std::string{front} + "/*") + "?"};
     if (auto wrong = wrong_path(front)) {
         const std::string right = normalised(front);
         if (right == front) return std::unexpected{std::move(*wrong)};
-        return std::unexpected{std::string{no_such_path} + "did you mean " + quoted(right + '*') +
+        return std::unexpected{std::string{no_such_path} + "did you mean " + quote(right + '*') +
                                "?"};
     }
     return path_match{.kind = path_match::form::prefix, .text = std::string{front}};
@@ -279,19 +279,25 @@ complaint wrong_file_name(std::string_view text) {
 std::expected<simplenet::endpoint, std::string> parse_endpoint(std::string_view text) {
     if (const auto parsed = simplenet::endpoint::parse(text)) return *parsed;
     constexpr std::string_view what = "is no address and port";
+    // `::1:80` is an address, too, but hardly the one that was meant.
+    const std::size_t colon = std::min(text.rfind(':'), text.size());
+    const std::string with_brackets =
+        '[' + std::string{text.substr(0, colon)} + ']' + std::string{text.substr(colon)};
+    if (!text.starts_with('[') && simplenet::endpoint::parse(with_brackets))
+        return std::unexpected{std::string{what} + "; did you mean " + quote(with_brackets) + "?"};
     if (const auto address = simplenet::ip_address::parse(text)) {
         const std::string host =
             address->is_v6() ? '[' + std::string{text} + ']' : std::string{text};
         return std::unexpected{std::string{what} + ": the port is missing; did you mean " +
-                               quoted(host + ":80") + "?"};
+                               quote(host + ":80") + "?"};
     }
     if (text.starts_with(':') && simplenet::endpoint::parse("0.0.0.0" + std::string{text}))
         return std::unexpected{std::string{what} + "; did you mean " +
-                               quoted("0.0.0.0" + std::string{text}) + ", or " +
-                               quoted("[::]" + std::string{text}) + "?"};
+                               quote("0.0.0.0" + std::string{text}) + ", or " +
+                               quote("[::]" + std::string{text}) + "?"};
     if (text.starts_with("localhost:"))
         return std::unexpected{std::string{what} + "; did you mean " +
-                               quoted("127.0.0.1" + std::string{text.substr(9)}) + "?"};
+                               quote("127.0.0.1" + std::string{text.substr(9)}) + "?"};
     return std::unexpected{std::string{what} +
                            "; `192.0.2.1:80` or `[2001:db8::1]:80` was expected, and names are not "
                            "looked up"};

@@ -124,10 +124,13 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
         least = steps;
         best = each;
     }
-    return best;
+    if (!best.empty() || word.size() < 3) return best;
+    const auto whole =
+        std::ranges::find_if(known, [&](std::string_view each) { return each.starts_with(word); });
+    return whole == known.end() ? best : *whole;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
     std::string result = "\"";
     while (!text.empty()) {
         const auto byte = static_cast<unsigned char>(text.front());

@@ -120,7 +120,7 @@ std::optional<node> parse(std::string_view text, problems& found) {
                 where.column = static_cast<std::uint32_t>(begin + 1);
                 what = "given twice: " + what.substr(what.find("cannot redefine"));
             } else if (what.starts_with("Error while ")) {
-                what.replace(0, std::string_view{"Error while "}.size(), "no TOML: ");
+                what.replace(0, std::string_view{"Error while "}.size(), "not TOML; while ");
             }
             found.add(where, std::move(what));
             if (!goes_on) return std::nullopt;

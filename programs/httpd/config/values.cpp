@@ -30,7 +30,7 @@ std::string listed(std::span<const std::string_view> choices) {
     std::string text;
     for (std::size_t i = 0; i < choices.size(); ++i) {
         if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
-        text += quoted(choices[i]);
+        text += quote(choices[i]);
     }
     return text;
 }
@@ -148,7 +148,7 @@ struct reading {
         return std::nullopt;
     }
     std::nullopt_t complain_about_text(const node& at, std::string what) const {
-        return complain(at, quoted(at.text) + ' ' + std::move(what));
+        return complain(at, quote(at.text) + ' ' + std::move(what));
     }
     // Without a value: it could be of any size, or a secret.
     std::nullopt_t wrong_type(const node& at) const {
@@ -210,7 +210,7 @@ struct reading {
         const std::string_view meant = closest(at.text, key.choices);
         return complain_about_text(
             at, "is not one of " + listed(key.choices) +
-                    (meant.empty() ? std::string{} : "; did you mean " + quoted(meant) + "?"));
+                    (meant.empty() ? std::string{} : "; did you mean " + quote(meant) + "?"));
     }
 
     // A text that `check` has no complaint about.
@@ -295,7 +295,7 @@ struct reading {
         if (simplenet::http::is_backend_address(address)) return value{std::move(address)};
         if (at.text.starts_with('/'))
             return complain_about_text(at, "is no backend; did you mean " +
-                                               quoted("unix:" + at.text) + "?");
+                                               quote("unix:" + at.text) + "?");
         if (const std::size_t scheme = at.text.find("://"); scheme != std::string::npos) {
             std::string_view rest = std::string_view{at.text}.substr(scheme + 3);
             rest = rest.substr(0, rest.find('/'));
@@ -304,7 +304,7 @@ struct reading {
                                           : std::string{rest};
             return complain_about_text(at, "is a URL, but only an address is expected; did you "
                                            "mean " +
-                                               quoted(meant) + "?");
+                                               quote(meant) + "?");
         }
         return complain_about_text(
             at, "is no backend: `host:port`, `[::1]:port` or `unix:/path` was expected");
@@ -389,17 +389,17 @@ struct reading {
         };
         for (const entry& each : at.entries) {
             if (auto bad = wrong_header_name(each.key))
-                wrong(each.where, quoted(each.key) + ' ' + *bad);
+                wrong(each.where, quote(each.key) + ' ' + *bad);
             for (const header& other : made)
                 if (equal_without_case(other.name, each.key))
-                    wrong(each.where, quoted(each.key) + " is the same field as " +
-                                          quoted(other.name) + "; case does not count");
+                    wrong(each.where, quote(each.key) + " is the same field as " +
+                                          quote(other.name) + "; case does not count");
             if (each.value.kind != node_kind::text)
-                wrong(each.value.where, quoted(each.key) + " is " +
+                wrong(each.value.where, quote(each.key) + " is " +
                                             std::string{toml_tree::name_of(each.value.kind)} +
                                             "; a string was expected");
             else if (auto bad = wrong_header_value(each.value.text))
-                wrong(each.value.where, "the value of " + quoted(each.key) + ' ' + *bad);
+                wrong(each.value.where, "the value of " + quote(each.key) + ' ' + *bad);
             made.push_back({each.key, each.value.text});
         }
         if (!good) return std::nullopt;
@@ -416,7 +416,7 @@ struct reading {
             const auto [rest, error] = std::from_chars(each.key.data(), end, status);
             if (error != std::errc{} || rest != end || each.key.size() != 3 || status < 400 ||
                 status > 599) {
-                found.add(each.where, code(key.name) + ' ' + quoted(each.key) +
+                found.add(each.where, code(key.name) + ' ' + quote(each.key) +
                                           " is no status of an error; 400 to 599 was expected");
                 good = false;
             }
@@ -470,39 +470,39 @@ struct formatting {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(bool on) const { return on ? "true" : "false"; }
     std::string operator()(std::uint64_t number) const {
-        if (key.type == value_type::choice) return quoted(key.choices[number]);
+        if (key.type == value_type::choice) return quote(key.choices[number]);
         if (key.type == value_type::size && number >= 1024 && number % 1024 == 0)
-            return quoted(format_size(number));
+            return quote(format_size(number));
         return std::to_string(number);
     }
     std::string operator()(std::chrono::nanoseconds time) const {
-        return quoted(format_duration(time));
+        return quote(format_duration(time));
     }
-    std::string operator()(const std::string& text) const { return quoted(text); }
+    std::string operator()(const std::string& text) const { return quote(text); }
     std::string operator()(const std::vector<std::string>& texts) const {
-        return format_list(texts, quoted);
+        return format_list(texts, quote);
     }
-    std::string operator()(const addresses& set) const { return format_list(set.texts, quoted); }
+    std::string operator()(const addresses& set) const { return format_list(set.texts, quote); }
     std::string operator()(const std::vector<header>& headers) const {
         return format_table(headers, [](const header& each) {
-            return quoted(each.name) + " = " + quoted(each.value);
+            return quote(each.name) + " = " + quote(each.value);
         });
     }
     std::string operator()(const std::vector<error_page>& pages) const {
         return format_table(pages, [](const error_page& each) {
-            return std::to_string(each.status) + " = " + quoted(each.path);
+            return std::to_string(each.status) + " = " + quote(each.path);
         });
     }
     std::string operator()(const std::vector<backend>& backends) const {
         return format_list(backends, [&](const backend& each) {
-            if (each.weight == 1) return quoted(each.address);
+            if (each.weight == 1) return quote(each.address);
             return inline_table(*key.sub, &each);
         });
     }
-    std::string operator()(const path_match& match) const { return quoted(to_text(match)); }
-    std::string operator()(const run_as& user) const { return quoted(user.name); }
+    std::string operator()(const path_match& match) const { return quote(to_text(match)); }
+    std::string operator()(const run_as& user) const { return quote(user.name); }
     std::string operator()(const simplenet::endpoint& endpoint) const {
-        return quoted(endpoint.to_string());
+        return quote(endpoint.to_string());
     }
     std::string operator()(const tls_options& tls) const {
         return format_list(tls.certificates, [&](const certificate& each) {
@@ -534,7 +534,7 @@ std::string expected_value(const key& key) {
 std::string example_of(const key& key) {
     if (!key.choices.empty())
         return key.type == value_type::status ? std::string{key.choices.front()}
-                                              : quoted(key.choices.front());
+                                              : quote(key.choices.front());
     if (key.type == value_type::integer)
         return std::to_string(std::clamp<std::uint64_t>(2, key.minimum, key.maximum));
     return std::string{text_of(key.type).example};
