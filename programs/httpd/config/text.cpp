@@ -124,13 +124,10 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
         least = steps;
         best = each;
     }
-    if (!best.empty() || word.size() < 3) return best;
-    const auto whole =
-        std::ranges::find_if(known, [&](std::string_view each) { return each.starts_with(word); });
-    return whole == known.end() ? best : *whole;
+    return best;
 }
 
-std::string quote(std::string_view text) {
+std::string quoted(std::string_view text) {
     std::string result = "\"";
     while (!text.empty()) {
         const auto byte = static_cast<unsigned char>(text.front());
@@ -144,8 +141,6 @@ std::string quote(std::string_view text) {
             result += "\\t";
         } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
             append_escaped(result, byte);
-        } else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
-            append_escaped(result, static_cast<unsigned char>(text[1])); // controls, too
         } else {
             result += text.substr(0, length);
         }

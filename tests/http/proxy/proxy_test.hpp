@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <poll.h>
 
 namespace simplenet::v0::testing {
 
@@ -39,6 +40,7 @@ public:
         return raw_peer{unique_fd{static_cast<int>(checked(
             restarted([&] { return ::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC); })))}};
     }
+    [[nodiscard]] int fd() const { return fd_.get(); }
     /// Whether somebody has connected and was not accepted.
     [[nodiscard]] bool has_caller() {
         const timeval none{.tv_sec = 0, .tv_usec = 1};

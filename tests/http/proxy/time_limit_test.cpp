@@ -1,0 +1,110 @@
+// Backends that take their time.
+
+#include "proxy_test.hpp"
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace simplenet::v0::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class proxy_time_limit_test : public proxy_test {};
+
+constexpr auto soon = 50ms;
+
+TEST_P(proxy_time_limit_test, a_backend_that_does_not_answer_is_504) {
+    serve_proxy({.head = soon});
+    raw_peer client = connect();
+    client.send(get_root);
+    std::string head;
+    raw_peer at = take_request(head);
+    EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 504 Gateway Timeout\r\n"));
+    EXPECT_EQ(at.receive_to_the_end(), errc::end_of_stream); // its connection is closed
+    EXPECT_FALSE(backend().has_caller());
+}
+
+TEST_P(proxy_time_limit_test, a_backend_that_stops_in_its_head_is_504) {
+    serve_proxy({.head = soon});
+    raw_peer client = connect();
+    client.send(get_root);
+    std::string head;
+    raw_peer at = take_request(head);
+    at.send("HTTP/1.1 200 O");
+    EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 504 "));
+}
+
+TEST_P(proxy_time_limit_test, a_backend_that_stops_in_its_body_aborts_the_answer) {
+    serve_proxy({.body_idle = soon});
+    for (const std::string_view answer :
+         {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", "HTTP/1.1 200 OK\r\n\r\nhel",
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n"}) {
+        raw_peer client = connect();
+        client.send(get_root);
+        std::string head;
+        raw_peer at = take_request(head);
+        at.send(answer);
+        EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset) << answer;
+    }
+}
+
+TEST_P(proxy_time_limit_test, a_backend_that_reads_nothing_is_504) {
+    serve_proxy({.send_idle = soon}, {.limits = {.body = 0}});
+    raw_peer client = connect();
+    const std::string body(12'000'000, 'b');
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 12000000\r\n\r\n" + body);
+    std::string head;
+    raw_peer at = take_request(head);
+    EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 504 "));
+}
+
+TEST_P(proxy_time_limit_test, a_slow_upload_is_no_fault_of_the_backend) {
+    serve_proxy({.streamed = true, .send_idle = soon, .head = soon});
+    raw_peer client = connect();
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nab");
+    std::string head;
+    raw_peer at = take_request(head);
+    EXPECT_EQ(at.receive(2), "ab");
+    pollfd ended{.fd = at.fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&ended, 1, 200), 0); // several times the limits
+    client.send("cd");
+    EXPECT_EQ(at.receive(2), "cd");
+    at.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(client, "ok").ends_with("ok"));
+}
+
+TEST_P(proxy_time_limit_test, without_a_free_connection_the_answer_is_503) {
+    serve_proxy({.connections = 1, .wait = soon});
+    raw_peer first = connect();
+    first.send(get_root);
+    std::string head;
+    raw_peer at = take_request(head);
+    raw_peer second = connect();
+    second.send(get_root);
+    EXPECT_TRUE(receive_head(second).starts_with("HTTP/1.1 503 "));
+    at.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(first, "ok").ends_with("ok"));
+}
+
+TEST_P(proxy_time_limit_test, whoever_waits_for_a_connection_gets_it) {
+    serve_proxy({.connections = 1});
+    raw_peer first = connect();
+    first.send(get_root);
+    std::string head;
+    raw_peer at = take_request(head);
+    raw_peer second = connect();
+    second.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n");
+    at.send(answer_of("one"));
+    EXPECT_TRUE(receive_request(at).starts_with("GET /second "));
+    at.send(answer_of("two"));
+    EXPECT_TRUE(receive_until(second, "two").ends_with("two"));
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, real_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0::testing
