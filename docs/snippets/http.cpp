@@ -257,6 +257,27 @@ http::router with_websockets() {
 }
 //! [websocket]
 
+//! [file handler]
+/// The application has the paths that no file has.
+class files_first {
+public:
+    explicit files_first(std::string_view directory)
+        : files_{directory} {}
+
+    task<result<>> operator()(http::request& asked, http::response& answer) {
+        const result<unsigned> left = co_await files_.attempt(asked, answer);
+        if (!left) co_return fail(left);
+        if (*left == 0) co_return result<>{};
+        answer.reset(); // of a 405 there is an Allow
+        asked.rewrite("/app");
+        co_return co_await answer.send("text/plain", asked.path());
+    }
+
+private:
+    http::file_handler files_;
+};
+//! [file handler]
+
 //! [websocket request]
 task<> visit(http::request& asked, http::websocket& peer) {
     std::string greeting = "Welcome to " + std::string{asked.parameter("room")};

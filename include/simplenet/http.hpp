@@ -9,7 +9,9 @@
 #include <simplenet/http/client_response.hpp>
 #include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/errc.hpp>
+#include <simplenet/http/fastcgi.hpp>
 #include <simplenet/http/fields.hpp>
+#include <simplenet/http/file_handler.hpp>
 #include <simplenet/http/file_options.hpp>
 #include <simplenet/http/limits.hpp>
 #include <simplenet/http/proxy_handler.hpp>

@@ -3,6 +3,7 @@
 
 #include <simplenet/http/detail/route_handler.hpp>
 #include <simplenet/http/detail/websocket_handler.hpp>
+#include <simplenet/http/fastcgi.hpp>
 #include <simplenet/http/proxy_options.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
@@ -143,6 +144,16 @@ public:
     /// @par Example
     /// @snippet http_proxy.cpp router
     router& proxy(std::string_view prefix, const proxy_options& options);
+
+    /// Passes requests with any method to a FastCGI application, see fastcgi_handler.
+    ///
+    /// With a root, `prefix` + `a.php` is the script `prefix` + `a.php` beneath it: a prefix is
+    /// part of the path of a script, unlike with files(), since scripts tell where they are by
+    /// DOCUMENT_ROOT and SCRIPT_NAME.
+    ///
+    /// @param prefix  Begins with `/`; a slash at its end makes no difference.
+    /// @param options  Copied. Throws as fastcgi_handler does.
+    router& fastcgi(std::string_view prefix, const fastcgi_options& options);
 
     /// Adds a route for WebSockets. The handler is called after the handshake, with `(websocket&)`
     /// or `(request&, websocket&)`, and returns `task<>` or `task<result<>>`. When it ends, the

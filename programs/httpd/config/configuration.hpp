@@ -4,6 +4,7 @@
 
 #include <simplenet/http/limits.hpp>
 #include <simplenet/io/loop_options.hpp>
+#include <simplenet/ip/address_set.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/server/server_options.hpp>
 
@@ -18,7 +19,7 @@
 namespace httpd {
 
 /// A place in the file of the configuration, for messages. Both are 0 where a value comes from the
-/// command line, or is a default; else they count from 1, the column in bytes.
+/// command line, or is a default; else they count from 1, the column in characters.
 struct position {
     std::uint32_t line = 0;
     std::uint32_t column = 0;
@@ -26,9 +27,10 @@ struct position {
     friend bool operator==(const position&, const position&) = default;
 };
 
-/// Addresses and prefixes. `texts` is as written, and has been checked.
+/// Addresses and prefixes.
 struct addresses {
-    std::vector<std::string> texts;
+    std::vector<std::string> texts; ///< As written.
+    simplenet::address_set set;
     position where;
 };
 
@@ -112,15 +114,15 @@ struct path_match {
 
 /// A server behind this one.
 struct backend {
-    std::string address; ///< `host:port`, `[::1]:port` or `unix:/path`, an absolute path.
-    unsigned weight = 1; ///< At least 1.
+    std::string address; ///< As http::backend::address, with an absolute path.
+    unsigned weight = 1; ///< 1 to 1000.
     position where;
 };
 
 /// `redirect`
 struct redirection {
     /// A path with a leading slash, or an absolute URL. What the `*` of the match stands for is
-    /// appended if the match is a prefix.
+    /// appended.
     std::string to;
     unsigned status = 301; ///< 301, 302, 303, 307 or 308
 };
@@ -132,12 +134,13 @@ struct fixed_answer {
     std::string body;
 };
 
+/// What a route does.
+enum class route_action : std::uint8_t { files, fastcgi, proxy, redirect, answer, fallback };
+
 /// `[[site.route]]`. `action` says which of the members below it counts.
 struct route {
-    enum class action : std::uint8_t { files, fastcgi, proxy, redirect, answer, fallback };
-
     path_match match;
-    route::action action = route::action::files;
+    route_action action = route_action::files;
 
     std::vector<backend> backends; ///< fastcgi, proxy: at least one.
     /// fastcgi, proxy: connections without a request that are kept, for each backend and loop.
@@ -168,9 +171,10 @@ enum class symlinks : std::uint8_t { beneath, never };
 /// `[[site]]`
 struct site {
     /// Lower case, no trailing dot; `*.example.org` stands for all names below example.org, at any
-    /// depth. Empty: every name that no other site has.
+    /// depth. Empty: every name; then there is no other site.
     std::vector<std::string> hosts;
-    std::string root; ///< An absolute path. Empty: no files are served.
+    std::vector<position> hosts_where; ///< As many.
+    std::string root;                  ///< An absolute path. Empty: no files are served.
     position root_where;
     std::vector<std::string> index{"index.html"};
     bool listing = false;

@@ -124,10 +124,13 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
         least = steps;
         best = each;
     }
-    return best;
+    if (!best.empty() || word.size() < 3) return best;
+    const auto whole =
+        std::ranges::find_if(known, [&](std::string_view each) { return each.starts_with(word); });
+    return whole == known.end() ? best : *whole;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
     std::string result = "\"";
     while (!text.empty()) {
         const auto byte = static_cast<unsigned char>(text.front());
@@ -141,6 +144,8 @@ std::string quoted(std::string_view text) {
             result += "\\t";
         } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
             append_escaped(result, byte);
+        } else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
+            append_escaped(result, static_cast<unsigned char>(text[1])); // controls, too
         } else {
             result += text.substr(0, length);
         }

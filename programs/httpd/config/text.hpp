@@ -27,12 +27,13 @@ parse_duration(std::string_view text) noexcept;
 [[nodiscard]] std::string format_size(std::uint64_t bytes);
 
 /// The word that was probably meant: the one that needs the fewest characters inserted, removed,
-/// replaced or swapped with their neighbour. Empty if that is more than a third of the word.
+/// replaced or swapped with their neighbour. If that is more than a third of the word: one that
+/// begins with it, or nothing.
 [[nodiscard]] std::string_view closest(std::string_view word,
                                        std::span<const std::string_view> known);
 
 /// The text as TOML writes it, in quotation marks. Bytes that are not UTF-8 or cannot be shown are
 /// escaped, so that it is safe to print.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string quote(std::string_view text);
 
 } // namespace httpd

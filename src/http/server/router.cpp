@@ -1,6 +1,6 @@
 #include <simplenet/http/router.hpp>
 
-#include "http/files/static_handler.hpp"
+#include "http/files/file_server.hpp"
 #include "http/server/route_table.hpp"
 #include "http/websocket/route.hpp"
 
@@ -44,6 +44,15 @@ router& router::proxy(std::string_view prefix, const proxy_options& options) {
     while (prefix.ends_with('/'))
         prefix.remove_suffix(1);
     const proxy_handler handler{options};
+    if (!prefix.empty()) any(prefix, handler);
+    return any(std::string{prefix} + "/{path...}", handler);
+}
+
+router& router::fastcgi(std::string_view prefix, const fastcgi_options& options) {
+    SIMPLENET_EXPECTS(prefix.starts_with('/'), "the prefix of fastcgi does not begin with '/'");
+    while (prefix.ends_with('/'))
+        prefix.remove_suffix(1);
+    const fastcgi_handler handler{options, prefix};
     if (!prefix.empty()) any(prefix, handler);
     return any(std::string{prefix} + "/{path...}", handler);
 }

@@ -116,6 +116,82 @@ TEST(http_router_test, files_of_a_missing_directory_throw) {
     EXPECT_THROW(routes.files("/", "/nowhere/at/all"), std::system_error);
 }
 
+// --- file_handler --------------------------------------------------------------------------------
+
+class file_handler_test : public http_files_test {
+protected:
+    /// What attempt() leaves is the answer's text.
+    void serve_attempts(const http::static_options& options = {}) {
+        http::router routes;
+        const http::file_handler files{directory_ / "", options};
+        routes.fallback([files](http::request& asked, http::response& answer) -> task<result<>> {
+            const result<unsigned> left = co_await files.attempt(asked, answer);
+            if (!left) co_return fail(left);
+            if (*left == 0) co_return result<>{};
+            co_return co_await answer.send("text/plain", "left " + std::to_string(*left));
+        });
+        serve(std::move(routes));
+    }
+};
+
+TEST_P(file_handler_test, what_it_does_not_answer_is_left_to_its_caller) {
+    write("a.txt", "hello");
+    std::filesystem::create_directory(directory_ / "sub");
+    serve_attempts();
+
+    EXPECT_THAT(get("/a.txt"), EndsWith("\r\n\r\nhello"));
+    EXPECT_THAT(get("/a%2Etxt"), EndsWith("\r\n\r\nhello"));
+    EXPECT_THAT(get("/sub"), StartsWith("HTTP/1.1 301 "));
+    for (const std::string_view path : {"/b", "/a.txt/", "/sub/", "/a%2Fb", "/a.txt/b"}) {
+        EXPECT_THAT(get(path), EndsWith("\r\n\r\nleft 404")) << path;
+    }
+    const std::string posted = ask("POST /a.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_THAT(posted, EndsWith("\r\n\r\nleft 405"));
+    EXPECT_THAT(posted, HasSubstr("Allow: GET, HEAD\r\n"));
+}
+
+TEST_P(file_handler_test, it_answers_with_the_path_that_was_rewritten) {
+    write("a.txt", "hello");
+    http::router routes;
+    const http::file_handler files{directory_ / ""};
+    routes.fallback([files](http::request& asked, http::response& answer) -> task<result<>> {
+        asked.rewrite("/a.txt");
+        answer.status(404);
+        co_return co_await files(asked, answer);
+    });
+    serve(std::move(routes));
+
+    const std::string all = get("/none", "If-Modified-Since: Fri, 31 Dec 9999 23:59:59 GMT\r\n");
+
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 404 "));
+    EXPECT_THAT(all, EndsWith("\r\n\r\nhello"));
+}
+
+TEST_P(file_handler_test, it_tells_what_a_path_leads_to) {
+    write("a.txt", "hello");
+    write(".hidden", "secret");
+    std::filesystem::create_directory(directory_ / "sub");
+    http::router routes;
+    const http::file_handler files{directory_ / ""};
+    routes.fallback([files](http::request& asked, http::response& answer) -> task<result<>> {
+        const http::file_kind kind = co_await files.look(asked, asked.path());
+        constexpr std::string_view names[]{"missing", "file", "directory"};
+        co_return co_await answer.send("text/plain", names[static_cast<int>(kind)]);
+    });
+    serve(std::move(routes));
+    const struct {
+        std::string_view path, kind;
+    } cases[] = {
+        {"/a.txt", "file"},      {"/a%2etxt", "file"},    {"/a.txt/", "missing"},
+        {"/", "directory"},      {"/sub", "directory"},   {"/sub/", "directory"},
+        {"/.hidden", "missing"}, {"/sub%2Fx", "missing"}, {"/none", "missing"},
+    };
+    for (const auto& each : cases) {
+        EXPECT_THAT(get(each.path), EndsWith("\r\n\r\n" + std::string{each.kind})) << each.path;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, file_handler_test, testing::all_backends, testing::backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, http_files_test, testing::all_backends, testing::backend_name);
 
 } // namespace

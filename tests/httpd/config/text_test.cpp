@@ -59,11 +59,11 @@ TEST(httpd_text_test, the_closest_word_is_one_that_could_have_been_meant) {
 }
 
 TEST(httpd_text_test, quoting_escapes_what_cannot_be_shown) {
-    EXPECT_EQ(quoted("a\"b\\c\n\t"), R"("a\"b\\c\n\t")");
-    EXPECT_EQ(quoted("\x1b[31m\x7f"), R"("\u001b[31m\u007f")");
-    EXPECT_EQ(quoted("caf\xc3\xa9"), "\"caf\xc3\xa9\"");
-    EXPECT_EQ(quoted("\xff\xc3"), R"("\u00ff\u00c3")");
-    EXPECT_EQ(quoted("\xed\xa0\x80"), R"("\u00ed\u00a0\u0080")");
+    EXPECT_EQ(quote("a\"b\\c\n\t"), R"("a\"b\\c\n\t")");
+    EXPECT_EQ(quote("\x1b[31m\x7f"), R"("\u001b[31m\u007f")");
+    EXPECT_EQ(quote("caf\xc3\xa9"), "\"caf\xc3\xa9\"");
+    EXPECT_EQ(quote("\xff\xc3"), R"("\u00ff\u00c3")");
+    EXPECT_EQ(quote("\xed\xa0\x80"), R"("\u00ed\u00a0\u0080")");
 }
 
 } // namespace

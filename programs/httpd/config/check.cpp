@@ -1,0 +1,182 @@
+#include "httpd/config/check.hpp"
+
+#include "httpd/config/routing.hpp"
+#include "httpd/config/syntax.hpp"
+#include "httpd/config/text.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpd {
+namespace {
+
+void check_listeners(const configuration& whole, problems& found) {
+    const auto same = [&](const simplenet::endpoint& address, position where, std::size_t before) {
+        for (std::size_t i = 0; i < before; ++i) {
+            const listener& other = whole.listen[i];
+            if (address.port() == 0 || address != other.address || other.where == position{})
+                continue;
+            found.add(where, quote(address.to_string()) + " is listened on already, at " +
+                                 to_text(other.where));
+            return;
+        }
+    };
+    for (std::size_t i = 0; i < whole.listen.size(); ++i) {
+        const listener& each = whole.listen[i];
+        same(each.address, each.where, i);
+        const bool required = each.proxy_protocol == simplenet::proxy_protocol::required;
+        if (required && each.proxy_from.texts.empty())
+            found.add(each.where, "`proxy_protocol` is \"required\", so `proxy_from` has to say "
+                                  "who may send it: anybody could take any address otherwise");
+        if (!required && !each.proxy_from.texts.empty())
+            found.add(each.proxy_from.where,
+                      "`proxy_from` has a meaning only with `proxy_protocol = \"required\"`");
+    }
+    if (whole.status) same(*whole.status, whole.status_where, whole.listen.size());
+}
+
+void check_hosts(const configuration& whole, problems& found) {
+    struct named {
+        std::string_view host;
+        position where;
+    };
+    std::vector<named> all;
+    for (const site& site : whole.sites) {
+        if (site.hosts.empty() && whole.sites.size() > 1)
+            found.add(site.where, "a site without `hosts` takes every name, but there are others; "
+                                  "give each its names");
+        for (std::size_t i = 0; i < site.hosts.size(); ++i) {
+            const position where = i < site.hosts_where.size() ? site.hosts_where[i] : site.where;
+            const auto other = std::ranges::find(all, site.hosts[i], &named::host);
+            if (other != all.end())
+                found.add(where, "`hosts` has " + quote(site.hosts[i]) +
+                                     ", which another site has already, at " +
+                                     to_text(other->where));
+            all.push_back({site.hosts[i], where});
+        }
+    }
+}
+
+void check_reach(const site& site, problems& found) {
+    for (std::size_t i = 0; i < site.routes.size(); ++i) {
+        const path_match& match = site.routes[i].match;
+        if (match.where == position{}) continue; // wrong, and told already
+        for (std::size_t j = 0; j < i; ++j) {
+            const path_match& before = site.routes[j].match;
+            if (before.where == position{} || !covers(before, match)) continue;
+            const std::string why = before == match
+                                        ? "there is the same match before, at "
+                                        : quote(to_text(before)) + " takes all of its paths, at ";
+            found.add(match.where,
+                      "nothing reaches the route " + quote(to_text(match)) + ": " + why +
+                          to_text(before.where),
+                      severity::finding);
+            break;
+        }
+    }
+}
+
+// A path that the route takes, if no other does.
+std::string sample_of(const path_match& match) {
+    switch (match.kind) {
+    case path_match::form::prefix:
+        return match.text + 'x';
+    case path_match::form::suffix:
+        return "/x" + match.text;
+    case path_match::form::exact:
+        break;
+    }
+    return match.text;
+}
+
+// Where a browser goes from `path`; empty if it stays, or leaves the site.
+std::string redirected(const site& site, std::string_view path) {
+    const route* const taken = route_of(site, path);
+    if (taken == nullptr || taken->action != route_action::redirect) return {};
+    const std::string_view to = taken->redirect.to;
+    if (!to.starts_with('/')) return {};
+    std::string next{to.substr(0, to.find('?'))};
+    const std::string_view rest = wildcard_of(taken->match, path);
+    if (!rest.empty() && !next.ends_with('/') && taken->match.kind == path_match::form::suffix)
+        next += '/';
+    return next += rest;
+}
+
+void check_redirects(const site& site, problems& found) {
+    const bool all_known = std::ranges::none_of(
+        site.routes, [](const route& each) { return each.match.where == position{}; });
+    if (!all_known) return;
+    for (const route& each : site.routes) {
+        if (each.action != route_action::redirect) continue;
+        // Browsers give up after about 20.
+        constexpr int most = 20;
+        const std::string from = sample_of(each.match);
+        if (route_of(site, from) != &each) continue;
+        const std::string first = redirected(site, from);
+        std::string path = first;
+        int steps = 0;
+        while (!path.empty() && steps < most && path.size() < 10'000) {
+            path = redirected(site, path);
+            ++steps;
+        }
+        if (path.empty()) continue;
+        found.add(each.match.where,
+                  "the redirection never ends: " + quote(from) + " leads to " + quote(first) +
+                      ", which is redirected again",
+                  severity::finding);
+    }
+}
+
+// Of its match, unless that is wrong, or missing.
+position place_of(const route& route) {
+    return route.match.where == position{} ? route.where : route.match.where;
+}
+
+void check_actions(const site& site, problems& found) {
+    if (site.root.empty() && site.routes.empty())
+        found.add(site.where, "the site has neither a `root` nor a route, so all it answers is 404",
+                  severity::finding);
+    if (site.root.empty() && !site.error_pages.empty())
+        found.add(site.error_pages.front().where, "`error_pages` are beneath the `root` of the "
+                                                  "site, which is missing");
+    for (const route& each : site.routes) {
+        const bool files =
+            each.action == route_action::files || each.action == route_action::fallback;
+        if (files && site.root.empty())
+            found.add(place_of(each), "the route serves files, but the site has no `root`",
+                      severity::finding);
+        if (each.path_info && each.match.kind == path_match::form::suffix)
+            found.add(place_of(each),
+                      "`path_info` is lost: a path that ends in " + code(each.match.text) +
+                          " does not continue behind it; match a prefix, such as `/app/*`",
+                      severity::finding);
+        const unsigned status = each.answer.status;
+        if (each.action == route_action::answer && (status == 204 || status == 304) &&
+            !each.answer.body.empty())
+            found.add(place_of(each),
+                      "an answer with the status " + std::to_string(status) +
+                          " has no body, so `body` is lost",
+                      severity::finding);
+        if (each.rate && each.rate->requests == 0 && each.rate->burst != 0)
+            found.add(each.where, "`burst` has no meaning without `requests`", severity::warning);
+    }
+    if (site.rate.requests == 0 && site.rate.burst != 0)
+        found.add(site.where, "`burst` has no meaning without `requests`", severity::warning);
+}
+
+} // namespace
+
+void check_configuration(const configuration& whole, problems& found) {
+    check_listeners(whole, found);
+    check_hosts(whole, found);
+    for (const site& each : whole.sites) {
+        check_reach(each, found);
+        check_redirects(each, found);
+        check_actions(each, found);
+    }
+}
+
+} // namespace httpd

@@ -1,0 +1,28 @@
+#pragma once
+// Which route of a site takes a path. Used for every request, and by the checks of a configuration.
+
+#include "httpd/config/configuration.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpd {
+
+/// Whether the route takes the path, which is normalised.
+[[nodiscard]] bool matches(const path_match& match, std::string_view path) noexcept;
+
+/// The route with exactly this path, else the first of the file that matches it, else null.
+///
+/// @par Cost
+/// Linear in the number of routes.
+[[nodiscard]] const route* route_of(const site& site, std::string_view path) noexcept;
+
+/// What the `*` of a match that takes the path stands for, without a slash at its front; empty for
+/// an exact match.
+[[nodiscard]] std::string_view wildcard_of(const path_match& match, std::string_view path) noexcept;
+
+/// Whether every path that `second` takes is taken by `first`. Neither is exact, or both are.
+[[nodiscard]] bool covers(const path_match& first, const path_match& second) noexcept;
+
+} // namespace httpd

@@ -1,0 +1,133 @@
+#include "httpd/config/toml.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+namespace httpd::toml_tree {
+namespace {
+
+position position_of(const toml::source_region& region) noexcept {
+    return {region.begin.line, region.begin.column};
+}
+
+node converted(const toml::node& from) {
+    node to;
+    to.where = position_of(from.source());
+    switch (from.type()) {
+    case toml::node_type::boolean:
+        to.kind = node_kind::boolean;
+        to.boolean = **from.as_boolean();
+        break;
+    case toml::node_type::integer:
+        to.kind = node_kind::integer;
+        to.integer = **from.as_integer();
+        break;
+    case toml::node_type::floating_point:
+        to.kind = node_kind::number;
+        break;
+    case toml::node_type::string:
+        to.kind = node_kind::text;
+        to.text = **from.as_string();
+        break;
+    case toml::node_type::array:
+        to.kind = node_kind::array;
+        for (const toml::node& each : *from.as_array())
+            to.items.push_back(converted(each));
+        break;
+    case toml::node_type::table:
+        to.kind = node_kind::table;
+        for (auto&& [key, value] : *from.as_table())
+            to.entries.push_back(
+                {std::string{key.str()}, position_of(key.source()), converted(value)});
+        std::ranges::sort(to.entries, {}, [](const entry& each) {
+            return std::tuple{each.where.line, each.where.column};
+        });
+        break;
+    default:
+        to.kind = node_kind::date;
+        break;
+    }
+    return to;
+}
+
+// The rest of the text from this line on. Lines count from 1.
+std::string_view from_line(std::string_view text, std::size_t line) {
+    for (; line > 1 && text.find('\n') != std::string_view::npos; --line)
+        text.remove_prefix(text.find('\n') + 1);
+    return text;
+}
+
+void blank_line(std::string& text, std::size_t line) {
+    const std::string_view rest = from_line(text, line);
+    text.erase(text.size() - rest.size(), std::min(rest.find('\n'), rest.size()));
+}
+
+// The number of blanks at the front of a line.
+std::size_t indentation(std::string_view line) {
+    return std::min(line.find_first_not_of(" \t"), line.size());
+}
+
+} // namespace
+
+const entry* node::find(std::string_view key) const noexcept {
+    const auto found = std::ranges::find(entries, key, &entry::key);
+    return found == entries.end() ? nullptr : &*found;
+}
+
+std::string_view name_of(node_kind kind) noexcept {
+    switch (kind) {
+    case node_kind::boolean:
+        return "a boolean";
+    case node_kind::integer:
+        return "an integer";
+    case node_kind::number:
+        return "a number with a fraction";
+    case node_kind::text:
+        return "a string";
+    case node_kind::date:
+        return "a date or a time";
+    case node_kind::array:
+        return "a list";
+    case node_kind::table:
+        break;
+    }
+    return "a table";
+}
+
+std::optional<node> parse(std::string_view text, problems& found) {
+    // A key that is given twice is the one mistake after which the rest still means what it says:
+    // its line is left out, and the text is parsed again. So often that no file takes long.
+    std::string rest{text};
+    for (int attempt = 0; attempt < 50; ++attempt) {
+        try {
+            const toml::table table = toml::parse(rest);
+            if (attempt > 0) return std::nullopt;
+            return converted(table);
+        } catch (const toml::parse_error& error) {
+            position where = position_of(error.source());
+            std::string what{error.description()};
+            const bool repeated = what.find("cannot redefine") != std::string::npos;
+            if (!repeated && attempt > 0) return std::nullopt; // a line of several is missing
+            const std::string_view line = from_line(rest, where.line);
+            const std::size_t begin = indentation(line);
+            // Without a header the keys below it would belong to another table.
+            const bool goes_on = repeated && line.substr(begin, 1) != "[";
+            if (repeated) {
+                where.column = static_cast<std::uint32_t>(begin + 1);
+                what = "given twice: " + what.substr(what.find("cannot redefine"));
+            } else if (what.starts_with("Error while ")) {
+                what.replace(0, std::string_view{"Error while "}.size(), "not TOML; while ");
+            }
+            found.add(where, std::move(what));
+            if (!goes_on) return std::nullopt;
+            blank_line(rest, where.line);
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace httpd::toml_tree

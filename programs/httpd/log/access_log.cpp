@@ -1,0 +1,413 @@
+#include "httpd/log/access_log.hpp"
+
+#include "httpd/log/access_format.hpp"
+#include "httpd/log/error_log.hpp"
+#include "httpd/log/lane.hpp"
+#include "httpd/log/log_file.hpp"
+#include "httpd/log/log_writer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace httpd {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::size_t enough = std::size_t{64} * 1024; // bytes that are worth a write at once
+constexpr auto longest_wait = 1s;                      // of a line in its buffer
+constexpr auto pipe_patience = 100ms;
+constexpr std::size_t longest_cut_text = 4096;
+
+constinit thread_local time_text times;
+
+/// To a few milliseconds, the tick of the kernel. Reading the clock to the nanosecond costs as much
+/// as a third of a line on some machines.
+std::chrono::system_clock::time_point coarse_now() noexcept {
+    ::timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return std::chrono::system_clock::time_point{std::chrono::seconds{now.tv_sec} +
+                                                 std::chrono::nanoseconds{now.tv_nsec}};
+}
+
+std::string_view cut(std::string_view text) noexcept {
+    return text.substr(0, longest_cut_text);
+}
+
+/// Of a request whose texts are so long that its line could not be buffered.
+access_entry cut_texts(access_entry entry) noexcept {
+    for (auto* const text : {&entry.user, &entry.method, &entry.target, &entry.host, &entry.referer,
+                             &entry.user_agent, &entry.site, &entry.backend}) {
+        *text = cut(*text);
+    }
+    return entry;
+}
+
+} // namespace
+
+/// Shared by the log and its thread, which may be left behind if a write never returns.
+class access_log::state {
+public:
+    explicit state(access_log_options options)
+        : options_{std::move(options)} {}
+
+    /// Before anything else.
+    [[nodiscard]] simplenet::result<> configure(std::string path, log_format format) {
+        std::shared_ptr<log_file> file;
+        if (path != "off") {
+            auto opened = log_file::open(std::move(path), STDOUT_FILENO);
+            if (!opened) return simplenet::fail(opened);
+            file = std::move(*opened);
+        }
+        {
+            const std::lock_guard held{mutex_};
+            off_.store(file == nullptr, std::memory_order_relaxed);
+            file_ = std::move(file);
+            format_ = format;
+            generation_.store(next_generation(), std::memory_order_release);
+        }
+        wake_.wake(); // to leave the old file
+        return {};
+    }
+
+    void append(const access_entry& entry) noexcept {
+        if (off_.load(std::memory_order_relaxed)) return;
+        const auto generation = generation_.load(std::memory_order_acquire);
+        lane* to = thread_lane<access_log>::find(generation);
+        if (to == nullptr) [[unlikely]] {
+            to = make_lane();
+            if (to == nullptr) {
+                lost_.fetch_add(1, std::memory_order_relaxed);
+                return;
+            }
+        }
+        write_line(*to, entry);
+    }
+
+    void reopen() noexcept {
+        reopen_.store(true, std::memory_order_release);
+        wake_.wake();
+    }
+
+    [[nodiscard]] std::uint64_t dropped() const noexcept {
+        const std::lock_guard held{mutex_};
+        std::uint64_t sum = lost_.load(std::memory_order_relaxed);
+        for (const auto& each : lanes_)
+            sum += each->dropped.load(std::memory_order_relaxed);
+        return sum;
+    }
+
+    void run() noexcept;
+    void stop() noexcept {
+        stop_.store(true, std::memory_order_release);
+        wake_.wake();
+    }
+
+    std::thread thread;
+    writer_end end;
+
+private:
+    /// What a round of the writer has found.
+    struct round {
+        bool has_work = false; // there were lines, or there will be something to do
+        bool remains = false;  // lines that could not be written
+    };
+
+    [[nodiscard]] lane* make_lane() noexcept;
+    void write_line(lane& to, const access_entry& entry) noexcept;
+
+    [[nodiscard]] round write_all();
+    [[nodiscard]] bool write(lane& from) noexcept;
+    void reopen_file();
+    void close_files() noexcept;
+    void report(const std::string& path, std::error_code why);
+    void leave_old_file(lane& of, const std::shared_ptr<log_file>& file) noexcept;
+    void give_up(lane& of) noexcept;
+    void wait(const round& after) noexcept;
+    [[nodiscard]] bool all_empty() const noexcept;
+
+    const access_log_options options_;
+    std::atomic<bool> off_ = true;
+    std::atomic<std::uint64_t> generation_ = 0;
+    /// The writer sleeps until it is woken: the next line has to do that.
+    std::atomic<bool> idle_ = false;
+    std::atomic<bool> stop_ = false;
+    std::atomic<bool> reopen_ = false;
+    std::atomic<std::uint64_t> lost_ = 0; // lines of lanes that are gone, or could not be made
+    wake_up wake_;
+
+    mutable std::mutex mutex_; // what follows; loops take it when they make a lane
+    std::shared_ptr<log_file> file_;
+    log_format format_ = log_format::combined;
+    std::vector<std::shared_ptr<lane>> lanes_;
+
+    // The writer's.
+    bool failing_ = false;
+    std::uint64_t lost_before_ = 0; // when it began to fail
+};
+
+lane* access_log::state::make_lane() noexcept {
+    try {
+        auto made = std::make_shared<lane>();
+        made->bytes = ring::create(options_.buffer);
+        if (!made->bytes) return nullptr;
+        const std::lock_guard held{mutex_};
+        if (!file_) return nullptr; // off since a moment ago
+        made->file = file_;
+        made->format = format_;
+        if (!thread_lane<access_log>::set(generation_.load(std::memory_order_relaxed), made))
+            return nullptr;
+        lanes_.push_back(made);
+        return made.get();
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void access_log::state::write_line(lane& to, const access_entry& entry) noexcept {
+    const std::size_t room = room_for_line(entry, to.format);
+    if (room > to.bytes->capacity() / 4) [[unlikely]] {
+        const access_entry shorter = cut_texts(entry);
+        if (room_for_line(shorter, to.format) < room) return write_line(to, shorter);
+    }
+    char* const begin = to.bytes->reserve(room);
+    if (begin == nullptr) return to.drop();
+
+    const char* const end = append_line(begin, entry, to.format, coarse_now(), times);
+    const auto size = static_cast<std::size_t>(end - begin);
+    to.bytes->publish(size);
+    to.unannounced += size;
+    if (to.unannounced >= enough) {
+        to.unannounced = 0;
+        wake_.wake();
+    } else if (idle_.load(std::memory_order_relaxed) &&
+               idle_.exchange(false, std::memory_order_relaxed)) {
+        wake_.wake();
+    }
+}
+
+/// Whole lines leave the ring when they are in the file. The beginning of a line, after a short
+/// write, stays in the ring as well, so that the line can be written again as a whole.
+/// Returns whether everything was written.
+bool access_log::state::write(lane& from) noexcept {
+    const auto lines = from.bytes->readable();
+    const auto rest = lines.substr(from.begun);
+    if (rest.empty()) return true;
+    if (!from.file) { // the log has been off for a while
+        give_up(from);
+        return true;
+    }
+
+    std::error_code why;
+    const std::size_t sent = from.begun + from.file->write(rest, pipe_patience, why);
+    const auto last = lines.substr(0, sent).rfind('\n');
+    const std::size_t whole = last == std::string_view::npos ? 0 : last + 1;
+    from.bytes->consume(whole);
+    from.begun = sent - whole;
+    if (sent == lines.size()) return true;
+    try {
+        report(from.file->path(), why);
+    } catch (const std::bad_alloc&) { // the next failure is reported
+    }
+    return false;
+}
+
+access_log::state::round access_log::state::write_all() {
+    std::vector<std::shared_ptr<lane>> lanes;
+    std::shared_ptr<log_file> file;
+    {
+        const std::lock_guard held{mutex_};
+        lanes = lanes_;
+        file = file_;
+    }
+    // A line that has begun comes before all others of its file.
+    std::ranges::stable_partition(lanes, [](const auto& each) { return each->begun != 0; });
+
+    round result;
+    std::vector<std::shared_ptr<log_file>> failed;
+    for (const auto& each : lanes) {
+        const bool ended = each->ended.load(std::memory_order_acquire);
+        const bool was_empty = each->bytes->readable().empty();
+        if (std::ranges::find(failed, each->file) != failed.end()) {
+            result.remains |= !was_empty;
+        } else if (!write(*each)) {
+            result.remains = true;
+            failed.push_back(each->file);
+        }
+        result.has_work |= !was_empty;
+        if (ended && each->bytes->readable().empty()) {
+            const std::lock_guard held{mutex_};
+            lost_.fetch_add(each->dropped.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+            std::erase(lanes_, each);
+        } else if (each->file != file) {
+            result.has_work = true;
+            leave_old_file(*each, file);
+        }
+    }
+    if (failing_ && failed.empty()) {
+        failing_ = false;
+        if (options_.errors != nullptr) {
+            options_.errors->write(log_level::warning, "the access log is written again",
+                                   {{"lost", dropped() - lost_before_}});
+        }
+    }
+    return result;
+}
+
+/// The lane of a thread that has not logged since the log has another file. The old one may have
+/// been deleted, so it does not stay open for that thread; and lines that cannot be written to it
+/// are given up. The thread may be in the middle of a line at first, but not for a second.
+void access_log::state::leave_old_file(lane& of, const std::shared_ptr<log_file>& file) noexcept {
+    const auto now = steady::now();
+    if (of.left_at == steady::time_point{}) of.left_at = now;
+    if (now < of.left_at + longest_wait) return;
+    give_up(of);
+    of.file = file;
+}
+
+/// Drops what is in a lane.
+void access_log::state::give_up(lane& of) noexcept {
+    const auto lines = of.bytes->readable();
+    lost_.fetch_add(static_cast<std::uint64_t>(std::ranges::count(lines, '\n')),
+                    std::memory_order_relaxed);
+    of.bytes->consume(lines.size());
+    of.begun = 0;
+}
+
+void access_log::state::report(const std::string& path, std::error_code why) {
+    if (failing_) return;
+    failing_ = true;
+    lost_before_ = dropped();
+    if (options_.errors == nullptr) return;
+    options_.errors->write(log_level::error, "cannot write the access log",
+                           {{"path", path}, {"error", why}});
+}
+
+void access_log::state::reopen_file() {
+    std::shared_ptr<log_file> file;
+    std::vector<std::shared_ptr<lane>> lanes;
+    {
+        const std::lock_guard held{mutex_};
+        file = file_;
+        lanes = lanes_;
+    }
+    if (!file) return;
+    if (auto opened = file->reopen(); !opened) {
+        if (options_.errors != nullptr) {
+            options_.errors->write(log_level::error, "cannot open the access log again",
+                                   {{"path", file->path()}, {"error", opened.error()}});
+        }
+        return;
+    }
+    for (const auto& each : lanes)
+        if (each->file == file) each->begun = 0; // whole in the new file
+}
+
+/// Sleeps until there is something to write, or to do.
+void access_log::state::wait(const round& after) noexcept {
+    const auto is_asked = [this] {
+        return stop_.load(std::memory_order_acquire) || reopen_.load(std::memory_order_acquire);
+    };
+    if (after.has_work) return wake_.wait_until(steady::now() + longest_wait);
+
+    idle_.store(true, std::memory_order_relaxed);
+    // A thread that has not seen `idle_` yet has published its line within this second, whatever
+    // order the processor has chosen for the two: that saves each line a fence.
+    wake_.wait_until(steady::now() + longest_wait);
+    if (idle_.load(std::memory_order_relaxed) && !is_asked() && all_empty()) wake_.wait();
+
+    const bool is_first_line = !idle_.exchange(false, std::memory_order_relaxed);
+    if (is_first_line && !is_asked()) wake_.wait_until(steady::now() + longest_wait);
+}
+
+bool access_log::state::all_empty() const noexcept {
+    const std::lock_guard held{mutex_};
+    return std::ranges::all_of(lanes_,
+                               [](const auto& each) { return each->bytes->readable().empty(); });
+}
+
+void access_log::state::run() noexcept {
+    auto stopped_at = steady::time_point::max();
+    for (;;) {
+        // Before the round: what was appended before stop() is in it.
+        const bool stopped = stop_.load(std::memory_order_acquire);
+        round last;
+        try {
+            last = write_all();
+            if (reopen_.exchange(false, std::memory_order_acq_rel)) reopen_file();
+        } catch (const std::bad_alloc&) {
+            last = {.has_work = true, .remains = true};
+        }
+        if (!stopped) {
+            wait(last);
+            continue;
+        }
+        if (!last.remains) break;
+        stopped_at = std::min(stopped_at, steady::now());
+        if (steady::now() > stopped_at + last_words / 2) break;
+        std::this_thread::sleep_for(50ms);
+    }
+    close_files();
+    end.announce();
+}
+
+/// Threads hold their lanes until they end, or log elsewhere.
+void access_log::state::close_files() noexcept {
+    const std::lock_guard held{mutex_};
+    for (const auto& each : lanes_) {
+        give_up(*each);
+        each->file = nullptr;
+    }
+    file_ = nullptr;
+}
+
+simplenet::result<access_log> access_log::open(access_log_options options) {
+    auto path = options.path;
+    const auto format = options.format;
+    auto made = std::make_shared<state>(std::move(options));
+    if (auto opened = made->configure(std::move(path), format); !opened)
+        return simplenet::fail(opened);
+    const auto error = start_writer(made->thread, "access log", [made] { made->run(); });
+    if (error) return simplenet::fail(error);
+    return access_log{std::move(made)};
+}
+
+access_log::~access_log() {
+    if (!state_) return;
+    state_->stop();
+    if (state_->end.wait(last_words))
+        state_->thread.join();
+    else
+        state_->thread.detach();
+}
+
+void access_log::append(const access_entry& entry) noexcept {
+    state_->append(entry);
+}
+
+simplenet::result<> access_log::configure(std::string path, log_format format) {
+    return state_->configure(std::move(path), format);
+}
+
+void access_log::reopen() noexcept {
+    state_->reopen();
+}
+
+std::uint64_t access_log::dropped() const noexcept {
+    return state_->dropped();
+}
+
+} // namespace httpd

@@ -1,0 +1,337 @@
+#include "http/fastcgi/fastcgi_core.hpp"
+
+#include "http/codec/list.hpp"
+#include "http/codec/target.hpp"
+#include "http/files/open_beneath.hpp"
+#include "http/gateway/read_ahead.hpp"
+#include "http/server/exchange.hpp"
+#include "http/server/service.hpp"
+
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/http/errc.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <charconv>
+#include <string>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// The most of an answer to HEAD that is read and dropped for the sake of its connection.
+constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
+
+/// A body of this size leaves in one write with its request.
+constexpr std::size_t most_joined = std::size_t{16} * 1024;
+
+/// RFC 9110, section 9.2.2.
+[[nodiscard]] bool is_idempotent(std::string_view method) noexcept {
+    constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
+                                                      "TRACE", "PUT",  "DELETE"};
+    return std::ranges::find(methods, method) != methods.end();
+}
+
+[[nodiscard]] connection_limits limits_of(const fastcgi_options& options) noexcept {
+    return {.keep = options.keep_connections,
+            .most = options.connections,
+            .connect = options.connect,
+            .wait = options.wait,
+            .idle = options.idle};
+}
+
+/// Reads the rest of an answer, if it is small, so that the connection can be used again.
+task<> drop_body(fastcgi_exchange& from) {
+    const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
+    for (std::uint64_t total = 0; total <= most_dropped;) {
+        const result<std::size_t> count = co_await from.read_some(dropped);
+        if (!count) co_return;
+        total += *count;
+    }
+}
+
+} // namespace
+
+fastcgi_loop::fastcgi_loop(std::shared_ptr<const fastcgi_core> of)
+    : core{std::move(of)}
+    , connections{core->backends(), limits_of(core->settings().options)}
+    , scripts{core->settings()} {}
+
+fastcgi_core::fastcgi_core(const fastcgi_options& options, std::string_view prefix)
+    : settings_{options, prefix}
+    , backends_{std::make_shared<const backend_set>(options.backends)} {
+    if (!settings_.has_scripts() || settings_.root_may_be_elsewhere) return;
+    const result<unique_fd> root = open_root(settings_.root);
+    if (!root) throw std::system_error{root.error(), settings_.root};
+}
+
+/// A request and what is needed to ask for its answer.
+struct fastcgi_core::call {
+    request& asked;
+    response& answer;
+    fastcgi_loop& on;
+    growing_bytes front{}; // the records up to the body, or all of them
+    std::optional<spooled_body> body{};
+    std::uint64_t size = 0;   // bytes of the body behind `front`
+    bool is_streamed = false; // it is read from the client
+    unsigned status = 502;    // if no further backend answers
+};
+
+task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) const {
+    const std::shared_ptr<fastcgi_loop> on = exchange::of(asked).loop().local<fastcgi_loop>(
+        this, [this] { return std::make_shared<fastcgi_loop>(shared_from_this()); });
+    call with{.asked = asked, .answer = answer, .on = *on};
+    std::string spare;
+    script_path path;
+    const result<unsigned> missing = co_await find_script(asked, *on, spare, path);
+    if (!missing || *missing != 0) co_return missing;
+    const std::optional<std::uint64_t> told = asked.content_length();
+    std::optional<std::uint64_t> size = told;
+    with.is_streamed = settings_.options.streamed && told && *told != 0;
+    if (with.is_streamed) {
+        with.size = *told;
+    } else if (told != std::uint64_t{0}) {
+        const result<unsigned> failed = co_await read_body(asked, with.body);
+        if (!failed || *failed != 0) co_return failed;
+        size = with.size = with.body->size();
+    } else if (!asked.fields().find("Content-Length")) {
+        size.reset();
+    }
+    write_request(settings_, asked, path, size, with.front);
+    using fastcgi::header_size;
+    if (with.size == 0) {
+        fastcgi::write_header(with.front.room(header_size), fastcgi::record_type::in, 0);
+        with.front.took(header_size);
+    } else if (with.body && with.body->is_in_memory() && with.size <= most_joined) {
+        const const_buffer bytes = with.body->front();
+        char* const begin = with.front.room(bytes.size() + 2 * header_size);
+        char* at = fastcgi::write_header(begin, fastcgi::record_type::in, bytes.size());
+        at = std::copy_n(reinterpret_cast<const char*>(bytes.data()), bytes.size(), at);
+        at = fastcgi::write_header(at, fastcgi::record_type::in, 0);
+        with.front.took(static_cast<std::size_t>(at - begin));
+        with.size = 0;
+    }
+    co_return co_await ask(with);
+}
+
+task<result<unsigned>> fastcgi_core::find_script(request& asked, fastcgi_loop& on,
+                                                 std::string& spare, script_path& found) const {
+    std::string_view path = asked.path();
+    if (!path.starts_with('/')) co_return 404U;
+    if (path.contains('%')) {
+        if (has_encoded_slash(path)) co_return 404U;
+        spare = decoded_parameter(path);
+        path = spare;
+    }
+    if (!settings_.has_scripts()) {
+        if (path.starts_with(settings_.prefix)) {
+            found = {settings_.prefix, path.substr(settings_.prefix.size())};
+        } else {
+            found = {{}, path}; // a program has called the handler for another path
+        }
+        co_return 0U;
+    }
+    if (path.ends_with('/')) {
+        if (settings_.index.empty()) co_return 404U;
+        if (spare.empty()) spare = path;
+        spare += settings_.index;
+        path = spare;
+    }
+    const result<script_path> script = co_await on.scripts.find(path);
+    if (!script) {
+        const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+        if (within.stopped()) co_return fail(script);
+        co_return status_of(script.error());
+    }
+    found = *script;
+    if (found.script.empty()) co_return 404U;
+    if (!found.info.empty() && !settings_.options.path_info) co_return 404U;
+    co_return 0U;
+}
+
+task<result<unsigned>> fastcgi_core::read_body(request& asked,
+                                               std::optional<spooled_body>& body) const {
+    body.emplace(settings_.temporary_directory, settings_.options.request_buffer);
+    const result<> filled = co_await body->fill(asked);
+    if (filled) co_return 0U;
+    if (body->disk_status() != 0) {
+        report(gateway_event::trouble, nullptr, "storing the body of a request", filled.error());
+        co_return body->disk_status();
+    }
+    if (filled.error() == errc::body_too_large) co_return 413U;
+    co_return fail(filled);
+}
+
+task<result<unsigned>> fastcgi_core::ask(call& with) const {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    using failure = fastcgi_exchange::failure;
+    tried_backends tried;
+    bool was_sent = false; // to a backend, which may have worked on it
+    while (auto lease = backends_->pick(tried)) {
+        for (bool is_renewed = false;; is_renewed = true) {
+            task<result<backend_connection>> borrowing =
+                is_renewed ? with.on.connections.borrow_new(*lease)
+                           : with.on.connections.borrow(*lease);
+            result<backend_connection> connection = co_await std::move(borrowing);
+            if (!connection) {
+                if (within.stopped()) co_return fail(connection);
+                const std::error_code why = connection.error();
+                const bool is_busy = why == std::errc::resource_unavailable_try_again;
+                with.status = is_busy ? 503 : why == std::errc::timed_out ? 504 : 502;
+                if (!is_busy) lease->failed();
+                report(gateway_event::failed, &*lease,
+                       is_busy ? "waiting for a connection" : "connecting", why);
+                break;
+            }
+            async_reader_ref source;
+            if (with.size != 0) {
+                source =
+                    with.is_streamed ? async_reader_ref{with.asked} : async_reader_ref{*with.body};
+            }
+            if (with.body) with.body->rewind();
+            request_sender sender{with.front.bytes(), source, with.size};
+            message_lines messages{settings_.options.report, settings_.options.report_context};
+            fastcgi_exchange exchange{
+                settings_, with.on.connections, *lease, *std::move(connection), sender, messages};
+            const result<> opened = co_await exchange.open();
+            if (opened) {
+                if (lease->succeeded()) {
+                    report(gateway_event::recovered, &*lease, "answering again", {});
+                }
+                co_return co_await pass_on(with, exchange, *lease);
+            }
+            const failure what = exchange.why_failed();
+            if (what == failure::stopped || what == failure::source) {
+                if (opened.error() == errc::body_too_large) co_return 413U;
+                co_return fail(opened);
+            }
+            was_sent = was_sent || (sender.moved() != 0 && what != failure::overloaded);
+            const bool can_repeat = !exchange.has_begun() &&
+                                    (!was_sent || is_idempotent(with.asked.method())) &&
+                                    !(with.is_streamed && sender.has_read_source());
+            // The backend has closed a kept connection in the moment in which it was used.
+            if (what == failure::ended && exchange.is_reused() && !is_renewed && can_repeat) {
+                continue;
+            }
+            switch (what) {
+            case failure::overloaded:
+                with.status = 503;
+                report(gateway_event::failed, &*lease, "the backend is overloaded", opened.error());
+                if (with.is_streamed && sender.has_read_source()) co_return 503U;
+                break;
+            case failure::timed_out:
+                lease->failed();
+                report(gateway_event::failed, &*lease, "waiting for an answer", opened.error());
+                // Another attempt would make the client wait twice, and the script run twice.
+                co_return 504U;
+            case failure::nonsense:
+                report(gateway_event::bad_answer, &*lease, "reading the head of an answer",
+                       opened.error());
+                co_return 502U;
+            default:
+                // That a kept connection has ended says nothing about the backend.
+                if (!exchange.is_reused()) lease->failed();
+                report(gateway_event::failed, &*lease, "waiting for an answer", opened.error());
+                with.status = 502;
+                if (!can_repeat) co_return 502U;
+                break;
+            }
+            break;
+        }
+    }
+    co_return with.status;
+}
+
+task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
+                                             const backend_lease& lease) const {
+    response& answer = with.answer;
+    const cgi_head& head = from.head();
+    const bool is_head = with.asked.method() == "HEAD";
+    const unsigned status = head.status();
+    const bool is_bodiless = status == 204 || status == 205 || status == 304;
+    const const_buffer first = from.first_bytes();
+    const auto length = head.content_length();
+    if (length && !is_head && !is_bodiless &&
+        (first.size() > *length || (from.has_ended() && first.size() != *length))) {
+        report(gateway_event::bad_answer, &lease, "Content-Length is not the size of the answer",
+               errc::gateway_failed);
+        co_return 502U;
+    }
+    answer.status(status);
+    // What a program in front of this handler has set wins.
+    std::bitset<cgi_limits{}.fields> is_set;
+    for (std::size_t each = 0; each < head.fields().size(); ++each)
+        is_set[each] = answer.find(head.fields()[each].name(from.head_text())).has_value();
+    for (std::size_t at = 0; at < head.fields().size(); ++at) {
+        const field_entry& each = head.fields()[at];
+        const std::string_view name = each.name(from.head_text());
+        if (is_set[at]) continue;
+        if (is_for_gateway(name)) {
+            if (iequals(name, "X-Accel-Redirect") || iequals(name, "X-Sendfile")) {
+                report(gateway_event::bad_answer, &lease,
+                       "X-Accel-Redirect and X-Sendfile are not supported", errc::gateway_failed);
+            }
+            continue;
+        }
+        answer.add(name, each.value(from.head_text()));
+    }
+    if (length && !is_bodiless) {
+        std::array<char, 20> text;
+        const char* const end = std::to_chars(text.data(), text.data() + 20, *length).ptr;
+        answer.set("Content-Length", {text.data(), static_cast<std::size_t>(end - text.data())});
+    }
+    if (is_head || is_bodiless) {
+        // Without its length, an answer to HEAD must not claim to be empty.
+        result<> sent;
+        if (is_bodiless) {
+            sent = co_await answer.send({}, const_buffer{});
+        } else {
+            sent = co_await exchange::of(with.asked).send_head();
+        }
+        if (!sent) co_return fail(sent);
+        co_await drop_body(from);
+        co_return 0U;
+    }
+    if (from.has_ended()) {
+        const result<> sent = co_await answer.send({}, first);
+        if (!sent) co_return fail(sent);
+        co_return 0U;
+    }
+    if (first.empty()) {
+        const result<> begun = co_await exchange::of(with.asked).send_head();
+        if (!begun) co_return fail(begun);
+    }
+    read_ahead forward{from, answer, settings_.options.answer_ahead};
+    const result<> done = co_await forward.run();
+    if (done && (!length || from.body_bytes() == *length)) co_return 0U;
+    if (done) {
+        report(gateway_event::bad_answer, &lease, "the answer is smaller than its Content-Length",
+               errc::gateway_failed);
+        co_return fail(errc::gateway_failed);
+    }
+    if (!forward.is_reader_failure()) {
+        if (done.error() != std::errc::message_size) co_return fail(done);
+        report(gateway_event::bad_answer, &lease, "the answer is larger than its Content-Length",
+               done.error());
+        co_return fail(errc::gateway_failed);
+    }
+    const bool is_nonsense = from.why_failed() == fastcgi_exchange::failure::nonsense;
+    report(is_nonsense ? gateway_event::bad_answer : gateway_event::failed, &lease,
+           "reading the body of an answer", done.error());
+    co_return fail(errc::gateway_failed);
+}
+
+void fastcgi_core::report(gateway_event kind, const backend_lease* at, std::string_view text,
+                          std::error_code why) const noexcept {
+    const fastcgi_options& options = settings_.options;
+    if (options.report == nullptr) return;
+    options.report({.kind = kind,
+                    .backend = at != nullptr ? at->name() : std::string_view{},
+                    .text = text,
+                    .error = why},
+                   options.report_context);
+}
+
+} // namespace simplenet::v0::http::detail

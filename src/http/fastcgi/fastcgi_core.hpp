@@ -1,0 +1,66 @@
+#pragma once
+// fastcgi_core: a FastCGI gateway, shared by its handles and the loops. Layer http, private.
+
+#include "http/fastcgi/fastcgi_exchange.hpp"
+#include "http/fastcgi/request_params.hpp"
+#include "http/fastcgi/script_finder.hpp"
+#include "http/fastcgi/settings.hpp"
+#include "http/gateway/backend_connections.hpp"
+#include "http/gateway/backend_set.hpp"
+#include "http/gateway/spooled_body.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/http/fastcgi.hpp>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace simplenet::v0::http::detail {
+
+/// What one loop has of a gateway.
+struct fastcgi_loop {
+    explicit fastcgi_loop(std::shared_ptr<const fastcgi_core> of);
+
+    // Keeps the address of the core, by which the loop knows this object, from being used again.
+    const std::shared_ptr<const fastcgi_core> core;
+    backend_connections connections;
+    script_finder scripts;
+};
+
+class fastcgi_core : public std::enable_shared_from_this<fastcgi_core> {
+public:
+    fastcgi_core(const fastcgi_options& options, std::string_view prefix);
+
+    /// As fastcgi_handler::attempt().
+    [[nodiscard]] task<result<unsigned>> attempt(request& asked, response& answer) const;
+    [[nodiscard]] const std::shared_ptr<const backend_set>& backends() const noexcept {
+        return backends_;
+    }
+    [[nodiscard]] const fastcgi_settings& settings() const noexcept { return settings_; }
+
+private:
+    struct call;
+
+    /// The script and the rest of the path, or the status that says why there is none.
+    [[nodiscard]] task<result<unsigned>> find_script(request& asked, fastcgi_loop& on,
+                                                     std::string& spare, script_path& found) const;
+    /// 0: there is a body, or none. Otherwise the status that tells why it could not be read.
+    [[nodiscard]] task<result<unsigned>> read_body(request& asked,
+                                                   std::optional<spooled_body>& body) const;
+    /// Asks one backend after the other.
+    [[nodiscard]] task<result<unsigned>> ask(call& with) const;
+    /// Passes on the answer that has begun.
+    [[nodiscard]] task<result<unsigned>> pass_on(call& with, fastcgi_exchange& from,
+                                                 const backend_lease& lease) const;
+    void report(gateway_event kind, const backend_lease* at, std::string_view text,
+                std::error_code why) const noexcept;
+
+    const fastcgi_settings settings_;
+    const std::shared_ptr<const backend_set> backends_;
+};
+
+} // namespace simplenet::v0::http::detail

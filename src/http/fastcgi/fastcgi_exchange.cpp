@@ -1,0 +1,214 @@
+#include "http/fastcgi/fastcgi_exchange.hpp"
+
+#include "http/client/client_settings.hpp"
+
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/task_group.hpp>
+#include <simplenet/http/errc.hpp>
+#include <simplenet/time/deadline.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+constexpr std::size_t answer_block = std::size_t{16} * 1024;
+/// How long an answer is awaited on a connection that takes no more of the request.
+constexpr std::chrono::seconds last_words{1};
+
+} // namespace
+
+task<result<>> fastcgi_exchange::open() {
+    sender_.try_send(connection_->stream());
+    for (;;) {
+        if (!gather()) co_return fail(end_with(failure::nonsense, errc::gateway_failed));
+        switch (head_.parse({text_begin(), text_})) {
+        case cgi_head::state::complete:
+            taken_ = head_.size();
+            co_return result<>{};
+        case cgi_head::state::refused:
+            co_return fail(end_with(failure::nonsense, errc::gateway_failed));
+        case cgi_head::state::incomplete:
+            break;
+        }
+        if (ended_) {
+            using fastcgi::protocol_status;
+            const bool is_refusal =
+                text_ == 0 && (records_.status() == protocol_status::overloaded ||
+                               records_.status() == protocol_status::cannot_multiplex);
+            co_return fail(end_with(is_refusal ? failure::overloaded : failure::nonsense,
+                                    errc::gateway_failed));
+        }
+        const result<> more = co_await receive(part::head);
+        if (!more) co_return more;
+    }
+}
+
+bool fastcgi_exchange::gather() {
+    using fastcgi::answer_reader;
+    while (!ended_) {
+        const std::string_view input{text_begin() + begin_, end_ - begin_};
+        const answer_reader::step step = records_.next(input);
+        begin_ += step.consumed;
+        switch (step.is) {
+        case answer_reader::step::kind::out:
+            std::memmove(memory_.data() + text_, step.data.data(), step.data.size());
+            text_ += step.data.size();
+            break;
+        case answer_reader::step::kind::err:
+            messages_.add(step.data, at_.name());
+            break;
+        case answer_reader::step::kind::need_more:
+            begin_ = end_ = text_;
+            return true;
+        case answer_reader::step::kind::end:
+            // An answer that the backend refused in the end is not complete.
+            if (text_ != 0 && records_.status() != fastcgi::protocol_status::request_complete) {
+                return false;
+            }
+            complete();
+            break;
+        case answer_reader::step::kind::refused:
+            return false;
+        }
+    }
+    return true;
+}
+
+void fastcgi_exchange::complete() {
+    ended_ = true;
+    messages_.end(at_.name());
+    const bool is_kept = sender_.is_complete() && begin_ == end_ &&
+                         settings_.options.keep_connections != 0 &&
+                         records_.status() == fastcgi::protocol_status::request_complete;
+    sender_.give_up();
+    if (is_kept) keeper_.give_back(at_, *std::move(connection_));
+    connection_.reset();
+}
+
+mutable_buffer fastcgi_exchange::room() {
+    // Only a head that has not ended leaves text behind, which its limit bounds.
+    if (memory_.size() - end_ < answer_block / 2) {
+        scratch larger = scratch::borrow(std::max(answer_block, 2 * memory_.size()));
+        if (end_ != 0) std::memcpy(larger.data(), memory_.data(), end_);
+        memory_ = std::move(larger);
+    }
+    return {memory_.data() + end_, memory_.size() - end_};
+}
+
+task<result<std::size_t>> fastcgi_exchange::read_some(mutable_buffer into) {
+    until_ = {};
+    for (;;) {
+        if (taken_ != text_) {
+            const std::size_t count = std::min(into.size(), text_ - taken_);
+            std::memcpy(into.data(), memory_.data() + taken_, count);
+            taken_ += count;
+            body_bytes_ += count;
+            co_return count;
+        }
+        if (failure_ != failure::none) co_return fail(error_);
+        if (ended_) co_return fail(simplenet::errc::end_of_stream);
+        taken_ = text_ = begin_ = end_ = 0;
+        const result<> more = co_await receive(part::body);
+        if (!more) co_return fail(more);
+        // What came before the nonsense is passed on.
+        if (!gather()) end_with(failure::nonsense, errc::gateway_failed);
+    }
+}
+
+// --- waiting -------------------------------------------------------------------------------------
+
+task<result<>> fastcgi_exchange::receive(part of) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const fastcgi_options& options = settings_.options;
+    for (;;) {
+        if (const std::error_code why = sender_.source_failure()) {
+            co_return fail(end_with(failure::source, why));
+        }
+        const bool sends = sender_.can_run();
+        const std::uint64_t moved = sender_.moved();
+        const auto begin = clock::now();
+        clock::time_point until = after(begin, options.send_idle);
+        if (!sends) {
+            // A backend that writes nothing but messages for people does not get longer for it.
+            if (until_ == clock::time_point{}) {
+                until_ = after(begin, of == part::head ? options.head_within : options.body_idle);
+            }
+            until = until_;
+            // What the backend said before it ended the connection is there already.
+            if (sender_.write_failure()) until = std::min(until, begin + last_words);
+        }
+        const mutable_buffer into = room();
+        result<std::size_t> count = 0;
+        if (sends) {
+            task<result<std::size_t>> reading = read_while_sending(into);
+            count = co_await with_deadline(std::move(reading), until);
+        } else {
+            count = co_await with_deadline(connection_->stream().read_some(into), until);
+        }
+        if (count && *count != 0) {
+            end_ += *count;
+            has_begun_ = true;
+            co_return result<>{};
+        }
+        if (count) continue;
+        if (within.stopped()) { // nothing is lost
+            failure_ = of == part::head ? failure::stopped : failure_;
+            co_return fail(count);
+        }
+        const bool is_late = count.error() == simplenet::errc::deadline_exceeded;
+        // The backend cannot be blamed for the client.
+        if (is_late && sends && (sender_.moved() != moved || sender_.waited_for_source())) {
+            continue;
+        }
+        if (const std::error_code why = sender_.source_failure()) {
+            co_return fail(end_with(failure::source, why));
+        }
+        if (is_late && !sender_.write_failure()) {
+            co_return fail(end_with(failure::timed_out, count.error()));
+        }
+        const bool is_end = count.error() == simplenet::errc::end_of_stream;
+        const std::error_code why = sender_.write_failure() ? sender_.write_failure()
+                                    : is_end ? make_error_code(errc::incomplete_message)
+                                             : count.error();
+        co_return fail(end_with(failure::ended, why));
+    }
+}
+
+task<result<std::size_t>> fastcgi_exchange::read_while_sending(mutable_buffer into) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    task<result<>> sending = sender_.run(connection_->stream());
+    task<result<std::size_t>> reading = read_stream(into);
+    auto ended = co_await when_any(std::move(sending), std::move(reading));
+    const std::optional<result<std::size_t>>& read = std::get<1>(ended.values);
+    if (read) co_return *read;
+    // The combinator drops an error that came second, and the kernel tells it once (socket(7),
+    // SO_ERROR).
+    if (read_error_) co_return fail(read_error_);
+    if (within.stopped()) co_return fail(simplenet::detail::error_of(within.reason));
+    co_return std::size_t{0};
+}
+
+task<result<std::size_t>> fastcgi_exchange::read_stream(mutable_buffer into) {
+    read_error_.clear();
+    const result<std::size_t> count = co_await connection_->stream().read_some(into);
+    if (!count && count.error() != std::errc::operation_canceled &&
+        count.error() != simplenet::errc::deadline_exceeded) {
+        read_error_ = count.error();
+    }
+    co_return count;
+}
+
+std::error_code fastcgi_exchange::end_with(failure what, std::error_code why) noexcept {
+    failure_ = what;
+    error_ = why;
+    sender_.give_up();
+    messages_.end(at_.name());
+    connection_.reset();
+    return why;
+}
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,59 @@
+#include "http/fastcgi/settings.hpp"
+
+#include "http/gateway/spooled_body.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+[[nodiscard]] std::string_view without_slash(std::string_view path) noexcept {
+    while (path.ends_with('/'))
+        path.remove_suffix(1);
+    return path;
+}
+
+} // namespace
+
+void append_param(std::string& params, std::string_view name, std::string_view value) {
+    std::array<char, 8> lengths;
+    char* const end = fastcgi::write_param_lengths(lengths.data(), name.size(), value.size());
+    params.append(lengths.data(), end).append(name).append(value);
+}
+
+fastcgi_settings::fastcgi_settings(const fastcgi_options& from, std::string_view application)
+    : options{from}
+    , root{from.root}
+    , document_root{from.root}
+    , index{from.index}
+    , prefix{without_slash(application)}
+    , server_name{from.server_name}
+    , temporary_directory{from.temporary_directory.empty()
+                              ? default_temporary_directory()
+                              : std::string{from.temporary_directory}} {
+    if (!from.script_root.empty()) {
+        root = document_root = from.script_root;
+        root_may_be_elsewhere = true;
+    }
+    // The root of the file system: DOCUMENT_ROOT is empty, and the paths begin with their slash.
+    document_root = without_slash(document_root);
+    if (document_root.empty() && !root.empty()) document_root = "/.";
+    options.backends = {};
+    options.root = options.script_root = options.index = options.server_name = {};
+    options.temporary_directory = {};
+    options.params = {};
+    options.connections = std::max<std::size_t>(options.connections, 1);
+
+    append_param(first_params, "GATEWAY_INTERFACE", "CGI/1.1");
+    append_param(first_params, "SERVER_SOFTWARE", "simplenet");
+    // PHP built with --enable-force-cgi-redirect refuses to run without it.
+    append_param(first_params, "REDIRECT_STATUS", "200");
+    if (has_scripts()) append_param(first_params, "DOCUMENT_ROOT", document_root);
+    if (!server_name.empty()) append_param(first_params, "SERVER_NAME", server_name);
+    for (const field& each : from.params)
+        append_param(last_params, each.name, each.value);
+}
+
+} // namespace simplenet::v0::http::detail

@@ -1,0 +1,227 @@
+#include "http/files/file_server.hpp"
+
+#include "http/codec/negotiate.hpp"
+#include "http/codec/target.hpp"
+#include "http/files/listing.hpp"
+#include "http/files/media_types.hpp"
+#include "http/server/exchange.hpp"
+#include "http/server/service.hpp"
+
+#include <simplenet/runtime/run_blocking.hpp>
+
+#include <system_error>
+#include <utility>
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// Sends the client to the path with a slash, where the links of a page are relative to it.
+task<result<>> redirect_to_slash(request& asked, response& answer) {
+    std::string to = percent_encode_path(asked.path()) + '/';
+    if (!asked.query().empty()) to.append("?").append(asked.query());
+    answer.set("Location", to);
+    return exchange::of(asked).answer_with(301);
+}
+
+class slash_redirect final : public route_handler {
+public:
+    slash_redirect() noexcept
+        : route_handler{true} {}
+    [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
+    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
+        return redirect_to_slash(asked, answer);
+    }
+};
+
+class static_handler final : public route_handler {
+public:
+    static_handler(std::string_view directory, const static_options& options)
+        : route_handler{true}
+        , server_{directory, options} {}
+    [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
+    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
+        const std::string_view path = exchange::of(asked).rest_of_path();
+        return answer_left(asked, server_.attempt(asked, answer, path));
+    }
+
+private:
+    file_server server_;
+};
+
+task<result<unsigned>> leave(unsigned status) {
+    co_return status;
+}
+
+/// A failure that is no refusal of the path goes to whoever logs the failures of handlers.
+result<unsigned> left_by(std::error_code why) {
+    const unsigned status = status_of(why);
+    if (status == 500) return fail(why);
+    return status;
+}
+
+} // namespace
+
+task<result<>> answer_left(request& asked, task<result<unsigned>> attempt) {
+    const result<unsigned> left = co_await std::move(attempt);
+    if (!left) co_return fail(left);
+    if (*left != 0) co_return co_await exchange::of(asked).answer_with(*left);
+    co_return result<>{};
+}
+
+file_server::file_server(std::string_view directory, const static_options& options)
+    : root_{[&] {
+        result<unique_fd> root = open_root(directory);
+        if (!root) throw std::system_error{root.error(), std::string{directory}};
+        return std::make_shared<const unique_fd>(*std::move(root));
+    }()}
+    , index_{options.index.begin(), options.index.end()}
+    , cache_control_{options.cache_control}
+    , options_{options} {
+    options_.index = {};
+    options_.cache_control = {};
+    static_cast<void>(media_type_of("")); // reads the table of the system
+}
+
+std::shared_ptr<file_cache> file_server::cache_of(exchange& with) const {
+    return with.loop().local<file_cache>(
+        this, [this] { return std::make_shared<file_cache>(root_, options_); });
+}
+
+task<result<unsigned>> file_server::attempt(request& asked, response& answer,
+                                            std::string_view path) {
+    if (asked.method() != "GET" && asked.method() != "HEAD") {
+        answer.set("Allow", "GET, HEAD");
+        return leave(405);
+    }
+    if (path.find('%') != std::string_view::npos) {
+        if (has_encoded_slash(path)) return leave(404);
+        return serve_decoded(asked, answer, path);
+    }
+    // Nearly always, and without the coroutines of a lookup.
+    if (auto known = cache_of(exchange::of(asked))->find(path);
+        known && *known && !(**known)->is_directory) {
+        return send_known(asked, answer, **std::move(known));
+    }
+    return serve_path(asked, answer, path);
+}
+
+task<file_kind> file_server::look(request& asked, std::string_view path) {
+    if (has_encoded_slash(path)) co_return file_kind::missing;
+    const std::string decoded = decoded_parameter(path);
+    std::string_view of = decoded;
+    const bool as_directory = of.empty() || of.ends_with('/');
+    if (of.ends_with('/')) of.remove_suffix(1);
+    const auto cache = cache_of(exchange::of(asked));
+    const result<served_ref> found = co_await cache->open(of);
+    if (!found) {
+        const bool is_refused = status_of(found.error()) == 404;
+        co_return is_refused ? file_kind::missing : file_kind::file;
+    }
+    if ((*found)->is_directory) co_return file_kind::directory;
+    co_return as_directory ? file_kind::missing : file_kind::file;
+}
+
+task<result<unsigned>> file_server::serve_decoded(request& asked, response& answer,
+                                                  std::string_view path) {
+    const std::string decoded = decoded_parameter(path);
+    co_return co_await serve_path(asked, answer, decoded);
+}
+
+task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
+                                               std::string_view path) {
+    const bool as_directory = path.empty() || path.ends_with('/');
+    if (path.ends_with('/')) path.remove_suffix(1);
+    const auto cache = cache_of(exchange::of(asked));
+    const result<served_ref> found = co_await cache->open(path);
+    if (!found) co_return left_by(found.error());
+    if (!(*found)->is_directory) {
+        if (as_directory) co_return 404U;
+        co_return co_await send_known(asked, answer, *found);
+    }
+    if (!as_directory) {
+        const result<> redirected = co_await redirect_to_slash(asked, answer);
+        if (!redirected) co_return fail(redirected);
+        co_return 0U;
+    }
+    for (const std::string& name : index_) {
+        const std::string inside = path.empty() ? name : std::string{path} + '/' + name;
+        const result<served_ref> index = co_await cache->open(inside);
+        if (index && !(*index)->is_directory) co_return co_await send_known(asked, answer, *index);
+        if (!index && !is_missing(index.error())) co_return left_by(index.error());
+    }
+    if (!options_.listing) co_return 404U;
+    co_return co_await send_listing(asked, answer, path);
+}
+
+task<result<unsigned>> file_server::send_known(request& asked, response& answer, served_ref file) {
+    const result<> sent = co_await send(asked, answer, *file);
+    if (!sent) co_return fail(sent);
+    co_return 0U;
+}
+
+task<result<>> file_server::send(request& asked, response& answer, const served_file& file) {
+    exchange& with = exchange::of(asked);
+    const open_file* chosen = &file.plain;
+    if (file.gzip || file.br) {
+        answer.add("Vary", "Accept-Encoding");
+        const auto accepted = read_accept_encoding(with.entries(), with.head());
+        const auto coding = choose_coding(accepted, file.gzip.has_value(), file.br.has_value());
+        if (coding == content_coding::gzip) chosen = &*file.gzip;
+        if (coding == content_coding::br) chosen = &*file.br;
+        if (chosen != &file.plain) answer.set("Content-Encoding", name_of(*coding));
+    }
+    if (!cache_control_.empty()) answer.set("Cache-Control", cache_control_);
+    const http::file_options described{.content_type = file.content_type,
+                                       .entity_tag = chosen->etag,
+                                       .last_modified = chosen->modified};
+    const content_source from{
+        .fd = chosen->fd.get(),
+        .memory = chosen->in_memory ? reinterpret_cast<const std::byte*>(chosen->contents.data())
+                                    : nullptr};
+    return with.send_content(from, chosen->size, described);
+}
+
+task<result<unsigned>> file_server::send_listing(request& asked, response& answer,
+                                                 std::string_view path) {
+    const std::string title = decoded_parameter(asked.path());
+    const listing_options with{.rules = rules(), .title = title, .parent = !path.empty()};
+    const result<std::string> page =
+        co_await run_blocking(list_directory, root_->get(), path, with);
+    if (!page) co_return left_by(page.error());
+    answer.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    const result<> sent = co_await answer.send("text/html; charset=utf-8", *page);
+    if (!sent) co_return fail(sent);
+    co_return 0U;
+}
+
+std::shared_ptr<route_handler> make_static_handler(std::string_view directory,
+                                                   const static_options& options) {
+    return std::make_shared<static_handler>(directory, options);
+}
+
+std::shared_ptr<route_handler> make_slash_redirect() {
+    return std::make_shared<slash_redirect>();
+}
+
+} // namespace simplenet::v0::http::detail
+
+namespace simplenet::v0::http {
+
+file_handler::file_handler(std::string_view directory, const static_options& options)
+    : server_{std::make_shared<detail::file_server>(directory, options)} {}
+
+task<result<>> file_handler::operator()(request& asked, response& answer) const {
+    return detail::answer_left(asked, attempt(asked, answer));
+}
+
+task<result<unsigned>> file_handler::attempt(request& asked, response& answer) const {
+    const std::string_view path = asked.path();
+    return server_->attempt(asked, answer, path.substr(path.starts_with('/') ? 1 : 0));
+}
+
+task<file_kind> file_handler::look(request& asked, std::string_view path) const {
+    return server_->look(asked, path.substr(path.starts_with('/') ? 1 : 0));
+}
+
+} // namespace simplenet::v0::http
