@@ -96,6 +96,8 @@ std::string wrong_tls(const tls_options& options) {
     std::string detail;
     const auto made = simplenet::tls::context::server(config, &detail);
     if (made) return {};
+    if (made.error() == simplenet::tls::errc::key_mismatch)
+        return "the key does not belong to the certificate (" + detail + ')';
     return detail.empty() ? made.error().message() : detail;
 }
 

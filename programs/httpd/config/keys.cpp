@@ -246,8 +246,8 @@ constexpr key auth_keys[]{
     {.name = "file",
      .type = value_type::file,
      .stored = stored_in<&authentication::file, &authentication::where>(),
-     .description = "Users and hashes of passwords, as htpasswd(1) and mkpasswd(1) write them: "
-                    "bcrypt, SHA-2 or yescrypt. Empty: nobody is asked."},
+     .description = "Users and hashes of their passwords, as htpasswd(1) writes them: bcrypt, "
+                    "SHA-2 or yescrypt. Empty: nobody is asked."},
 };
 
 constexpr key rate_keys[]{
@@ -255,8 +255,8 @@ constexpr key rate_keys[]{
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::requests>(),
      .maximum = 1'000'000'000,
-     .description = "So many requests of one address are answered in the time of `per`; others "
-                    "get 429. IPv6 addresses count by /64. 0: no limit."},
+     .description = "The requests that one address may send in the time of `per`; further ones get "
+                    "429. IPv6 addresses count by /64. 0: no limit."},
     {.name = "per",
      .type = value_type::duration,
      .stored = stored_in<&rate_limit::per>(),
@@ -267,7 +267,7 @@ constexpr key rate_keys[]{
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::burst>(),
      .maximum = 1'000'000'000,
-     .description = "So many more may come at once."},
+     .description = "How many more may come at once."},
 };
 
 constexpr key redirect_keys[]{
@@ -317,8 +317,8 @@ constexpr section compress_section = make_section<compression>(
     compress_keys);
 constexpr section auth_section = make_section<authentication>(
     "auth",
-    "A name and a password are asked for (Basic, RFC 7617); without them: 401. Only sensible "
-    "with TLS.",
+    "Clients need a name and a password (Basic, RFC 7617); without them they get 401. Use it with "
+    "TLS only: passwords are sent as they are.",
     auth_keys);
 constexpr section rate_section =
     make_section<rate_limit>("rate", "How many requests a client may send.", rate_keys);
@@ -333,8 +333,8 @@ constexpr key route_keys[]{
      .stored = stored_in<&route::match>(),
      .required = true,
      .description =
-         "Which paths the route takes: `/path` that one, `/path/*` all below it, "
-         "`*.suffix` all that end so. An exact match comes first; else the first route "
+         "Which paths the route takes: `/path` that path, `/path/*` all paths below it, `*.suffix` "
+         "all paths that end in `.suffix`. An exact match comes first; else the first route "
          "of the file that matches. Paths are compared normalised: decoded once, without "
          "empty and dot segments; an encoded slash stays `%2F`."},
     {.name = "fastcgi",
@@ -392,8 +392,8 @@ constexpr key route_keys[]{
      .type = value_type::url_path,
      .stored = action_in<route_action::fallback, &route::fallback>(),
      .group = "action",
-     .description = "If no file is there, this path is routed instead, once; its file is served if "
-                    "it comes to a fallback again."},
+     .description = "Where there is no file, this path is routed instead, once: if it leads to a "
+                    "fallback again, its file is served."},
     {.name = "allow",
      .type = value_type::addresses,
      .stored = stored_in<&route::allow>(),
@@ -442,10 +442,11 @@ constexpr key site_keys[]{
                         std::get<std::vector<std::string>>(std::move(given));
                 },
                 [](const void* from) -> value { return static_cast<const site*>(from)->hosts; }},
-     .description = "The names that the site answers to, without ports. `*.example.org` stands for "
-                    "all names below example.org. Names with other letters than a to z are written "
-                    "as A-labels (`xn--`). None: every name, where there is one site. A name that "
-                    "no site has gets 421 where there are several sites, else the only one."},
+     .description =
+         "The names that the site answers to, without ports. `*.example.org` stands for "
+         "all names below example.org. Names with letters other than a to z are written as "
+         "A-labels (`xn--`). If empty, the site answers to every name, and must be the only one. "
+         "With several sites, a name that none of them has gets 421; a single site answers it."},
     {.name = "root",
      .type = value_type::file,
      .stored = stored_in<&site::root, &site::root_where>(),
@@ -466,7 +467,7 @@ constexpr key site_keys[]{
      .stored = stored_in<&site::symlinks>(),
      .choices = symlink_rules,
      .description = "`beneath`: symbolic links are followed if they are relative and lead to "
-                    "something beneath the root. `never`: none is."},
+                    "something beneath the root. `never`: no symbolic link is followed."},
     {.name = "hidden",
      .type = value_type::boolean,
      .stored = stored_in<&site::hidden>(),
@@ -525,10 +526,11 @@ constexpr key site_keys[]{
      .type = value_type::tables,
      .sub = &route_section,
      .inside = tables_in<&site::routes>(),
-     .description = "See [\\[\\[site.route\\]\\]](#siteroute)."},
+     .description = "What is done with some of the paths, see [site.route](#siteroute)."},
 };
 constexpr section site_section = make_section<site>(
-    "[[site]]", "A site: which names it has, and how it answers. At least one.", site_keys);
+    "[[site]]", "A site: its names, and how it answers. At least one table is required.",
+    site_keys);
 
 constexpr key listen_keys[]{
     {.name = "address",
@@ -552,11 +554,14 @@ constexpr key listen_keys[]{
     {.name = "proxy_from",
      .type = value_type::addresses,
      .stored = stored_in<&listener::proxy_from>(),
-     .description = "Who may send that header; connections of others are closed. Required with "
-                    "`proxy_protocol = \"required\"`."},
+     .description = "The addresses that may send that header; other connections are closed. "
+                    "Required with `proxy_protocol = \"required\"`."},
 };
-constexpr section listen_section = make_section<listener>(
-    "[[listen]]", "An address that is listened on, for all sites. At least one.", listen_keys);
+constexpr section listen_section =
+    make_section<listener>("[[listen]]",
+                           "An address to listen on. Every site is served at every address. At "
+                           "least one table is required.",
+                           listen_keys);
 
 using simplenet::http::limits;
 
@@ -601,17 +606,17 @@ constexpr key limits_keys[]{
         "requests_per_connection", 0, std::numeric_limits<unsigned>::max(),
         "A connection is closed after so many requests. 0: never."),
     limit_time<&limits::headers_within>(
-        "headers_within", "For a whole head, from the accept or from its first byte; then 408. 0: "
-                          "no limit, as for all times here."),
-    limit_time<&limits::body_idle>("body_idle",
-                                   "Without a byte of a body that is waited for; then 408."),
-    limit_time<&limits::keep_alive>("keep_alive", "Without a request on a connection."),
-    limit_time<&limits::send_idle>("send_idle",
-                                   "Without a byte taken by the client while an answer waits."),
+        "headers_within", "The time for a whole head, from the accept, later from its first byte; "
+                          "then 408. 0: no limit, as for all times here."),
+    limit_time<&limits::body_idle>("body_idle", "The time without a byte of a body; then 408."),
+    limit_time<&limits::keep_alive>(
+        "keep_alive", "The time without a request on a connection; then it is closed."),
+    limit_time<&limits::send_idle>("send_idle", "The time without a byte taken by the client while "
+                                                "an answer waits; then the connection is reset."),
     limit_time<&limits::linger>("linger",
                                 "How long a client may go on sending after an answer that "
                                 "did not wait for the whole request."),
-    limit_time<&limits::linger_idle>("linger_idle", "The same without a byte."),
+    limit_time<&limits::linger_idle>("linger_idle", "The same, without a byte."),
     limit_count<&limits::minimum_rate>(
         "minimum_rate", 0, gib,
         "Bytes a second that a body or an answer has to move while the client is waited for, after "
@@ -624,8 +629,8 @@ constexpr key log_keys[]{
     {.name = "access",
      .type = value_type::log_target,
      .stored = stored_in<&log_options::access, &log_options::access_where>(),
-     .description = "Where a line for each request goes: `-` is standard output, `off` nowhere, "
-                    "else a file. SIGUSR1 opens it again."},
+     .description = "Where a line about each request goes: `-` is standard output, `off` nowhere, "
+                    "else a file. SIGUSR1 opens both files again."},
     {.name = "format",
      .type = value_type::choice,
      .stored = stored_in<&log_options::format>(),
@@ -635,14 +640,15 @@ constexpr key log_keys[]{
      .type = value_type::log_target,
      .stored = stored_in<&log_options::error, &log_options::error_where>(),
      .description =
-         "Where the program says what happens: `-` is standard error; else as `access`."},
+         "Where messages of the program go: `-` is standard error, `off` nowhere, else a file."},
     {.name = "level",
      .type = value_type::choice,
      .stored = stored_in<&log_options::level>(),
      .choices = levels,
-     .description = "What is less important is left out of `error`."},
+     .description = "Less important messages are left out of `error`."},
 };
-constexpr section log_section = make_section<log_options>("[log]", "Logs.", log_keys);
+constexpr section log_section =
+    make_section<log_options>("[log]", "Where the program logs, and what.", log_keys);
 
 constexpr key status_keys[]{
     {.name = "address",
@@ -654,7 +660,8 @@ constexpr key status_keys[]{
          "reaches the address sees the figures."},
 };
 constexpr section status_section = make_section<configuration>(
-    "[status]", "Figures of the running program. Without this table: none.", status_keys);
+    "[status]", "Figures of the running program. Without this table they are not served.",
+    status_keys);
 
 constexpr key top_keys[]{
     {.name = "workers",
@@ -670,9 +677,9 @@ constexpr key top_keys[]{
     {.name = "user",
      .type = value_type::user,
      .stored = stored_in<&configuration::user>(),
-     .description = "Who the program runs as once its sockets are open, if root has started it. It "
-                    "keeps CAP_NET_BIND_SERVICE.",
-     .default_note = "who has started it"},
+     .description = "The user to run as once the sockets are open, if root starts the program, "
+                    "which keeps CAP_NET_BIND_SERVICE.",
+     .default_note = "the user who starts it"},
     {.name = "grace",
      .type = value_type::duration,
      .stored = stored_in<&configuration::grace>(),
@@ -683,7 +690,7 @@ constexpr key top_keys[]{
      .sub = &listen_section,
      .inside = tables_in<&configuration::listen>(),
      .required = true,
-     .description = "See [\\[\\[listen\\]\\]](#listen)."},
+     .description = "Where connections are accepted, see [listen](#listen)."},
     {.name = "site",
      .type = value_type::tables,
      .sub = &site_section,
@@ -696,17 +703,17 @@ constexpr key top_keys[]{
                 },
                 tables_in<&configuration::sites>().count, tables_in<&configuration::sites>().at},
      .required = true,
-     .description = "See [\\[\\[site\\]\\]](#site)."},
+     .description = "What is served, see [site](#site)."},
     {.name = "limits",
      .type = value_type::table,
      .sub = &limits_section,
      .inside = table_in<&configuration::limits>(),
-     .description = "See [\\[limits\\]](#limits)."},
+     .description = "What a client may cost, see [limits](#limits)."},
     {.name = "log",
      .type = value_type::table,
      .sub = &log_section,
      .inside = table_in<&configuration::log>(),
-     .description = "See [\\[log\\]](#log)."},
+     .description = "Logs, see [log](#log)."},
     {.name = "status",
      .type = value_type::table,
      .sub = &status_section,
@@ -715,13 +722,13 @@ constexpr key top_keys[]{
                     return static_cast<const configuration*>(in)->status ? 1 : 0;
                 },
                 [](const void* in, std::size_t) { return in; }},
-     .description = "See [\\[status\\]](#status)."},
+     .description = "Figures, see [status](#status)."},
 };
 
 } // namespace
 
 constinit const section top_section =
-    make_section<configuration>("", "Keys before the first table.", top_keys);
+    make_section<configuration>("", "These keys stand before the first table.", top_keys);
 constinit const section tls_section = make_section<tls_options>(
     "tls", "A certificate of a listener, and what clients have to support.", tls_keys);
 constinit const section backend_section = make_section<backend>(

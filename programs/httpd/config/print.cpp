@@ -93,14 +93,17 @@ std::string default_text(const section& section, const key& key) {
     return text.empty() ? "" : '`' + text + '`';
 }
 
+// Without brackets: they would have to be escaped, and belong to no anchor.
 std::string heading_of(const section& section) {
-    if (section.name.empty()) return "Top";
-    std::string text;
-    for (const char each : section.name) {
-        if (each == '[' || each == ']') text += '\\';
-        text += each;
-    }
+    if (section.name.empty()) return "Top of the file";
+    std::string text{section.name};
+    std::erase_if(text, [](char each) { return each == '[' || each == ']'; });
     return text;
+}
+
+// How the table is written.
+std::string form_of(const section& section) {
+    return section.name.starts_with('[') ? '`' + std::string{section.name} + "`. " : "";
 }
 
 } // namespace
@@ -126,10 +129,10 @@ std::string reference_page() {
         "are written as `192.0.2.1` or `2001:db8::1`, *prefixes* as `10.0.0.0/8` or `fd00::/8`; a "
         "*backend* is `host:port`, `[::1]:port` or `unix:/path`.\n";
     for (const section* each : all_sections()) {
-        page += "\n## " + heading_of(*each) + "\n\n" + std::string{each->description} + "\n\n";
+        page += "\n## " + heading_of(*each) + "\n\n" + form_of(*each) +
+                std::string{each->description} + "\n\n";
         page += "| key | type | default | |\n|---|---|---|---|\n";
         for (const key& key : each->keys) {
-            if (has_header(key)) continue;
             page += "| `" + std::string{key.name} + "` | " + type_of(key) + " | " +
                     default_text(*each, key) + " | " + std::string{key.description} + " |\n";
         }
