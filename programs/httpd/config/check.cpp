@@ -67,6 +67,10 @@ void check_reach(const site& site, problems& found) {
         for (std::size_t j = 0; j < i; ++j) {
             const path_match& before = site.routes[j].match;
             if (before.where == position{} || !covers(before, match)) continue;
+            // What goes on behind a script may be left for it.
+            if (site.routes[i].path_info && !site.routes[j].path_info &&
+                before.kind == path_match::form::suffix)
+                continue;
             const std::string why = before == match
                                         ? "there is the same match before, at "
                                         : quote(to_text(before)) + " takes all of its paths, at ";
@@ -147,11 +151,6 @@ void check_actions(const site& site, problems& found) {
             each.action == route_action::files || each.action == route_action::fallback;
         if (files && site.root.empty())
             found.add(place_of(each), "the route serves files, but the site has no `root`",
-                      severity::finding);
-        if (each.path_info && each.match.kind == path_match::form::suffix)
-            found.add(place_of(each),
-                      "`path_info` is lost: a path that ends in " + code(each.match.text) +
-                          " does not continue behind it; match a prefix, such as `/app/*`",
                       severity::finding);
         const unsigned status = each.answer.status;
         if (each.action == route_action::answer && (status == 204 || status == 304) &&
