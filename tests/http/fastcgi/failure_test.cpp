@@ -1,0 +1,280 @@
+// FastCGI backends that fail, are busy, or take too long; and the ends of servers meanwhile.
+
+#include "responder.hpp"
+
+#include "support/full_listener.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace simplenet::v0::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+
+class failure_test : public responder_test {
+protected:
+    /// Answers a request on a connection that is kept.
+    raw_peer used_connection() {
+        raw_peer client = request();
+        raw_peer backend = responder_.accept();
+        EXPECT_TRUE(take_request(backend).keeps);
+        backend.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(client), 200));
+        return backend;
+    }
+};
+
+TEST_P(failure_test, a_connection_is_used_again) {
+    serve_scripts();
+    raw_peer backend = used_connection();
+
+    raw_peer client = request();
+    EXPECT_TRUE(take_request(backend).is_complete);
+    backend.send(answer_of(hello));
+
+    EXPECT_TRUE(has_status(everything(client), 200));
+}
+
+TEST_P(failure_test, a_connection_with_bytes_behind_its_answer_is_not_used_again) {
+    serve_scripts();
+    raw_peer client = request();
+    raw_peer first = responder_.accept();
+    static_cast<void>(take_request(first));
+    first.send(answer_of(hello) + err("more"));
+    EXPECT_TRUE(has_status(everything(client), 200));
+
+    raw_peer other = request();
+    raw_peer second = responder_.accept();
+    EXPECT_TRUE(take_request(second).is_complete);
+    second.send(answer_of(hello));
+    EXPECT_TRUE(has_status(everything(other), 200));
+}
+
+TEST_P(failure_test, a_kept_connection_that_ends_is_replaced_for_idempotent_requests) {
+    serve_scripts();
+    {
+        raw_peer backend = used_connection();
+        raw_peer client = request("PUT", {}, "body");
+        EXPECT_EQ(take_request(backend).body, "body");
+        backend.close();
+        raw_peer other = responder_.accept();
+        EXPECT_EQ(take_request(other).body, "body");
+        other.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(client), 200));
+        other.close();
+    }
+    raw_peer backend = used_connection();
+    raw_peer client = request("POST", {}, "body");
+    EXPECT_EQ(take_request(backend).body, "body");
+    backend.close();
+    EXPECT_TRUE(has_status(everything(client), 502));
+}
+
+TEST_P(failure_test, a_request_is_not_repeated_once_something_has_come) {
+    serve_scripts();
+    raw_peer backend = used_connection();
+    raw_peer client = request();
+    static_cast<void>(take_request(backend));
+
+    backend.send(err("a"));
+    ::shutdown(backend.fd(), SHUT_WR);
+
+    EXPECT_TRUE(has_status(everything(client), 502));
+}
+
+TEST_P(failure_test, another_backend_is_asked_if_one_cannot_be_reached) {
+    const closed_port closed;
+    const std::string none = address_of(closed);
+    const std::string good = address_of(responder_);
+    const std::array backends{http::backend{none}, http::backend{good}};
+    serve_scripts({.backends = backends, .keep_connections = 0});
+
+    for (int each = 0; each < 3; ++each)
+        EXPECT_TRUE(has_status(answer_to(answer_of(hello), "POST"), 200));
+
+    EXPECT_EQ(reports_.count(http::gateway_event::failed), 1U);
+}
+
+TEST_P(failure_test, backends_that_cannot_be_reached_are_502_and_return) {
+    closed_port closed;
+    const std::string address = address_of(closed);
+    const std::array backends{http::backend{address}};
+    serve_scripts({.backends = backends, .keep_connections = 0});
+    raw_peer refused = request();
+    EXPECT_TRUE(has_status(everything(refused), 502));
+
+    closed.open();
+    raw_peer client = request();
+    raw_peer backend = closed.accept();
+    static_cast<void>(take_request(backend));
+    backend.send(answer_of(hello));
+
+    EXPECT_TRUE(has_status(everything(client), 200));
+    EXPECT_EQ(reports_.count(http::gateway_event::recovered), 1U);
+}
+
+TEST_P(failure_test, an_overloaded_backend_is_503_or_another_one_is_asked) {
+    serve_scripts({.keep_connections = 0});
+    EXPECT_TRUE(has_status(answer_to(end(2)), 503));
+    EXPECT_TRUE(has_status(answer_to(end(1)), 503));
+    end_loops();
+    closed_port second;
+    second.open();
+    const std::string one = address_of(responder_);
+    const std::string two = address_of(second);
+    const std::array backends{http::backend{one}, http::backend{two}};
+    serve_scripts({.backends = backends, .keep_connections = 0});
+
+    raw_peer client = request("POST", {}, "body");
+    raw_peer busy = responder_.accept();
+    static_cast<void>(take_request(busy));
+    busy.send(end(2));
+    raw_peer other = second.accept();
+    EXPECT_EQ(take_request(other).body, "body");
+    other.send(answer_of(hello));
+
+    EXPECT_TRUE(has_status(everything(client), 200));
+}
+
+TEST_P(failure_test, every_stage_has_a_time_limit) {
+    {
+        const full_listener full;
+        const std::string address = "127.0.0.1:" + std::to_string(full.at().port());
+        const std::array backends{http::backend{address}};
+        serve_scripts({.backends = backends, .connect = 20ms});
+        raw_peer client = request();
+        EXPECT_TRUE(has_status(everything(client), 504));
+        end_loops();
+    }
+    serve_scripts({.keep_connections = 0, .send_idle = 20ms});
+    raw_peer upload = request("POST", {}, std::string(20'000'000, 'x'));
+    raw_peer reads_nothing = responder_.accept();
+    EXPECT_TRUE(has_status(everything(upload), 504));
+    end_loops();
+    serve_scripts({.keep_connections = 0, .head_within = 20ms});
+    raw_peer client = request();
+    raw_peer says_nothing = responder_.accept();
+    EXPECT_TRUE(has_status(everything(client), 504));
+    end_loops();
+    serve_scripts({.keep_connections = 0, .body_idle = 20ms});
+    raw_peer other = request();
+    raw_peer stalls = responder_.accept();
+    static_cast<void>(take_request(stalls));
+    stalls.send(out(hello));
+    EXPECT_FALSE(looks_complete(everything(other)));
+}
+
+TEST_P(failure_test, messages_for_people_do_not_extend_the_time) {
+    serve_scripts({.keep_connections = 0, .head_within = 100ms});
+    raw_peer client = request();
+    raw_peer backend = responder_.accept();
+
+    const auto begin = std::chrono::steady_clock::now();
+    while (client.peek() == -EAGAIN && std::chrono::steady_clock::now() < begin + 8s)
+        send_in_vain(backend, err("still here\n"));
+
+    EXPECT_TRUE(has_status(everything(client), 504));
+}
+
+TEST_P(failure_test, a_place_is_waited_for_only_so_long) {
+    serve_scripts({.connections = 1, .wait = 20ms});
+    raw_peer first = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+
+    raw_peer second = request();
+    EXPECT_TRUE(has_status(everything(second), 503));
+
+    backend.send(answer_of(hello));
+    EXPECT_TRUE(has_status(everything(first), 200));
+}
+
+TEST_P(failure_test, a_client_that_goes_away_ends_its_request) {
+    serve_scripts();
+    raw_peer client = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    backend.send(out(hello));
+    receive_until(client, "hello");
+    client.reset();
+
+    const std::string piece = out(std::string(60000, 'x'));
+    EXPECT_TRUE(eventually([&] {
+        try {
+            backend.send(piece);
+            return false;
+        } catch (const std::system_error&) {
+            return true;
+        }
+    }));
+}
+
+TEST_P(failure_test, a_server_may_end_at_every_stage) {
+    const full_listener full;
+    const std::string address = "127.0.0.1:" + std::to_string(full.at().port());
+    const std::array backends{http::backend{address}};
+    serve_scripts({.backends = backends});
+    raw_peer connecting = request();
+    end_loops();
+
+    serve_scripts({.connections = 1});
+    raw_peer asking = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    raw_peer waiting = request();
+    raw_peer uploading = connect();
+    uploading.send("POST /a.php HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf");
+    end_loops();
+    EXPECT_EQ(everything(asking), "");
+
+    serve_scripts({.streamed = true});
+    raw_peer streaming = connect();
+    streaming.send("POST /a.php HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf");
+    raw_peer other = responder_.accept();
+    static_cast<void>(take_params(other));
+    other.send(out(hello));
+    receive_until(streaming, "hello");
+    end_loops();
+    EXPECT_FALSE(looks_complete(everything(streaming)));
+}
+
+TEST_P(failure_test, a_graceful_stop_waits_for_the_answer) {
+    serve_scripts();
+    raw_peer client = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    server().request_shutdown(10s);
+
+    backend.send(answer_of(hello));
+
+    EXPECT_TRUE(has_status(everything(client), 200));
+}
+
+TEST_P(failure_test, figures_tell_what_has_happened) {
+    const std::string address = address_of(responder_);
+    const std::array backends{http::backend{address}};
+    const std::string root = root_path();
+    const http::fastcgi_handler php{{.backends = backends, .root = root, .keep_connections = 0}};
+    http::router routes;
+    routes.any("/{path...}", php);
+    serve(std::move(routes));
+
+    EXPECT_TRUE(has_status(answer_to(answer_of(hello)), 200));
+    EXPECT_TRUE(has_status(answer_to(""), 502));
+
+    const auto status = php.backends();
+    EXPECT_EQ(status[0].address, address);
+    EXPECT_EQ(status[0].answered, 1U);
+    EXPECT_EQ(status[0].failures, 1U);
+    EXPECT_TRUE(status[0].left_out);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, failure_test, all_backends, backend_name);
+
+} // namespace
+} // namespace simplenet::v0::testing
