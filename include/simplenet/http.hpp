@@ -3,6 +3,7 @@
 
 #include <simplenet/http/async_reader_ref.hpp>
 #include <simplenet/http/backend.hpp>
+#include <simplenet/http/basic_credentials.hpp>
 #include <simplenet/http/client.hpp>
 #include <simplenet/http/client_options.hpp>
 #include <simplenet/http/client_request.hpp>
@@ -14,6 +15,7 @@
 #include <simplenet/http/file_handler.hpp>
 #include <simplenet/http/file_options.hpp>
 #include <simplenet/http/limits.hpp>
+#include <simplenet/http/path.hpp>
 #include <simplenet/http/proxy_handler.hpp>
 #include <simplenet/http/proxy_options.hpp>
 #include <simplenet/http/request.hpp>
@@ -21,4 +23,5 @@
 #include <simplenet/http/router.hpp>
 #include <simplenet/http/server.hpp>
 #include <simplenet/http/static_options.hpp>
+#include <simplenet/http/status.hpp>
 #include <simplenet/http/websocket.hpp>

@@ -2,6 +2,7 @@
 
 #include "httpd/config/command_line.hpp"
 #include "httpd/config/print.hpp"
+#include "httpd/process/program.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +44,9 @@ int main(int argc, char** argv) {
     show(read, line);
     if (line.command == command::check) return check(read, line);
     if (!read.problems.can_start()) return wrong_usage;
-    if (line.command == command::print)
+    if (line.command == command::print) {
         std::fputs(print_configuration(read.configuration).c_str(), stdout);
-    return EXIT_SUCCESS;
+        return EXIT_SUCCESS;
+    }
+    return httpd::run_program(line, read);
 }

@@ -167,6 +167,10 @@ std::weak_ptr<const void> loop_group_access::life_of(const event_loop_group& gro
 
 inline namespace runtime {
 
+unsigned usable_processors() {
+    return detail::sys::usable_processors();
+}
+
 result<event_loop_group> event_loop_group::create(event_loop_group_options options) {
     const std::size_t count = options.loops != 0 ? options.loops : detail::sys::usable_processors();
     std::vector<unsigned> processors;

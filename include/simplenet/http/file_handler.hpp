@@ -46,7 +46,8 @@ public:
     /// directory without its slash.
     ///
     /// @return 0: answered. Otherwise nothing was answered, and this is the status that fits: 404;
-    ///         403: the file cannot be read; 405 with Allow, which has been set; 500 or 503: the
+    ///         403: the file cannot be read; 405 with Allow, which has been set, unless
+    ///         a status other than 200 was set before; 500 or 503: the
     ///         file system or its errors.
     ///
     /// @par Errors

@@ -72,6 +72,8 @@ public:
     [[nodiscard]] bool secure() const noexcept;
     /// The name of the user that set_user() has set. Empty: nobody has been authenticated.
     [[nodiscard]] std::string_view user() const noexcept { return user_; }
+    /// What set_label() has set.
+    [[nodiscard]] std::string_view label() const noexcept { return label_; }
 
     /// The size of the body if the client has told it: 0 if there is no body, empty if it is
     /// chunked.
@@ -134,6 +136,10 @@ public:
     ///
     /// @param name  Copied.
     void set_user(std::string_view name);
+    /// Lets label() be `text`: a word for server_options::on_answered, such as the site.
+    ///
+    /// @param text  Borrowed until on_answered returns.
+    void set_label(std::string_view text) noexcept { label_ = text; }
     /// Lets peer() be the client that a trusted proxy has told.
     void set_peer(const endpoint& client) noexcept;
     /// Lets secure() be what a trusted proxy has told.
@@ -151,6 +157,7 @@ private:
     std::string_view query_;
     std::string_view host_;
     std::string_view user_;
+    std::string_view label_;
     unsigned version_ = 11;
     http::fields fields_;
     http::fields trailers_;

@@ -36,6 +36,13 @@ struct event_loop_group_options {
     std::string_view name = "simplenet";
 };
 
+/// The number of loops of a group with event_loop_group_options::loops = 0, for programs that open
+/// a listener for each of them first. At least 1. Throws std::bad_alloc. Any thread.
+///
+/// @par Cost
+/// Reads a few files below /proc and /sys.
+[[nodiscard]] unsigned usable_processors();
+
 /// Event loops, each on a thread of its own.
 ///
 /// Owns its threads and loops. The threads run from create() to stop(), with or without work. The

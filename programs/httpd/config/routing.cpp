@@ -1,5 +1,7 @@
 #include "httpd/config/routing.hpp"
 
+#include <cstddef>
+
 namespace httpd {
 
 bool matches(const path_match& match, std::string_view path) noexcept {
@@ -14,10 +16,29 @@ bool matches(const path_match& match, std::string_view path) noexcept {
     return path == match.text;
 }
 
+namespace {
+
+/// Whether a segment of `path` ends in `suffix`, and another one follows.
+bool goes_on_behind(std::string_view path, std::string_view suffix) noexcept {
+    for (std::size_t at = 0; (at = path.find(suffix, at)) != std::string_view::npos;) {
+        at += suffix.size();
+        if (path.substr(at).starts_with('/')) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+bool takes(const route& route, std::string_view path) noexcept {
+    if (matches(route.match, path)) return true;
+    return route.path_info && route.action == route_action::fastcgi &&
+           route.match.kind == path_match::form::suffix && goes_on_behind(path, route.match.text);
+}
+
 const route* route_of(const site& site, std::string_view path) noexcept {
     const route* first = nullptr;
     for (const route& each : site.routes) {
-        if (!matches(each.match, path)) continue;
+        if (!takes(each, path)) continue;
         if (each.match.kind == path_match::form::exact) return &each;
         if (first == nullptr) first = &each;
     }

@@ -12,6 +12,10 @@ namespace httpd {
 /// Whether the route takes the path, which is normalised.
 [[nodiscard]] bool matches(const path_match& match, std::string_view path) noexcept;
 
+/// Whether the route takes the path: matches() it, or has `path_info` and its scripts are followed
+/// by more of a path.
+[[nodiscard]] bool takes(const route& route, std::string_view path) noexcept;
+
 /// The route with exactly this path, else the first of the file that matches it, else null.
 ///
 /// @par Cost

@@ -90,7 +90,9 @@ std::shared_ptr<file_cache> file_server::cache_of(exchange& with) const {
 
 task<result<unsigned>> file_server::attempt(request& asked, response& answer,
                                             std::string_view path) {
-    if (asked.method() != "GET" && asked.method() != "HEAD") {
+    // The body of an error may be a file, whatever the method was.
+    const bool is_plain = answer.status() == 200;
+    if (is_plain && asked.method() != "GET" && asked.method() != "HEAD") {
         answer.set("Allow", "GET, HEAD");
         return leave(405);
     }

@@ -4,10 +4,10 @@
 #include "http/codec/list.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
-#include "http/server/status_text.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/http/status.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>

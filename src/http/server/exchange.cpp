@@ -4,11 +4,11 @@
 #include "http/fields_access.hpp"
 #include "http/server/handler_call.hpp"
 #include "http/server/service.hpp"
-#include "http/server/status_text.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
+#include <simplenet/http/status.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 
@@ -149,7 +149,7 @@ bool exchange::takes_long() noexcept {
 
 void exchange::begin_request() noexcept {
     request_.method_ = request_.target_ = request_.path_ = request_.query_ = {};
-    request_.host_ = request_.user_ = {};
+    request_.host_ = request_.user_ = request_.label_ = {};
     parser_.reset();
     spare_ = all_spare_;
     more_spare_.clear();

@@ -1,7 +1,9 @@
 // What handlers call: the request and the response are faces of their exchange.
 
+#include "http/codec/target.hpp"
 #include "http/server/exchange.hpp"
 
+#include <simplenet/http/path.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 
@@ -92,6 +94,10 @@ response& response::compression(const compression_options& with) noexcept {
 }
 task<result<any_stream>> response::upgrade(std::string_view protocol) {
     return exchange_->upgrade(protocol);
+}
+
+std::string encode_path(std::string_view path) {
+    return detail::percent_encode_path(path);
 }
 
 } // namespace simplenet::v0::http

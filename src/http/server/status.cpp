@@ -1,6 +1,6 @@
-#include "http/server/status_text.hpp"
+#include <simplenet/http/status.hpp>
 
-namespace simplenet::v0::http::detail {
+namespace simplenet::v0::http {
 
 std::string_view reason_of(unsigned status) noexcept {
     switch (status) {
@@ -112,4 +112,4 @@ std::string_view reason_of(unsigned status) noexcept {
     return status < 500 ? "Client Error" : "Server Error";
 }
 
-} // namespace simplenet::v0::http::detail
+} // namespace simplenet::v0::http

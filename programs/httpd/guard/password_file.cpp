@@ -1,0 +1,110 @@
+#include "httpd/guard/password_file.hpp"
+
+#include <simplenet/core/unique_fd.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <system_error>
+
+#include <cerrno>
+#include <crypt.h>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace httpd {
+
+namespace {
+
+using simplenet::fail;
+using simplenet::result;
+
+constexpr std::size_t largest = std::size_t{16} << 20;
+
+result<std::string> read_whole(const std::string& path) {
+    const simplenet::unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (!file) return fail(std::error_code{errno, std::system_category()});
+    std::string text;
+    for (;;) {
+        const std::size_t before = text.size();
+        text.resize(before + 65536);
+        const ssize_t count = ::read(file.get(), text.data() + before, text.size() - before);
+        if (count < 0 && errno != EINTR) {
+            return fail(std::error_code{errno, std::system_category()});
+        }
+        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+        if (count == 0) return text;
+        if (text.size() > largest) return fail(std::errc::file_too_large);
+    }
+}
+
+bool is_supported(std::string_view hash) noexcept {
+    constexpr std::array<std::string_view, 6> kinds{"$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$"};
+    return std::ranges::any_of(kinds,
+                               [&](std::string_view kind) { return hash.starts_with(kind); });
+}
+
+/// The hash of `password` by the rules and the salt of `setting`; empty if those are malformed.
+std::string hash_of(const std::string& password, const std::string& setting) {
+    // crypt_data has 32 KiB, and holds what was hashed.
+    const auto work = std::make_unique<crypt_data>();
+    const char* const made = ::crypt_r(password.c_str(), setting.c_str(), work.get());
+    std::string hash = made != nullptr && *made != '*' ? made : "";
+    ::explicit_bzero(work.get(), sizeof *work);
+    return hash;
+}
+
+bool equal_in_constant_time(std::string_view left, std::string_view right) noexcept {
+    if (left.size() != right.size()) return false;
+    unsigned different = 0;
+    for (std::size_t each = 0; each < left.size(); ++each)
+        different |= static_cast<unsigned char>(left[each] ^ right[each]);
+    return different == 0;
+}
+
+} // namespace
+
+result<password_file> password_file::read(const std::string& path, std::string& problem) {
+    const result<std::string> text = read_whole(path);
+    if (!text) return fail(text);
+    return parse(*text, problem);
+}
+
+result<password_file> password_file::parse(std::string_view text, std::string& problem) {
+    password_file made;
+    const auto refuse = [&](std::size_t line, std::string_view why) {
+        problem = "line " + std::to_string(line) + ": " + std::string{why};
+        return fail(std::errc::invalid_argument);
+    };
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (line.empty() || line.starts_with('#')) continue;
+        const std::size_t colon = line.find(':');
+        if (colon == std::string_view::npos || colon == 0) return refuse(number, "no `user:hash`");
+        const std::string hash{line.substr(colon + 1)};
+        if (!is_supported(hash)) {
+            return refuse(number, "the hash is neither bcrypt, SHA-256, SHA-512 nor yescrypt; "
+                                  "`htpasswd -B` makes a good one");
+        }
+        if (hash_of("", hash).empty()) return refuse(number, "the hash is malformed");
+        if (!made.users_.emplace(line.substr(0, colon), hash).second) {
+            return refuse(number, "the user has a line already");
+        }
+    }
+    return made;
+}
+
+bool password_file::matches(const std::string& user, const std::string& password) const {
+    const auto found = users_.find(user);
+    if (found == users_.end()) {
+        if (!users_.empty()) static_cast<void>(hash_of(password, users_.begin()->second));
+        return false;
+    }
+    return equal_in_constant_time(hash_of(password, found->second), found->second);
+}
+
+} // namespace httpd

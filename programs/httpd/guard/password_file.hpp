@@ -1,0 +1,44 @@
+#pragma once
+// httpd::password_file: the users of an htpasswd file. Parsing and comparing; authenticator makes
+// them fast.
+
+#include <simplenet/core/error.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace httpd {
+
+/// Immutable; any thread.
+class password_file {
+public:
+    /// Reads lines of `user:hash`, as htpasswd(1) writes them. Empty lines and lines that begin
+    /// with `#` are skipped. Hashes are those of crypt(5) that resist guessing: bcrypt (`$2`),
+    /// SHA-256 and SHA-512 (`$5$`, `$6$`), yescrypt (`$y$`).
+    ///
+    /// @param problem  What is wrong, with its line, if the result is `invalid_argument`.
+    /// @par Errors
+    /// Those of open(2) and read(2); `std::errc::file_too_large`: more than 16 MiB;
+    /// `std::errc::invalid_argument`: a line that is no user and no hash, a hash of another kind, a
+    /// user twice.
+    [[nodiscard]] static simplenet::result<password_file> read(const std::string& path,
+                                                               std::string& problem);
+    /// The same for a text.
+    [[nodiscard]] static simplenet::result<password_file> parse(std::string_view text,
+                                                                std::string& problem);
+
+    /// Whether `password` is that of `user`. Takes about as long for a user that does not exist, so
+    /// that the time does not tell which do. Blocks for as long as the hash was made to take:
+    /// milliseconds to a second.
+    [[nodiscard]] bool matches(const std::string& user, const std::string& password) const;
+
+    [[nodiscard]] std::size_t size() const noexcept { return users_.size(); }
+
+private:
+    std::map<std::string, std::string, std::less<>> users_; // to their hashes
+};
+
+} // namespace httpd

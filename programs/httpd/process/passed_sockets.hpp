@@ -1,0 +1,31 @@
+#pragma once
+// The sockets that the program was started with.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/nonblocking/tcp_listener.hpp>
+
+#include <vector>
+
+namespace httpd {
+
+/// Sockets of one address: one, or one for each loop.
+using listening_sockets = std::vector<simplenet::nonblocking::tcp_listener>;
+
+/// The sockets that a service manager has passed to this process (sd_listen_fds(3)), until they are
+/// taken.
+class passed_sockets {
+public:
+    /// @par Errors
+    /// Those of simplenet::inherited_listeners(); a socket that is none of TCP.
+    [[nodiscard]] static simplenet::result<passed_sockets> take_all();
+
+    [[nodiscard]] bool empty() const noexcept { return sockets_.empty(); }
+    /// Those that listen at `at`; none: there are none.
+    [[nodiscard]] listening_sockets take(const simplenet::endpoint& at);
+
+private:
+    listening_sockets sockets_;
+};
+
+} // namespace httpd

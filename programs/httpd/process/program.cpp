@@ -1,0 +1,285 @@
+#include "httpd/process/program.hpp"
+
+#include "httpd/config/problem.hpp"
+#include "httpd/log/access_log.hpp"
+#include "httpd/log/error_log.hpp"
+#include "httpd/process/listener_set.hpp"
+#include "httpd/process/privileges.hpp"
+#include "httpd/process/service_manager.hpp"
+#include "httpd/serve/sites.hpp"
+
+#include <simplenet/coro/spawn.hpp>
+#include <simplenet/runtime/event_loop_group.hpp>
+#include <simplenet/runtime/run.hpp>
+#include <simplenet/runtime/signal_set.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace httpd {
+
+namespace http = simplenet::http;
+using simplenet::result;
+using simplenet::task;
+
+namespace {
+
+/// What is thrown where the program cannot go on, or not by a new configuration.
+std::runtime_error failure(std::string what, std::error_code why) {
+    return std::runtime_error{std::move(what) + ": " + why.message()};
+}
+
+template <class T>
+T value_or_throw(result<T> from, const std::string& what) {
+    if (!from) throw failure(what, from.error());
+    return *std::move(from);
+}
+
+/// Calls on the loops.
+class request_observer {
+public:
+    explicit request_observer(access_log& log) noexcept
+        : log_{log} {}
+
+    [[nodiscard]] answer_observer hook() noexcept {
+        return {.on_answered =
+                    [](const http::answered_request& what, void* self) noexcept {
+                        static_cast<request_observer*>(self)->tell(what);
+                    },
+                .context = this};
+    }
+
+private:
+    void tell(const http::answered_request& what) noexcept {
+        const http::request& asked = what.asked;
+        const bool is_understood = !asked.method().empty();
+        access_entry entry{.peer = asked.peer(),
+                           .user = asked.user(),
+                           .method = asked.method(),
+                           .target = asked.target(),
+                           .host = asked.host(),
+                           .version = is_understood ? asked.version() : 0,
+                           .status = what.status,
+                           .body_bytes = what.body_bytes,
+                           .duration = what.duration,
+                           .complete = what.complete,
+                           .secure = asked.secure(),
+                           .site = asked.label()};
+        entry.referer = asked.fields().find("Referer").value_or(std::string_view{});
+        entry.user_agent = asked.fields().find("User-Agent").value_or(std::string_view{});
+        log_.append(entry);
+    }
+
+    access_log& log_;
+};
+
+void report_gateway(const http::gateway_report& report, void* context) {
+    error_log& log = *static_cast<error_log*>(context);
+    using http::gateway_event;
+    const log_field backend{"backend", report.backend};
+    const log_field text{"text", report.text};
+    const log_field error{"error", report.error};
+    switch (report.kind) {
+    case gateway_event::message:
+        return log.write(log_level::warning, "a backend says", {backend, text});
+    case gateway_event::failed:
+        return log.write(log_level::error, "a backend failed", {backend, text, error});
+    case gateway_event::recovered:
+        return log.write(log_level::info, "a backend answers again", {backend});
+    case gateway_event::bad_answer:
+        return log.write(log_level::error, "a backend's answer makes no sense",
+                         {backend, text, error});
+    case gateway_event::trouble:
+        return log.write(log_level::error, "a request could not be passed on", {text, error});
+    }
+}
+
+class program {
+public:
+    program(const command_line& line, const configuration& first);
+
+    [[nodiscard]] task<> attend();
+
+private:
+    void serve(const configuration& with);
+    void reload();
+    /// Throws if `next` cannot be served; then nothing has changed.
+    void change_to(const configuration& next);
+    [[nodiscard]] task<> end();
+    [[nodiscard]] task<> cut_at_next_signal();
+    void announce() const;
+
+    const command_line& line_;
+    simplenet::signal_set signals_; // before there are threads
+    passed_sockets passed_;
+    configuration now_;
+    error_log errors_;
+    access_log access_;
+    request_observer observer_;
+    simplenet::event_loop_group group_;
+    listener_set listeners_;
+    std::shared_ptr<const sites> sites_;
+};
+
+passed_sockets take_passed_and_become_user(const configuration& first) {
+    auto passed = value_or_throw(passed_sockets::take_all(), "sockets of the service manager");
+    if (first.user) {
+        const result<> became = become(*first.user);
+        if (!became) throw failure("cannot become the user " + first.user->name, became.error());
+    }
+    return passed;
+}
+
+error_log open_error_log(const log_options& of) {
+    return value_or_throw(error_log::open({.path = of.error, .level = of.level}), of.error);
+}
+
+access_log open_access_log(const log_options& of, error_log& errors) {
+    return value_or_throw(
+        access_log::open({.path = of.access, .format = of.format, .errors = &errors}), of.access);
+}
+
+simplenet::event_loop_group make_group(const configuration& of) {
+    return value_or_throw(
+        simplenet::event_loop_group::create(
+            {.loops = of.workers, .pin = of.pin, .loop = {.backend = of.backend}, .name = "httpd"}),
+        "cannot start the loops");
+}
+
+program::program(const command_line& line, const configuration& first)
+    : line_{line}
+    , signals_{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}
+    , passed_{take_passed_and_become_user(first)}
+    , now_{first}
+    , errors_{open_error_log(first.log)}
+    , access_{open_access_log(first.log, errors_)}
+    , observer_{access_}
+    , group_{make_group(first)}
+    , listeners_{group_, observer_.hook()} {
+    serve(first);
+}
+
+void program::serve(const configuration& with) {
+    const gateway_listener told{.report = report_gateway, .context = &errors_};
+    auto made = std::make_shared<const sites>(with.sites, told);
+    listeners_.serve(with, made, passed_);
+    sites_ = std::move(made);
+}
+
+void program::announce() const {
+    const std::vector<simplenet::endpoint> addresses = listeners_.addresses();
+    for (std::size_t each = 0; each < addresses.size(); ++each) {
+        const std::string at = addresses[each].to_string();
+        const bool secure = now_.listen[each].tls.has_value();
+        if (line_.config.empty()) {
+            std::printf("%s://%s/\n", secure ? "https" : "http", at.c_str());
+        }
+    }
+    std::fflush(stdout);
+}
+
+task<> program::attend() {
+    announce();
+    notify_manager("READY=1");
+    for (;;) {
+        const result<int> number = co_await signals_.next();
+        if (!number) co_return;
+        switch (*number) {
+        case SIGHUP:
+            reload();
+            break;
+        case SIGUSR1:
+            access_.reopen();
+            errors_.reopen();
+            break;
+        case SIGUSR2:
+            group_.dump_tasks(std::cerr);
+            break;
+        default:
+            co_return co_await end();
+        }
+    }
+}
+
+// This loop has nothing else to do, so files are read on it.
+void program::reload() {
+    notify_reloading();
+    try {
+        const reading_result read = configure(line_);
+        for (const problem& each : read.problems.sorted()) {
+            const std::string where = to_text(each, line_.config);
+            const bool is_error = each.severity == severity::error;
+            errors_.write(is_error ? log_level::error : log_level::warning, "in the configuration",
+                          {{"at", where}});
+        }
+        if (!read.problems.can_start()) throw std::runtime_error{"the configuration has errors"};
+        change_to(read.configuration);
+        errors_.write(log_level::info, "reloaded");
+    } catch (const std::exception& error) {
+        errors_.write(log_level::error, "not reloaded; the configuration before stays",
+                      {{"why", std::string_view{error.what()}}});
+    }
+    notify_manager("READY=1");
+}
+
+void program::change_to(const configuration& next) {
+    const auto set_logs = [this](const log_options& to) {
+        const result<> errors = errors_.configure(to.error, to.level);
+        if (!errors) throw failure(to.error, errors.error());
+        const result<> access = access_.configure(to.access, to.format);
+        if (!access) throw failure(to.access, access.error());
+    };
+    try {
+        set_logs(next.log);
+        serve(next);
+    } catch (...) {
+        set_logs(now_.log);
+        throw;
+    }
+    const bool is_same_user = next.user.has_value() == now_.user.has_value() &&
+                              (!next.user || next.user->uid == now_.user->uid);
+    if (next.workers != now_.workers || next.pin != now_.pin || !is_same_user) {
+        errors_.write(log_level::warning,
+                      "`workers`, `pin` and `user` change only when the program is restarted");
+    }
+    now_ = next;
+}
+
+task<> program::cut_at_next_signal() {
+    const result<int> number = co_await signals_.next();
+    if (number) listeners_.cut();
+}
+
+task<> program::end() {
+    notify_manager("STOPPING=1");
+    errors_.write(log_level::info, "ending");
+    simplenet::spawn(cut_at_next_signal()); // ends with this loop
+    const simplenet::shutdown_report report = co_await listeners_.shutdown(now_.grace);
+    errors_.write(log_level::info, "ended", {{"drained", report.drained}, {"cut", report.cut}});
+}
+
+} // namespace
+
+int run_program(const command_line& line, const reading_result& first) {
+    // A log may be a pipe. Sockets and files have flags of their own.
+    std::signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    try {
+        program whole{line, first.configuration};
+        simplenet::run(whole.attend(), {.handle_signals = false});
+        return EXIT_SUCCESS;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "simplenet-httpd: %s\n", error.what());
+        return EXIT_FAILURE;
+    }
+}
+
+} // namespace httpd

@@ -1,0 +1,126 @@
+#include "httpd/serve/forwarded_client.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpd {
+
+namespace {
+
+using simplenet::address_set;
+using simplenet::endpoint;
+using simplenet::ip_address;
+using simplenet::http::fields;
+
+/// What one proxy has told.
+struct hop {
+    std::optional<endpoint> from;
+    std::string_view protocol;
+};
+
+std::string_view trimmed(std::string_view text) noexcept {
+    const std::size_t first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool is_same(std::string_view left, std::string_view right) noexcept {
+    return std::ranges::equal(left, right, {}, [](char each) {
+        return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+    });
+}
+
+/// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+std::optional<endpoint> address_of(std::string_view text) {
+    if (const auto whole = endpoint::parse(text)) return *whole;
+    if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+    if (const auto address = ip_address::parse(text)) return endpoint{*address, 0};
+    return std::nullopt;
+}
+
+/// Calls `take` with each part of `list`, split at `separator` outside of quotes.
+void for_each_part(std::string_view list, char separator, auto take) {
+    std::size_t begin = 0;
+    bool quoted = false;
+    for (std::size_t at = 0; at <= list.size(); ++at) {
+        const bool is_end = at == list.size();
+        if (!is_end && quoted && list[at] == '\\') {
+            ++at;
+        } else if (!is_end && list[at] == '"') {
+            quoted = !quoted;
+        } else if (is_end || (!quoted && list[at] == separator)) {
+            take(trimmed(list.substr(begin, std::min(at, list.size()) - begin)));
+            begin = at + 1;
+        }
+    }
+}
+
+std::string_view unquoted(std::string_view text) noexcept {
+    // Addresses and schemes have nothing to escape.
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
+        return text.substr(1, text.size() - 2);
+    return text;
+}
+
+std::vector<hop> hops_of_forwarded(const fields& asked) {
+    std::vector<hop> hops;
+    for (const std::string_view value : asked.all("Forwarded")) {
+        for_each_part(value, ',', [&](std::string_view element) {
+            hop told;
+            for_each_part(element, ';', [&](std::string_view pair) {
+                const std::size_t equals = std::min(pair.find('='), pair.size());
+                const std::string_view name = pair.substr(0, equals);
+                const std::string_view text =
+                    unquoted(pair.substr(std::min(equals + 1, pair.size())));
+                if (is_same(name, "for")) told.from = address_of(text);
+                if (is_same(name, "proto")) told.protocol = text;
+            });
+            hops.push_back(told);
+        });
+    }
+    return hops;
+}
+
+std::vector<std::string_view> parts_of(const fields& asked, std::string_view name) {
+    std::vector<std::string_view> parts;
+    for (const std::string_view value : asked.all(name))
+        for_each_part(value, ',', [&](std::string_view part) { parts.push_back(part); });
+    return parts;
+}
+
+std::vector<hop> hops_of_x_forwarded(const fields& asked) {
+    std::vector<hop> hops;
+    for (const std::string_view part : parts_of(asked, "X-Forwarded-For"))
+        hops.push_back({.from = address_of(part), .protocol = {}});
+    // A proxy replaces this, or appends to it; either way the last one is the nearest proxy's.
+    const std::vector<std::string_view> protocols = parts_of(asked, "X-Forwarded-Proto");
+    if (hops.empty() && !protocols.empty()) hops.emplace_back();
+    for (std::size_t each = 0; each < std::min(hops.size(), protocols.size()); ++each)
+        hops[hops.size() - 1 - each].protocol = protocols[protocols.size() - 1 - each];
+    return hops;
+}
+
+} // namespace
+
+forwarded_client forwarded_client::of(const fields& asked, const address_set& trusted) {
+    std::vector<hop> hops = hops_of_forwarded(asked);
+    if (hops.empty()) hops = hops_of_x_forwarded(asked);
+    forwarded_client told;
+    for (std::size_t each = hops.size(); each-- > 0;) {
+        const hop& at = hops[each];
+        if (is_same(at.protocol, "https")) told.secure = true;
+        if (is_same(at.protocol, "http")) told.secure = false;
+        if (!at.from) break;
+        told.peer = at.from;
+        if (!trusted.contains(at.from->address())) break;
+    }
+    if (hops.empty()) {
+        if (const auto real = asked.find("X-Real-IP")) told.peer = address_of(trimmed(*real));
+    }
+    return told;
+}
+
+} // namespace httpd

@@ -1,0 +1,51 @@
+#include "httpd/serve/host_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpd {
+
+namespace {
+
+/// Without the port, and without the dot of a fully qualified name.
+std::string_view name_of(std::string_view host) noexcept {
+    if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+    host = host.substr(0, host.find(':'));
+    if (host.ends_with('.')) host.remove_suffix(1);
+    return host;
+}
+
+} // namespace
+
+host_table::host_table(const std::vector<site>& sites)
+    : is_single_{sites.size() == 1} {
+    for (std::size_t index = 0; index < sites.size(); ++index) {
+        if (sites[index].hosts.empty() && !others_) others_ = index;
+        for (const std::string& host : sites[index].hosts) {
+            const bool is_wildcard = host.starts_with("*.");
+            (is_wildcard ? below_ : exact_).emplace(host.substr(is_wildcard ? 2 : 0), index);
+        }
+    }
+}
+
+std::optional<std::size_t> host_table::find(std::string_view host) const {
+    if (is_single_) return 0;
+    constexpr std::size_t longest_name = 255; // RFC 1035, section 2.3.4
+    std::array<char, longest_name> lower;
+    host = name_of(host);
+    if (host.size() > lower.size()) return others_;
+    std::ranges::transform(host, lower.begin(), [](char each) {
+        return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+    });
+    std::string_view name{lower.data(), host.size()};
+    if (const auto found = exact_.find(name); found != exact_.end()) return found->second;
+    if (!below_.empty()) {
+        for (std::size_t dot = 0; (dot = name.find('.')) != std::string_view::npos;) {
+            name.remove_prefix(dot + 1);
+            if (const auto found = below_.find(name); found != below_.end()) return found->second;
+        }
+    }
+    return others_;
+}
+
+} // namespace httpd

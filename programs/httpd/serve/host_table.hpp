@@ -1,0 +1,41 @@
+#pragma once
+// httpd::host_table: which site a host belongs to.
+
+#include "httpd/config/configuration.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace httpd {
+
+/// Immutable; any thread.
+class host_table {
+public:
+    explicit host_table(const std::vector<site>& sites);
+
+    /// The index of the site for the host of a request, which may have a port. Names are compared
+    /// without case and without a dot at their end; a name itself wins over `*.`, and of those the
+    /// longest. None: no site has it, and there are several.
+    [[nodiscard]] std::optional<std::size_t> find(std::string_view host) const;
+
+private:
+    struct text_hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const noexcept {
+            return std::hash<std::string_view>{}(text);
+        }
+    };
+    using map = std::unordered_map<std::string, std::size_t, text_hash, std::equal_to<>>;
+
+    bool is_single_;
+    map exact_;
+    map below_; // the names below that of the key
+    std::optional<std::size_t> others_;
+};
+
+} // namespace httpd

@@ -1,0 +1,297 @@
+#include "httpd/serve/served_site.hpp"
+
+#include "httpd/config/routing.hpp"
+#include "httpd/serve/error_answer.hpp"
+#include "httpd/serve/forwarded_client.hpp"
+
+#include <simplenet/http/path.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace httpd {
+
+namespace http = simplenet::http;
+using simplenet::fail;
+using simplenet::result;
+using simplenet::task;
+
+namespace {
+
+constexpr unsigned most_reroutes = 2; // an index, and the fallback of that
+
+char lower(char each) noexcept {
+    return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+}
+
+std::vector<std::string> script_suffixes_of(const site& of) {
+    std::vector<std::string> suffixes{".php", ".phtml", ".phar"};
+    for (const route& each : of.routes) {
+        if (each.action != route_action::fastcgi || each.match.kind != path_match::form::suffix)
+            continue;
+        std::string suffix = each.match.text;
+        std::ranges::transform(suffix, suffix.begin(), lower);
+        if (std::ranges::find(suffixes, suffix) == suffixes.end()) suffixes.push_back(suffix);
+    }
+    return suffixes;
+}
+
+std::vector<header> headers_of(const site& of, const route* over) {
+    std::vector<header> all = of.headers;
+    if (over == nullptr) return all;
+    std::erase_if(all, [&](const header& each) {
+        return std::ranges::any_of(over->headers, [&](const header& other) {
+            return std::ranges::equal(each.name, other.name, {}, lower, lower);
+        });
+    });
+    all.insert(all.end(), over->headers.begin(), over->headers.end());
+    return all;
+}
+
+http::file_handler files_of(const site& of) {
+    http::static_options options;
+    options.index = {}; // a script may be one: see index_of()
+    options.listing = of.listing;
+    options.follow =
+        of.symlinks == symlinks::never ? http::symlinks::never : http::symlinks::beneath;
+    options.hidden = of.hidden;
+    options.precompressed = of.precompressed;
+    return http::file_handler{of.root, options};
+}
+
+http::proxy_handler proxy_of(const site& of, const route& to, const gateway_listener& listener) {
+    std::vector<http::backend> backends;
+    for (const backend& each : to.backends)
+        backends.push_back({.address = each.address, .weight = each.weight});
+    http::proxy_options options;
+    options.backends = backends;
+    options.trusted = &of.trusted.set;
+    options.keep_connections = to.keep_connections;
+    options.streamed = to.streamed;
+    options.report = listener.report;
+    options.context = listener.context;
+    return http::proxy_handler{options};
+}
+
+/// Methods of RFC 9110 and RFC 5789; a server that does not know a method says so (501).
+bool is_known_method(std::string_view method) noexcept {
+    constexpr std::array<std::string_view, 8> known{"GET",    "HEAD",    "POST",  "PUT",
+                                                    "DELETE", "OPTIONS", "PATCH", "TRACE"};
+    return std::ranges::find(known, method) != known.end();
+}
+
+} // namespace
+
+served_site::served_site(const site& of, const gateway_listener& listener)
+    : is_{of}
+    , name_{of.hosts.empty() ? "-" : of.hosts.front()}
+    , script_suffixes_{script_suffixes_of(of)}
+    , compressed_types_{of.compress.types.begin(), of.compress.types.end()}
+    , compression_{.types = compressed_types_,
+                   .minimum = static_cast<std::size_t>(of.compress.minimum)}
+    , otherwise_{[&] {
+        authenticators known;
+        return served_route{
+            .guard = {of, nullptr, known}, .headers = headers_of(of, nullptr), .body = of.body};
+    }()} {
+    if (!of.root.empty()) files_.emplace(files_of(of));
+    authenticators known;
+    for (const route& each : of.routes) {
+        served_route added{.is = &each,
+                           .guard = {of, &each, known},
+                           .headers = headers_of(of, &each),
+                           .body = each.body.value_or(of.body)};
+        // One bucket for all routes of a site that have no limit of their own.
+        if (!each.rate) added.guard.share_rate(otherwise_.guard);
+        if (each.action == route_action::proxy) added.proxy.emplace(proxy_of(of, each, listener));
+        routes_.push_back(std::move(added));
+    }
+}
+
+std::vector<http::backend_status> served_site::backends() const {
+    std::vector<http::backend_status> all;
+    for (const served_route& each : routes_) {
+        if (!each.proxy) continue;
+        std::ranges::move(each.proxy->backends(), std::back_inserter(all));
+    }
+    return all;
+}
+
+// --- which route ---------------------------------------------------------------------------------
+
+const served_site::served_route& served_site::route_for(std::string_view path) const noexcept {
+    const route* const found = route_of(is_, path);
+    return found == nullptr ? otherwise_
+                            : routes_[static_cast<std::size_t>(found - is_.routes.data())];
+}
+
+bool served_site::is_script(std::string_view path) const noexcept {
+    return std::ranges::any_of(script_suffixes_, [path](const std::string& suffix) {
+        if (path.size() < suffix.size()) return false;
+        return std::ranges::equal(path.substr(path.size() - suffix.size()), suffix, {}, lower);
+    });
+}
+
+void served_site::prepare(const served_route& to, request& asked, response& answer) const {
+    asked.limit_body(to.body);
+    if (!compressed_types_.empty()) answer.compression(compression_);
+    for (const header& each : to.headers)
+        answer.add(each.name, each.value);
+}
+
+void served_site::learn_client(request& asked) const {
+    if (!is_.trusted.set.contains(asked.connection_peer().address())) return;
+    const forwarded_client told = forwarded_client::of(asked.fields(), is_.trusted.set);
+    if (told.peer) asked.set_peer(*told.peer);
+    if (told.secure) asked.set_secure(*told.secure);
+}
+
+served_site::outcome served_site::serve(request& asked, response& answer) const {
+    asked.set_label(name_);
+    if (!is_.trusted.set.empty()) learn_client(asked);
+    const served_route& to = route_for(asked.path());
+    prepare(to, asked, answer);
+    // Without a coroutine of its own.
+    if (to.guard.is_open()) return act(to, asked, answer, 0);
+    return serve_guarded(to, asked, answer);
+}
+
+served_site::outcome served_site::serve_guarded(const served_route& to, request& asked,
+                                                response& answer) const {
+    const unsigned refused = co_await to.guard.check(asked, answer);
+    if (refused != 0) co_return co_await answer_error(refused, asked, answer);
+    co_return co_await act(to, asked, answer, 0);
+}
+
+served_site::outcome served_site::reroute(const served_route& from, std::string_view path,
+                                          request& asked, response& answer,
+                                          unsigned rerouted) const {
+    asked.rewrite(path);
+    const served_route& to = route_for(asked.path());
+    if (&to == &from) co_return co_await act(to, asked, answer, rerouted + 1);
+    answer.reset();
+    prepare(to, asked, answer);
+    // Its own addresses and users count, too; a rate limit has counted this request.
+    const unsigned refused = co_await to.guard.check(asked, answer);
+    if (refused != 0) co_return co_await answer_error(refused, asked, answer);
+    co_return co_await act(to, asked, answer, rerouted + 1);
+}
+
+served_site::outcome served_site::act(const served_route& to, request& asked, response& answer,
+                                      unsigned rerouted) const {
+    const auto size = asked.content_length();
+    if (to.body != 0 && size && *size > to.body) return answer_error(413, asked, answer);
+    switch (to.action()) {
+    case route_action::files:
+        return serve_files(to, asked, answer, rerouted);
+    case route_action::fallback:
+        return serve_fallback(to, asked, answer, rerouted);
+    case route_action::answer:
+        return answer_fixed(to, answer);
+    case route_action::redirect:
+        return redirect(to, asked, answer);
+    case route_action::fastcgi:
+    case route_action::proxy:
+        return pass_on(to, asked, answer);
+    }
+    std::unreachable();
+}
+
+// --- files ---------------------------------------------------------------------------------------
+
+task<std::optional<std::string>> served_site::index_of(request& asked) const {
+    for (const std::string& name : is_.index) {
+        std::string path = std::string{asked.path()} + name;
+        const http::file_kind kind = co_await files_->look(asked, path);
+        if (kind == http::file_kind::file) co_return path;
+    }
+    co_return std::nullopt;
+}
+
+served_site::outcome served_site::serve_files(const served_route& to, request& asked,
+                                              response& answer, unsigned rerouted) const {
+    if (!files_) co_return co_await answer_error(404, asked, answer);
+    const std::string_view method = asked.method();
+    if (method != "GET" && method != "HEAD") {
+        answer.set("Allow", "GET, HEAD, OPTIONS");
+        if (method == "OPTIONS") co_return co_await answer.status(204).send({}, {});
+        co_return co_await answer_error(is_known_method(method) ? 405 : 501, asked, answer);
+    }
+    if (asked.path().ends_with('/') && rerouted < most_reroutes) {
+        const std::optional<std::string> index = co_await index_of(asked);
+        if (index) co_return co_await reroute(to, *index, asked, answer, rerouted);
+    }
+    // The source of a script is never an answer, whatever the routes are.
+    if (is_script(asked.path())) co_return co_await answer_error(404, asked, answer);
+    const result<unsigned> left = co_await files_->attempt(asked, answer);
+    if (!left) co_return fail(left);
+    if (*left != 0) co_return co_await answer_error(*left, asked, answer);
+    co_return result<>{};
+}
+
+served_site::outcome served_site::serve_fallback(const served_route& to, request& asked,
+                                                 response& answer, unsigned rerouted) const {
+    auto kind = http::file_kind::missing;
+    if (files_ && !is_script(asked.path())) kind = co_await files_->look(asked, asked.path());
+    if (kind == http::file_kind::directory && !is_.listing) {
+        // Without a slash it is redirected, if there is something to be redirected to.
+        std::string inside{asked.path()};
+        if (!inside.ends_with('/')) inside += '/';
+        kind = http::file_kind::missing;
+        for (const std::string& name : is_.index) {
+            const auto found = co_await files_->look(asked, inside + name);
+            if (found == http::file_kind::file) kind = http::file_kind::directory;
+        }
+    }
+    if (kind != http::file_kind::missing || rerouted >= most_reroutes) {
+        co_return co_await serve_files(to, asked, answer, rerouted);
+    }
+    co_return co_await reroute(to, to.is->fallback, asked, answer, most_reroutes - 1);
+}
+
+// --- everything else -----------------------------------------------------------------------------
+
+served_site::outcome served_site::answer_fixed(const served_route& to, response& answer) {
+    const fixed_answer& with = to.is->answer;
+    answer.status(with.status);
+    const bool is_empty = with.status == 204 || with.status == 205 || with.status == 304;
+    if (is_empty) co_return co_await answer.send({}, {});
+    co_return co_await answer.send(with.type, with.body);
+}
+
+served_site::outcome served_site::redirect(const served_route& to, request& asked,
+                                           response& answer) const {
+    const redirection& with = to.is->redirect;
+    std::string target = with.to;
+    target += http::encode_path(wildcard_of(to.is->match, asked.path()));
+    if (!asked.query().empty()) {
+        target += target.contains('?') ? '&' : '?';
+        target += asked.query();
+    }
+    answer.set("Location", target);
+    co_return co_await answer_error(with.status, asked, answer);
+}
+
+served_site::outcome served_site::pass_on(const served_route& to, request& asked,
+                                          response& answer) const {
+    const result<unsigned> left = co_await to.proxy->attempt(asked, answer);
+    if (!left) co_return fail(left);
+    if (*left != 0) co_return co_await answer_error(*left, asked, answer);
+    co_return result<>{};
+}
+
+served_site::outcome served_site::answer_error(unsigned status, request& asked,
+                                               response& answer) const {
+    const auto page = std::ranges::find(is_.error_pages, status, &error_page::status);
+    if (files_ && page != is_.error_pages.end() && !is_script(page->path)) {
+        answer.status(status);
+        asked.rewrite(page->path);
+        const result<unsigned> left = co_await files_->attempt(asked, answer);
+        if (!left) co_return fail(left);
+        if (*left == 0) co_return result<>{};
+    }
+    co_return co_await send_error(status, answer);
+}
+
+} // namespace httpd

@@ -1,0 +1,104 @@
+#pragma once
+// httpd::served_site: a site of the configuration, with everything that answers its requests.
+
+#include "httpd/config/configuration.hpp"
+#include "httpd/serve/guard.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/http/compression_options.hpp>
+#include <simplenet/http/file_handler.hpp>
+#include <simplenet/http/proxy_handler.hpp>
+#include <simplenet/http/request.hpp>
+#include <simplenet/http/response.hpp>
+#include <simplenet/ip/address_set.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpd {
+
+/// What gateways tell, and to whom.
+struct gateway_listener {
+    simplenet::http::gateway_reporter report = nullptr;
+    void* context = nullptr;
+};
+
+/// Immutable; shared by all loops, and called by several at once. Lives as long as a request uses
+/// it, after a reload too.
+class served_site {
+public:
+    /// @param of  Borrowed.
+    ///
+    /// Throws std::system_error or std::runtime_error if the root, a password file or a backend
+    /// cannot be used; what() names it.
+    served_site(const site& of, const gateway_listener& listener);
+    served_site(const served_site&) = delete;
+    served_site& operator=(const served_site&) = delete;
+    ~served_site() = default;
+
+    [[nodiscard]] simplenet::task<simplenet::result<>>
+    serve(simplenet::http::request& asked, simplenet::http::response& answer) const;
+
+    /// The first of its hosts; "-" if it has every name.
+    [[nodiscard]] std::string_view name() const noexcept { return name_; }
+    /// Those of all its routes.
+    [[nodiscard]] std::vector<simplenet::http::backend_status> backends() const;
+
+private:
+    using request = simplenet::http::request;
+    using response = simplenet::http::response;
+    using outcome = simplenet::task<simplenet::result<>>;
+
+    struct served_route {
+        const route* is = nullptr; // null: files, as no route says anything else
+        httpd::guard guard;
+        std::vector<header> headers;
+        std::uint64_t body = 0; // 0: unlimited
+        std::optional<simplenet::http::proxy_handler> proxy = {};
+
+        [[nodiscard]] route_action action() const noexcept {
+            return is == nullptr ? route_action::files : is->action;
+        }
+    };
+
+    [[nodiscard]] const served_route& route_for(std::string_view path) const noexcept;
+    [[nodiscard]] bool is_script(std::string_view path) const noexcept;
+    /// Sets what belongs to every answer of the route.
+    void prepare(const served_route& to, request& asked, response& answer) const;
+    void learn_client(request& asked) const;
+    [[nodiscard]] outcome serve_guarded(const served_route& to, request& asked,
+                                        response& answer) const;
+
+    // `rerouted`: how often the path has been replaced.
+    [[nodiscard]] outcome act(const served_route& to, request& asked, response& answer,
+                              unsigned rerouted) const;
+    [[nodiscard]] outcome reroute(const served_route& from, std::string_view path, request& asked,
+                                  response& answer, unsigned rerouted) const;
+    [[nodiscard]] outcome serve_files(const served_route& to, request& asked, response& answer,
+                                      unsigned rerouted) const;
+    [[nodiscard]] outcome serve_fallback(const served_route& to, request& asked, response& answer,
+                                         unsigned rerouted) const;
+    /// The path of the index file of the directory at the request's path, which ends in a slash.
+    [[nodiscard]] simplenet::task<std::optional<std::string>> index_of(request& asked) const;
+    [[nodiscard]] static outcome answer_fixed(const served_route& to, response& answer);
+    [[nodiscard]] outcome redirect(const served_route& to, request& asked, response& answer) const;
+    [[nodiscard]] outcome pass_on(const served_route& to, request& asked, response& answer) const;
+    /// Answers with an error: with the site's page for it, else with a short one.
+    [[nodiscard]] outcome answer_error(unsigned status, request& asked, response& answer) const;
+
+    const site& is_;
+    std::string name_;
+    std::optional<simplenet::http::file_handler> files_; // none without a root
+    std::vector<std::string> script_suffixes_;           // lower case
+    std::vector<std::string_view> compressed_types_;
+    simplenet::http::compression_options compression_;
+    std::vector<served_route> routes_; // as in the configuration
+    served_route otherwise_;           // where no route matches
+};
+
+} // namespace httpd
