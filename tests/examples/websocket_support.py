@@ -134,8 +134,11 @@ class Tab:
     def __init__(self, browser, session):
         self._browser, self._session = browser, session
 
+    def command(self, method, **parameters):
+        return self._browser.command(method, self._session, **parameters)
+
     def evaluate(self, script):
-        result = self._browser.command("Runtime.evaluate", self._session, expression=script, returnByValue=True)
+        result = self.command("Runtime.evaluate", expression=script, returnByValue=True)
         if "exceptionDetails" in result:
             raise AssertionError(f"{script}: {result['exceptionDetails']}")
         return result["result"].get("value")
@@ -145,6 +148,6 @@ class Tab:
 
     def screenshot(self, path):
         """For people who run a test by hand."""
-        picture = self._browser.command("Page.captureScreenshot", self._session)["data"]
+        picture = self.command("Page.captureScreenshot")["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture))

@@ -1,0 +1,104 @@
+#include "httpd/status/status_server.hpp"
+
+#include "httpd/status/metrics_text.hpp"
+#include "httpd/status/status_json.hpp"
+#include "httpd/status/status_page.hpp"
+
+#include <simplenet/http/request.hpp>
+#include <simplenet/http/response.hpp>
+#include <simplenet/insight/write_metrics.hpp>
+#include <simplenet/runtime/run_blocking.hpp>
+
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace httpd {
+
+namespace {
+
+using namespace std::chrono_literals;
+using simplenet::result;
+using simplenet::task;
+using simplenet::http::request;
+using simplenet::http::response;
+
+/// For all answers: nobody keeps them, and no page of another site embeds or reads them.
+response& with_common_fields(response& answer) {
+    return answer.set("Cache-Control", "no-store")
+        .set("X-Content-Type-Options", "nosniff")
+        .set("Cross-Origin-Resource-Policy", "same-origin");
+}
+
+task<result<>> health(request&, response& answer) {
+    co_return co_await with_common_fields(answer).send("text/plain; charset=utf-8", "ok\n");
+}
+
+task<result<>> page(request&, response& answer) {
+    static const std::string policy = [] {
+        std::string text = "default-src 'none'; connect-src 'self'; img-src data:; script-src "
+                           "'sha256-";
+        text.append(status_script_hash).append("'; style-src 'sha256-").append(status_style_hash);
+        return text + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    }();
+    with_common_fields(answer)
+        .set("Content-Security-Policy", policy)
+        .set("Referrer-Policy", "no-referrer");
+    co_return co_await answer.send("text/html; charset=utf-8", status_page);
+}
+
+/// Answers with a text that `make` makes of the figures, off the loop.
+template <class Function>
+auto figures_handler(std::shared_ptr<const status_board> board, std::string_view type,
+                     Function make) {
+    return [board = std::move(board), type, make](request&, response& answer) -> task<result<>> {
+        auto collect = [from = board.get(), make] { return make(from->figures()); };
+        const std::string text = co_await simplenet::run_blocking(std::move(collect));
+        co_return co_await with_common_fields(answer).send(type, text);
+    };
+}
+
+/// Ours, followed by those of the library about loops and servers.
+std::string all_metrics(const status_figures& of) {
+    std::ostringstream library;
+    simplenet::write_metrics(library);
+    return metrics_text(of) + library.str();
+}
+
+} // namespace
+
+simplenet::http::router status_routes(std::shared_ptr<const status_board> board) {
+    simplenet::http::router routes;
+    routes.get("/", page).get("/health", health);
+    routes.get("/metrics",
+               figures_handler(board, "text/plain; version=0.0.4; charset=utf-8", all_metrics));
+    routes.get("/status.json", figures_handler(std::move(board), "application/json", status_json));
+    return routes;
+}
+
+simplenet::http::server_options status_options() {
+    simplenet::http::server_options options;
+    options.server.max_connections = 100;
+    options.server.full = simplenet::when_full::reset;
+    options.limits.request_line = 1024;
+    options.limits.header_bytes = 8192;
+    options.limits.header_count = 50;
+    options.limits.body = 1; // none is read; 0 would be unlimited
+    options.limits.headers_within = 5s;
+    options.limits.body_idle = 5s;
+    options.limits.keep_alive = 30s;
+    options.limits.send_idle = 10s;
+    options.limits.linger = 5s;
+    return options;
+}
+
+result<status_server> status_server::listen(simplenet::event_loop_group& group,
+                                            const simplenet::endpoint& at,
+                                            std::shared_ptr<const status_board> board) {
+    auto made = simplenet::http::server::listen(group, at, status_routes(std::move(board)),
+                                                status_options());
+    if (!made) return simplenet::fail(made);
+    return status_server{*std::move(made)};
+}
+
+} // namespace httpd

@@ -1,0 +1,54 @@
+#pragma once
+// httpd::status_server: /metrics, /health, and a page for people. See docs/usage/httpd-logs.md.
+
+#include "httpd/status/status_board.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/http/server.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/runtime/event_loop_group.hpp>
+
+#include <chrono>
+#include <memory>
+
+namespace httpd {
+
+/// What the status server serves; every other path is 404. The figures are collected on a thread of
+/// run_blocking(), /health answers on its loop.
+[[nodiscard]] simplenet::http::router status_routes(std::shared_ptr<const status_board> board);
+
+/// How the status server serves: with limits that are as small as its requests.
+[[nodiscard]] simplenet::http::server_options status_options();
+
+/// An http::server of its own, on the loops of the program.
+class status_server {
+public:
+    /// @pre As for http::server::listen().
+    ///
+    /// @par Errors
+    /// - Those of http::server::listen().
+    [[nodiscard]] static simplenet::result<status_server>
+    listen(simplenet::event_loop_group& group, const simplenet::endpoint& at,
+           std::shared_ptr<const status_board> board);
+
+    [[nodiscard]] simplenet::endpoint local_endpoint() const noexcept {
+        return server_.local_endpoint();
+    }
+    /// As of http::server.
+    [[nodiscard]] simplenet::task<simplenet::shutdown_report>
+    shutdown(std::chrono::nanoseconds grace) {
+        return server_.shutdown(grace);
+    }
+    void request_shutdown(std::chrono::nanoseconds grace) noexcept {
+        server_.request_shutdown(grace);
+    }
+
+private:
+    explicit status_server(simplenet::http::server server) noexcept
+        : server_{std::move(server)} {}
+
+    simplenet::http::server server_;
+};
+
+} // namespace httpd
