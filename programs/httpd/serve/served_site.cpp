@@ -1,6 +1,7 @@
 #include "httpd/serve/served_site.hpp"
 
 #include "httpd/config/routing.hpp"
+#include "httpd/config/syntax.hpp"
 #include "httpd/serve/error_answer.hpp"
 #include "httpd/serve/forwarded_client.hpp"
 
@@ -60,10 +61,41 @@ http::file_handler files_of(const site& of) {
     return http::file_handler{of.root, options};
 }
 
-http::proxy_handler proxy_of(const site& of, const route& to, const gateway_listener& listener) {
+std::vector<http::backend> backends_of(const route& to) {
     std::vector<http::backend> backends;
     for (const backend& each : to.backends)
         backends.push_back({.address = each.address, .weight = each.weight});
+    return backends;
+}
+
+/// SERVER_NAME: of the configuration, so that no client chooses it. A site with every name has
+/// none, and gets the address.
+std::string_view server_name_of(const site& of) noexcept {
+    for (const std::string& each : of.hosts)
+        if (!each.starts_with("*.")) return each;
+    return of.hosts.empty() ? std::string_view{} : std::string_view{of.hosts.front()}.substr(2);
+}
+
+http::fastcgi_handler fastcgi_of(const site& of, const route& to,
+                                 const gateway_listener& listener) {
+    const std::vector<http::backend> backends = backends_of(to);
+    http::fastcgi_options options;
+    options.backends = backends;
+    options.root = of.root;
+    options.script_root = to.script_root;
+    options.follow =
+        of.symlinks == symlinks::never ? http::symlinks::never : http::symlinks::beneath;
+    options.path_info = to.path_info;
+    options.server_name = server_name_of(of);
+    options.streamed = to.streamed;
+    options.keep_connections = to.keep_connections;
+    options.report = listener.report;
+    options.report_context = listener.context;
+    return http::fastcgi_handler{options};
+}
+
+http::proxy_handler proxy_of(const site& of, const route& to, const gateway_listener& listener) {
+    const std::vector<http::backend> backends = backends_of(to);
     http::proxy_options options;
     options.backends = backends;
     options.trusted = &of.trusted.set;
@@ -104,16 +136,22 @@ served_site::served_site(const site& of, const gateway_listener& listener)
                            .body = each.body.value_or(of.body)};
         // One bucket for all routes of a site that have no limit of their own.
         if (!each.rate) added.guard.share_rate(otherwise_.guard);
+        if (each.action == route_action::fastcgi)
+            added.fastcgi.emplace(fastcgi_of(of, each, listener));
         if (each.action == route_action::proxy) added.proxy.emplace(proxy_of(of, each, listener));
         routes_.push_back(std::move(added));
     }
 }
 
-std::vector<http::backend_status> served_site::backends() const {
-    std::vector<http::backend_status> all;
+std::vector<site_backend> served_site::backends() const {
+    std::vector<site_backend> all;
+    const auto add = [&](const route& of, std::vector<http::backend_status> backends) {
+        for (http::backend_status& each : backends)
+            all.push_back({.site = name_, .route = to_text(of.match), .status = std::move(each)});
+    };
     for (const served_route& each : routes_) {
-        if (!each.proxy) continue;
-        std::ranges::move(each.proxy->backends(), std::back_inserter(all));
+        if (each.fastcgi) add(*each.is, each.fastcgi->backends());
+        if (each.proxy) add(*each.is, each.proxy->backends());
     }
     return all;
 }
@@ -275,7 +313,9 @@ served_site::outcome served_site::redirect(const served_route& to, request& aske
 
 served_site::outcome served_site::pass_on(const served_route& to, request& asked,
                                           response& answer) const {
-    const result<unsigned> left = co_await to.proxy->attempt(asked, answer);
+    auto passing =
+        to.fastcgi ? to.fastcgi->attempt(asked, answer) : to.proxy->attempt(asked, answer);
+    const result<unsigned> left = co_await std::move(passing);
     if (!left) co_return fail(left);
     if (*left != 0) co_return co_await answer_error(*left, asked, answer);
     co_return result<>{};

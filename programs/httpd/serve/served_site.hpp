@@ -7,6 +7,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/compression_options.hpp>
+#include <simplenet/http/fastcgi.hpp>
 #include <simplenet/http/file_handler.hpp>
 #include <simplenet/http/proxy_handler.hpp>
 #include <simplenet/http/request.hpp>
@@ -28,6 +29,13 @@ struct gateway_listener {
     void* context = nullptr;
 };
 
+/// A backend of a route, at a moment.
+struct site_backend {
+    std::string site;  ///< Its name().
+    std::string route; ///< Its match, as in the configuration.
+    simplenet::http::backend_status status;
+};
+
 /// Immutable; shared by all loops, and called by several at once. Lives as long as a request uses
 /// it, after a reload too.
 class served_site {
@@ -47,7 +55,7 @@ public:
     /// The first of its hosts; "-" if it has every name.
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     /// Those of all its routes.
-    [[nodiscard]] std::vector<simplenet::http::backend_status> backends() const;
+    [[nodiscard]] std::vector<site_backend> backends() const;
 
 private:
     using request = simplenet::http::request;
@@ -59,6 +67,7 @@ private:
         httpd::guard guard;
         std::vector<header> headers;
         std::uint64_t body = 0; // 0: unlimited
+        std::optional<simplenet::http::fastcgi_handler> fastcgi = {};
         std::optional<simplenet::http::proxy_handler> proxy = {};
 
         [[nodiscard]] route_action action() const noexcept {

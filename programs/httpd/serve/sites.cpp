@@ -34,8 +34,8 @@ simplenet::task<simplenet::result<>> sites::serve(http::request& asked,
     return served_[*site]->serve(asked, answer);
 }
 
-std::vector<http::backend_status> sites::backends() const {
-    std::vector<http::backend_status> all;
+std::vector<site_backend> sites::backends() const {
+    std::vector<site_backend> all;
     for (const auto& each : served_)
         std::ranges::move(each->backends(), std::back_inserter(all));
     return all;

@@ -22,7 +22,7 @@ public:
 
     [[nodiscard]] simplenet::task<simplenet::result<>>
     serve(simplenet::http::request& asked, simplenet::http::response& answer) const;
-    [[nodiscard]] std::vector<simplenet::http::backend_status> backends() const;
+    [[nodiscard]] std::vector<site_backend> backends() const;
 
     /// A router that leaves everything to `to`.
     [[nodiscard]] static simplenet::http::router router_for(std::shared_ptr<const sites> to);
