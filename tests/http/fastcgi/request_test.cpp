@@ -144,7 +144,7 @@ TEST_P(request_test, links_out_of_the_root_lead_nowhere) {
 }
 
 TEST_P(request_test, a_script_that_is_gone_is_404_after_a_second_at_most) {
-    serve_scripts({.keep_connections = 0, .head_within = 5ms}); // nobody answers
+    serve_scripts({.keep_connections = 0, .connect = 50ms, .head_within = 5ms}); // nobody answers
     EXPECT_EQ(own_answer("/a.php"), "504");
 
     std::filesystem::remove(std::filesystem::path{root_path()} / "a.php");
