@@ -91,6 +91,7 @@ std::string wrong_tls(const tls_options& options) {
     config.certificate_chain_file = options.certificates.front().certificate;
     config.private_key_file = options.certificates.front().key;
     config.more_certificates = more;
+    if (options.minimum == tls_version::tls_1_3) config.minimum = simplenet::tls::version::tls_1_3;
     config.client_ca_file = options.client_ca;
     if (!options.client_ca.empty()) config.ask = simplenet::tls::client_certificate::required;
     std::string detail;

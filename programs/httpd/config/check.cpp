@@ -152,6 +152,12 @@ void check_actions(const site& site, problems& found) {
         if (files && site.root.empty())
             found.add(place_of(each), "the route serves files, but the site has no `root`",
                       severity::finding);
+        if (each.action == route_action::fastcgi && site.root.empty() && each.script_root.empty() &&
+            each.match.kind == path_match::form::suffix)
+            found.add(
+                place_of(each),
+                "no script can be found: the site has no `root`, and the route no `script_root`",
+                severity::finding);
         const unsigned status = each.answer.status;
         if (each.action == route_action::answer && (status == 204 || status == 304) &&
             !each.answer.body.empty())
@@ -166,9 +172,33 @@ void check_actions(const site& site, problems& found) {
         found.add(site.where, "`burst` has no meaning without `requests`", severity::warning);
 }
 
+// Of a client that is not on this machine, and has no proxy between.
+bool listens_in_the_open(const configuration& whole) {
+    return std::ranges::any_of(whole.listen, [](const listener& each) {
+        return !each.tls && !each.address.address().is_loopback() &&
+               each.proxy_protocol == simplenet::proxy_protocol::none;
+    });
+}
+
+void check_passwords(const configuration& whole, problems& found) {
+    if (!listens_in_the_open(whole)) return;
+    const auto check = [&](const site& site, const authentication& auth) {
+        if (!auth.file.empty() && site.trusted.texts.empty())
+            found.add(auth.where,
+                      "passwords can be read on their way: the program listens without TLS",
+                      severity::warning);
+    };
+    for (const site& site : whole.sites) {
+        check(site, site.auth);
+        for (const route& each : site.routes)
+            if (each.auth) check(site, *each.auth);
+    }
+}
+
 } // namespace
 
 void check_configuration(const configuration& whole, problems& found) {
+    check_passwords(whole, found);
     check_listeners(whole, found);
     check_hosts(whole, found);
     for (const site& each : whole.sites) {

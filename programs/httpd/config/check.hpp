@@ -10,6 +10,9 @@ namespace httpd {
 /// Listeners, sites and routes beside each other. No system calls but stat(2).
 void check_configuration(const configuration& whole, problems& found);
 
+/// Whether the workers can be what they are told to be, on this machine.
+void check_workers(const configuration& whole, problems& found);
+
 /// Whether files that have to be there can be read, and certificates be used. Blocks.
 void check_files(const configuration& whole, problems& found);
 

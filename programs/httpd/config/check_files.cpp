@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 namespace httpd {
@@ -188,6 +189,17 @@ void check_site(const site& site, problems& found) {
 }
 
 } // namespace
+
+void check_workers(const configuration& whole, problems& found) {
+    if (!whole.pin) return;
+    ::cpu_set_t usable;
+    CPU_ZERO(&usable);
+    if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return; // more than the set can hold
+    const auto count = static_cast<unsigned>(CPU_COUNT(&usable));
+    if (whole.workers > count)
+        found.add({}, "`pin` needs a CPU for each of " + std::to_string(whole.workers) +
+                          " workers, and there are " + std::to_string(count));
+}
 
 void check_files(const configuration& whole, problems& found) {
     for (const listener& each : whole.listen)

@@ -126,6 +126,7 @@ command_line parse_command_line(int count, const char* const* arguments) {
 reading_result configure(const command_line& line) {
     reading_result made = line.config.empty() ? without_file(line) : read_file(line.config);
     override_from(line, made.configuration);
+    check_workers(made.configuration, made.problems);
     return made;
 }
 

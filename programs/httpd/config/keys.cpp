@@ -371,7 +371,7 @@ constexpr key route_keys[]{
      .description = "Whether a path may continue behind the script, as in `/index.php/news`. "
                     "Otherwise that is 404."},
     {.name = "script_root",
-     .type = value_type::file,
+     .type = value_type::remote_file,
      .stored = stored_in<&route::script_root>(),
      .needs = only_fastcgi,
      .description = "The directory of the scripts as the backend sees it, for backends on other "

@@ -25,6 +25,7 @@ enum class value_type : std::uint8_t {
     choice,       ///< One of key::choices; stored as its index.
     header_text,  ///< What can be the value of a field, not empty.
     file,         ///< A path, absolute or relative to the file of the configuration.
+    remote_file,  ///< An absolute path, of another machine perhaps.
     log_target,   ///< The same, or "-", or "off".
     url_path,     ///< A normalised path that begins with a slash.
     redirect_to,  ///< A path or an absolute URL.

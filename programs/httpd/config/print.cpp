@@ -16,25 +16,6 @@ bool is_given(const key& key, const void* object) {
     return !std::holds_alternative<std::monostate>(key.stored.get(object));
 }
 
-// In one line, from keys without tables.
-std::string inline_text(const section& section, const void* object) {
-    std::string text = "{ ";
-    for (const key& each : section.keys) {
-        if (text.size() > 2) text += ", ";
-        text += std::string{each.name} + " = " + format_value(each, each.stored.get(object));
-    }
-    return text + " }";
-}
-
-std::string inline_default(const section& section) {
-    std::string text = "{ ";
-    for (const key& each : section.keys) {
-        if (text.size() > 2) text += ", ";
-        text += std::string{each.name} + " = " + format_value(each, section.default_of(each));
-    }
-    return text + " }";
-}
-
 // Tables with a header come behind all other keys: what follows a header belongs to it.
 bool has_header(const key& key) {
     return key.type == value_type::tables ||
@@ -72,13 +53,13 @@ private:
             return;
         }
         const bool table = key.type == value_type::table;
-        const std::string text = table ? inline_text(*key.sub, key.inside.at(object, 0))
+        const std::string text = table ? format_table_of(*key.sub, key.inside.at(object, 0))
                                        : format_value(key, key.stored.get(object));
         // What is absent by default, or must be given, is none.
         const bool can_be_default = !key.required && key.default_note.empty() && key.group.empty();
         const bool is_default =
-            can_be_default &&
-            text == (table ? inline_default(*key.sub) : format_value(key, section.default_of(key)));
+            can_be_default && text == (table ? format_table_of(*key.sub, nullptr)
+                                             : format_value(key, section.default_of(key)));
         text_ += std::string{key.name} + " = " + text + (is_default ? " # default\n" : "\n");
     }
 

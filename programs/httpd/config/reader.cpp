@@ -155,7 +155,8 @@ private:
         // What is given but wrong is not missing: nothing more is said about that.
         if (!read && key.type == value_type::backends)
             read = value{std::vector<backend>{}};
-        else if (!read && (key.name == "root" || !key.group.empty()))
+        else if (!read &&
+                 (key.name == "root" || key.type == value_type::remote_file || !key.group.empty()))
             read = value{std::string{"/"}};
         if (!read) return;
         key.stored.set(object, *std::move(read), given.value.where);

@@ -95,6 +95,8 @@ type_text text_of(value_type type) {
         return {"string", "\"text/plain\""};
     case value_type::file:
         return {"path", "\"name\""};
+    case value_type::remote_file:
+        return {"absolute path", "\"/srv/app\""};
     case value_type::log_target:
         return {"path", "\"-\""};
     case value_type::url_path:
@@ -429,6 +431,12 @@ struct reading {
         return value{std::move(made)};
     }
 
+    static complaint wrong_remote_file(std::string_view text) {
+        if (text.find('\0') != std::string_view::npos) return "has a zero byte, which no path has";
+        if (text.empty() || text.starts_with('/')) return std::nullopt;
+        return "is a path as the backend sees it, so it begins with a slash";
+    }
+
     static complaint wrong_content_type(std::string_view text) {
         if (text.empty()) return "is empty; a media type was expected, such as \"text/plain\"";
         return wrong_header_value(text);
@@ -456,12 +464,6 @@ std::string format_table(const Items& items, Format format) {
         text += format(each);
     }
     return text + " }";
-}
-
-std::string inline_table(const section& section, const void* object) {
-    return format_table(section.keys, [&](const key& each) {
-        return std::string{each.name} + " = " + format_value(each, each.stored.get(object));
-    });
 }
 
 struct formatting {
@@ -496,7 +498,7 @@ struct formatting {
     std::string operator()(const std::vector<backend>& backends) const {
         return format_list(backends, [&](const backend& each) {
             if (each.weight == 1) return quote(each.address);
-            return inline_table(*key.sub, &each);
+            return format_table_of(*key.sub, &each);
         });
     }
     std::string operator()(const path_match& match) const { return quote(to_text(match)); }
@@ -508,7 +510,7 @@ struct formatting {
         return format_list(tls.certificates, [&](const certificate& each) {
             tls_options one = tls;
             one.certificates = {each};
-            return inline_table(*key.sub, &one);
+            return format_table_of(*key.sub, &one);
         });
     }
 };
@@ -563,6 +565,8 @@ std::optional<value> read_value(const key& key, const toml_tree::entry& entry,
         return reader.text_checked(at, reading::wrong_content_type);
     case value_type::file:
         return reader.file(at);
+    case value_type::remote_file:
+        return reader.text_checked(at, reading::wrong_remote_file);
     case value_type::log_target:
         return reader.log_target(at);
     case value_type::url_path:
@@ -602,6 +606,14 @@ std::optional<value> read_value(const key& key, const toml_tree::entry& entry,
 
 std::string format_value(const key& key, const value& value) {
     return std::visit(formatting{key}, value);
+}
+
+std::string format_table_of(const section& section, const void* object) {
+    return format_table(section.keys, [&](const key& each) {
+        return std::string{each.name} + " = " +
+               format_value(each,
+                            object == nullptr ? section.default_of(each) : each.stored.get(object));
+    });
 }
 
 } // namespace httpd

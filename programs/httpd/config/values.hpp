@@ -21,6 +21,9 @@ namespace httpd {
 /// As a configuration writes it.
 [[nodiscard]] std::string format_value(const key& key, const value& value);
 
+/// An object of a section without tables in it, in one line. Null: one of defaults.
+[[nodiscard]] std::string format_table_of(const section& section, const void* object);
+
 /// What may be written, with an article: "an integer from 0 to 1024".
 [[nodiscard]] std::string expected_value(const key& key);
 

@@ -97,6 +97,14 @@ TEST_F(httpd_command_line_test, a_file_that_cannot_be_read_is_told_with_the_reas
     EXPECT_FALSE(configure(parsed({"--config", "/"})).problems.can_start());
 }
 
+TEST_F(httpd_command_line_test, pinned_workers_need_a_processor_each) {
+    const reading_result read = configure(parsed({"--workers", "1024", "--pin"}));
+
+    EXPECT_FALSE(read.problems.can_start());
+    EXPECT_THAT(httpd_tests::problems_of(read),
+                HasSubstr("`pin` needs a CPU for each of 1024 workers, and there are "));
+}
+
 TEST_F(httpd_command_line_test, wrong_options_end_with_a_hint) {
     for (const char* wrong :
          {"--colour", "file", "--workers=-1", "--workers=many", "--workers=1025",
