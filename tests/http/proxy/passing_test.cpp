@@ -295,7 +295,7 @@ TEST_P(passing_test, what_a_backend_sends_slowly_is_passed_on_at_once) {
 }
 
 TEST_P(passing_test, an_answer_that_is_read_ahead_releases_its_backend) {
-    serve_proxy();
+    serve_proxy({.connections = 1});
     const std::string body(600'000, 'b');
     raw_peer client = connect();
     set_buffers(client.fd(), 8192);
