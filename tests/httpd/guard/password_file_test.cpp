@@ -1,0 +1,74 @@
+#include "httpd/guard/password_file.hpp"
+
+#include "support/error_of.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <string>
+
+namespace httpd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Hashes of "secret", with low costs.
+constexpr std::string_view users =
+    "# a comment\r\n"
+    "\n"
+    "sha256:$5$rounds=1000$saltsalt$eKLZU9t9OoPWrqOQsoTIKG0aYkZ5rGOoOQhiIvoSWX2\n"
+    "sha512:$6$rounds=1000$saltsalt$LAV5VE5Y7w1d73x1mFNspYWUpazfmwv2SoepNXNKJ/otop/"
+    "Zok96Hr8Q13LEv0DRY/x8v0/crpIjl8NJSAqXV/\r\n"
+    "bcrypt:$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n"
+    "yescrypt:$y$j75$saltsalt$0gBD67sgmJgRX3RZ6wHHO7sHimQEWGCWN85o4Twogh2";
+
+password_file parse(std::string_view text) {
+    std::string problem;
+    auto parsed = password_file::parse(text, problem);
+    EXPECT_TRUE(parsed) << problem;
+    return simplenet::or_throw(std::move(parsed));
+}
+
+std::string problem_of(std::string_view text) {
+    std::string problem;
+    const auto parsed = password_file::parse(text, problem);
+    EXPECT_EQ(error_of(parsed), std::errc::invalid_argument);
+    return problem;
+}
+
+TEST(password_file_test, the_right_password_of_a_user_matches) {
+    const password_file file = parse(users);
+    EXPECT_EQ(file.size(), 4U);
+    for (const char* const user : {"sha256", "sha512", "bcrypt", "yescrypt"}) {
+        EXPECT_TRUE(file.matches(user, "secret")) << user;
+        EXPECT_FALSE(file.matches(user, "Secret")) << user;
+        EXPECT_FALSE(file.matches(user, "")) << user;
+    }
+    EXPECT_FALSE(file.matches("nobody", "secret"));
+    EXPECT_FALSE(file.matches("", ""));
+    EXPECT_FALSE(parse("").matches("nobody", "secret"));
+}
+
+TEST(password_file_test, what_is_wrong_is_told_with_its_line) {
+    const std::string good{"a:$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n"};
+    EXPECT_THAT(problem_of(good + "b"), HasSubstr("line 2: no `user:hash`"));
+    EXPECT_THAT(problem_of("\n\n:x"), HasSubstr("line 3: no `user:hash`"));
+    EXPECT_THAT(problem_of("b:plain"), HasSubstr("line 1: the hash is neither"));
+    EXPECT_THAT(problem_of("b:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="), HasSubstr("neither bcrypt"));
+    EXPECT_THAT(problem_of("b:$apr1$abcdefgh$xxx"), HasSubstr("neither bcrypt"));
+    EXPECT_THAT(problem_of("b:$2y$99$abc"), HasSubstr("malformed"));
+    EXPECT_THAT(problem_of(good + good), HasSubstr("line 2: the user has a line already"));
+}
+
+TEST(password_file_test, files_that_cannot_be_read_are_errors) {
+    const simplenet::testing::temporary_directory directory;
+    std::string problem;
+    EXPECT_EQ(error_of(password_file::read(directory / "none", problem)),
+              std::errc::no_such_file_or_directory);
+    EXPECT_EQ(error_of(password_file::read(directory / "", problem)), std::errc::is_a_directory);
+    std::ofstream{directory / "users"} << users;
+    EXPECT_TRUE(password_file::read(directory / "users", problem));
+}
+
+} // namespace
+} // namespace httpd
