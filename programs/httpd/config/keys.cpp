@@ -496,8 +496,9 @@ constexpr key site_keys[]{
     {.name = "trusted",
      .type = value_type::addresses,
      .stored = stored_in<&site::trusted>(),
-     .description = "Proxies whose Forwarded and X-Forwarded-* fields count. Those of others are "
-                    "dropped."},
+     .description =
+         "Proxies whose fields `Forwarded` and `X-Forwarded-*` count. Those of others are "
+         "dropped."},
     {.name = "allow",
      .type = value_type::addresses,
      .stored = stored_in<&site::allow>(),
