@@ -13,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
@@ -59,8 +60,10 @@ client_exchange::client_exchange(std::shared_ptr<const client_settings> with,
     , upgrades_{asked.upgrades}
     , connection_{std::move(over)}
     , upload_{std::move(asked)}
-    , entries_(options_.header_count)
-    , parser_{{options_.status_line, options_.header_bytes}, entries_} {}
+    , entries_{std::make_unique_for_overwrite<std::byte[]>( // NOLINT(modernize-avoid-c-arrays)
+          options_.header_count * sizeof(field_entry))}
+    , parser_{{options_.status_line, options_.header_bytes},
+              {reinterpret_cast<field_entry*>(entries_.get()), options_.header_count}} {}
 
 // --- the head ------------------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace simplenet::v0::http::detail {
 
@@ -151,7 +150,8 @@ private:
     input_buffer input_;
 
     // --- the head ---
-    std::vector<field_entry> entries_;
+    // Of field_entry; not initialised: the parser writes an entry before anything reads it.
+    std::unique_ptr<std::byte[]> entries_; // NOLINT(modernize-avoid-c-arrays)
     response_parser parser_;
     std::string head_; // of the answer
     unsigned informational_ = 0;

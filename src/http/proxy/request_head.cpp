@@ -149,18 +149,14 @@ void append_number(std::string& to, std::uint64_t number) {
     return text;
 }
 
-/// A token, or a quoted-string (RFC 7239, section 4).
+/// A host or an address: a token, or else a quoted-string (RFC 7239, section 4).
 void append_value(std::string& to, std::string_view value) {
     if (is_token(value)) {
         to += value;
         return;
     }
-    to += '"';
-    for (const char each : value) {
-        if (each == '"' || each == '\\') to += '\\';
-        to += each;
-    }
-    to += '"';
+    // Neither a quotation mark nor a backslash can stand in a host (RFC 3986, section 3.2.2).
+    to.append("\"").append(value).append("\"");
 }
 
 /// A list that was received, perhaps in several fields.
