@@ -53,11 +53,14 @@ bool check_readable(std::string_view what, const std::string& file, position whe
     return false;
 }
 
-void check_directory(std::string_view what, const std::string& directory, position where,
+// Returns whether the directory can be read.
+bool check_directory(std::string_view what, const std::string& directory, position where,
                      problems& found) {
-    if (const int error = error_of_open(directory, O_DIRECTORY); error != 0)
+    const int error = error_of_open(directory, O_DIRECTORY);
+    if (error != 0)
         found.add(where, code(what) + ": " + quote(directory) +
                              " cannot be opened: " + std::system_category().message(error));
+    return error == 0;
 }
 
 void check_log(std::string_view what, const std::string& target, position where, problems& found) {
@@ -166,9 +169,8 @@ void check_site(const site& site, problems& found) {
         if (each.auth) check_password_file(*each.auth, found);
     if (site.root.empty()) return;
 
-    const std::size_t before = found.sorted().size();
-    check_directory("root", site.root, site.root_where, found);
-    if (found.sorted().size() != before) return; // nothing beneath it is there
+    // Otherwise nothing beneath it is there.
+    if (!check_directory("root", site.root, site.root_where, found)) return;
     for (const error_page& each : site.error_pages)
         if (!is_regular(site.root + each.path))
             found.add(each.where, "`error_pages`: there is no file " + quote(site.root + each.path),

@@ -1,5 +1,7 @@
 #include "httpd/config/problem.hpp"
 
+#include "httpd/config/text.hpp"
+
 #include <algorithm>
 #include <tuple>
 
@@ -21,10 +23,10 @@ std::string to_text(position where) {
 }
 
 std::string code(std::string_view name) {
-    std::string text = "`";
-    text += name;
-    text += '`';
-    return text;
+    std::string safe = quote(name);
+    if (safe.size() != name.size() + 2) return safe; // something had to be escaped
+    safe.front() = safe.back() = '`';
+    return safe;
 }
 
 std::vector<problem> problems::sorted() const {

@@ -29,7 +29,7 @@ struct problem {
 /// `line:column`, to mention a second place in a text.
 [[nodiscard]] std::string to_text(position where);
 
-/// The name between backticks, for texts.
+/// The name between backticks, for texts; quoted if it has what cannot be shown.
 [[nodiscard]] std::string code(std::string_view name);
 
 /// Collects all that is wrong, so that one run tells everything.
