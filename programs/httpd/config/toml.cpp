@@ -105,19 +105,21 @@ std::optional<node> parse(std::string_view text, problems& found) {
     for (int attempt = 0; attempt < 50; ++attempt) {
         try {
             const toml::table table = toml::parse(rest);
-            if (attempt > 0) return std::nullopt;
             return converted(table);
         } catch (const toml::parse_error& error) {
             position where = position_of(error.source());
             std::string what{error.description()};
             const bool repeated = what.find("cannot redefine") != std::string::npos;
             if (!repeated && attempt > 0) return std::nullopt; // a line of several is missing
-            const std::string_view line = from_line(rest, where.line);
+            std::string_view line = from_line(rest, where.line);
+            line = line.substr(0, line.find('\n'));
             const std::size_t begin = indentation(line);
             // Without a header the keys below it would belong to another table.
             const bool goes_on = repeated && line.substr(begin, 1) != "[";
             if (repeated) {
-                where.column = static_cast<std::uint32_t>(begin + 1);
+                // toml++ names the end of the value; within an inline table that has to do.
+                if (line.find('{') == std::string_view::npos)
+                    where.column = static_cast<std::uint32_t>(begin + 1);
                 what = "given twice: " + what.substr(what.find("cannot redefine"));
             } else if (what.starts_with("Error while ")) {
                 what.replace(0, std::string_view{"Error while "}.size(), "not TOML; while ");

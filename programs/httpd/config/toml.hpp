@@ -38,8 +38,9 @@ struct entry {
 /// With an article: "a string".
 [[nodiscard]] std::string_view name_of(node_kind kind) noexcept;
 
-/// The table at the root. Nothing if the text is not TOML, and then `found` says why: every key
-/// that is given twice, or the first other mistake, since what follows that means nothing.
+/// The table at the root. `found` gets every key that is given twice, of which the first counts. At
+/// any other mistake there is nothing, and that is the only one told: what follows it means
+/// nothing.
 [[nodiscard]] std::optional<node> parse(std::string_view text, problems& found);
 
 } // namespace httpd::toml_tree
