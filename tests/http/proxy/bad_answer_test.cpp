@@ -177,7 +177,7 @@ TEST_P(bad_answer_test, people_are_told) {
     end_loops();
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, bad_answer_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, bad_answer_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing

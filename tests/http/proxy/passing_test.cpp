@@ -349,7 +349,7 @@ TEST_P(passing_test, when_a_client_is_gone_its_backend_is_let_go) {
     EXPECT_NE(at.receive_to_the_end(), std::error_code{});
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, passing_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, passing_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing

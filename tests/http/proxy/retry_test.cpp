@@ -270,7 +270,7 @@ TEST_P(retry_test, no_get_fails_when_one_of_two_backends_dies) {
     EXPECT_EQ(answered, 64 * 40);
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, retry_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, retry_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing

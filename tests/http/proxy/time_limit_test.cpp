@@ -104,7 +104,7 @@ TEST_P(proxy_time_limit_test, whoever_waits_for_a_connection_gets_it) {
     EXPECT_TRUE(receive_until(second, "two").ends_with("two"));
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing

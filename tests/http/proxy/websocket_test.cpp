@@ -195,7 +195,7 @@ TEST_P(proxy_websocket_test, the_librarys_own_ends_talk_through_it) {
     simplenet::run(talk(), {.backend = GetParam()});
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, proxy_websocket_test, real_backends, backend_name);
+INSTANTIATE_TEST_SUITE_P(backends, proxy_websocket_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing
