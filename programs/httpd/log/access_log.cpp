@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <initializer_list>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -60,8 +61,9 @@ access_entry cut_texts(access_entry entry) noexcept {
 /// Shared by the log and its thread, which may be left behind if a write never returns.
 class access_log::state {
 public:
-    explicit state(access_log_options options)
-        : options_{std::move(options)} {}
+    explicit state(const access_log_options& options)
+        : buffer_{options.buffer}
+        , errors_{options.errors} {}
 
     /// Before anything else.
     [[nodiscard]] simplenet::result<> configure(std::string path, log_format format) {
@@ -115,6 +117,12 @@ public:
         wake_.wake();
     }
 
+    /// The error log is about to end, while a write of this one may never return.
+    void forget_errors() noexcept {
+        const std::lock_guard held{errors_mutex_};
+        errors_ = nullptr;
+    }
+
     std::thread thread;
     writer_end end;
 
@@ -128,6 +136,8 @@ private:
     [[nodiscard]] lane* make_lane() noexcept;
     void write_line(lane& to, const access_entry& entry) noexcept;
 
+    void tell(log_level level, log_message message,
+              std::initializer_list<log_field> fields) noexcept;
     [[nodiscard]] round write_all();
     [[nodiscard]] bool write(lane& from) noexcept;
     void reopen_file();
@@ -138,7 +148,9 @@ private:
     void wait(const round& after) noexcept;
     [[nodiscard]] bool all_empty() const noexcept;
 
-    const access_log_options options_;
+    const std::size_t buffer_;
+    std::mutex errors_mutex_;
+    error_log* errors_; // null: none, or forgotten
     std::atomic<bool> off_ = true;
     std::atomic<std::uint64_t> generation_ = 0;
     /// The writer sleeps until it is woken: the next line has to do that.
@@ -161,7 +173,7 @@ private:
 lane* access_log::state::make_lane() noexcept {
     try {
         auto made = std::make_shared<lane>();
-        made->bytes = ring::create(options_.buffer);
+        made->bytes = ring::create(buffer_);
         if (!made->bytes) return nullptr;
         const std::lock_guard held{mutex_};
         if (!file_) return nullptr; // off since a moment ago
@@ -185,8 +197,8 @@ void access_log::state::write_line(lane& to, const access_entry& entry) noexcept
     char* const begin = to.bytes->reserve(room);
     if (begin == nullptr) return to.drop();
 
-    const char* const end = append_line(begin, entry, to.format, coarse_now(), times);
-    const auto size = static_cast<std::size_t>(end - begin);
+    const char* const line_end = append_line(begin, entry, to.format, coarse_now(), times);
+    const auto size = static_cast<std::size_t>(line_end - begin);
     to.bytes->publish(size);
     to.unannounced += size;
     if (to.unannounced >= enough) {
@@ -233,7 +245,7 @@ access_log::state::round access_log::state::write_all() {
         file = file_;
     }
     // A line that has begun comes before all others of its file.
-    std::ranges::stable_partition(lanes, [](const auto& each) { return each->begun != 0; });
+    std::ranges::partition(lanes, [](const auto& each) { return each->begun != 0; });
 
     round result;
     std::vector<std::shared_ptr<log_file>> failed;
@@ -259,10 +271,8 @@ access_log::state::round access_log::state::write_all() {
     }
     if (failing_ && failed.empty()) {
         failing_ = false;
-        if (options_.errors != nullptr) {
-            options_.errors->write(log_level::warning, "the access log is written again",
-                                   {{"lost", dropped() - lost_before_}});
-        }
+        tell(log_level::warning, "the access log is written again",
+             {{"lost", dropped() - lost_before_}});
     }
     return result;
 }
@@ -291,9 +301,13 @@ void access_log::state::report(const std::string& path, std::error_code why) {
     if (failing_) return;
     failing_ = true;
     lost_before_ = dropped();
-    if (options_.errors == nullptr) return;
-    options_.errors->write(log_level::error, "cannot write the access log",
-                           {{"path", path}, {"error", why}});
+    tell(log_level::error, "cannot write the access log", {{"path", path}, {"error", why}});
+}
+
+void access_log::state::tell(log_level level, log_message message,
+                             std::initializer_list<log_field> fields) noexcept {
+    const std::lock_guard held{errors_mutex_};
+    if (errors_ != nullptr) errors_->write(level, message, fields);
 }
 
 void access_log::state::reopen_file() {
@@ -306,11 +320,8 @@ void access_log::state::reopen_file() {
     }
     if (!file) return;
     if (auto opened = file->reopen(); !opened) {
-        if (options_.errors != nullptr) {
-            options_.errors->write(log_level::error, "cannot open the access log again",
-                                   {{"path", file->path()}, {"error", opened.error()}});
-        }
-        return;
+        return tell(log_level::error, "cannot open the access log again",
+                    {{"path", file->path()}, {"error", opened.error()}});
     }
     for (const auto& each : lanes)
         if (each->file == file) each->begun = 0; // whole in the new file
@@ -375,10 +386,8 @@ void access_log::state::close_files() noexcept {
 }
 
 simplenet::result<access_log> access_log::open(access_log_options options) {
-    auto path = options.path;
-    const auto format = options.format;
-    auto made = std::make_shared<state>(std::move(options));
-    if (auto opened = made->configure(std::move(path), format); !opened)
+    auto made = std::make_shared<state>(options);
+    if (auto opened = made->configure(std::move(options.path), options.format); !opened)
         return simplenet::fail(opened);
     const auto error = start_writer(made->thread, "access log", [made] { made->run(); });
     if (error) return simplenet::fail(error);
@@ -388,10 +397,12 @@ simplenet::result<access_log> access_log::open(access_log_options options) {
 access_log::~access_log() {
     if (!state_) return;
     state_->stop();
-    if (state_->end.wait(last_words))
+    if (state_->end.wait(last_words)) {
         state_->thread.join();
-    else
+    } else {
+        state_->forget_errors();
         state_->thread.detach();
+    }
 }
 
 void access_log::append(const access_entry& entry) noexcept {

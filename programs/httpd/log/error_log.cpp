@@ -175,6 +175,11 @@ private:
     struct record {
         record_head head;
         std::string_view text; // in its ring
+        std::size_t number;    // those of one thread are in order
+
+        [[nodiscard]] bool operator<(const record& other) const noexcept {
+            return std::pair{head.at, number} < std::pair{other.head.at, other.number};
+        }
     };
 
     [[nodiscard]] lane* make_lane() noexcept;
@@ -297,11 +302,12 @@ void error_log::state::collect() {
             record next{};
             std::memcpy(&next.head, rest.data(), sizeof next.head);
             next.text = rest.substr(sizeof next.head, next.head.size);
+            next.number = found.size();
             rest.remove_prefix(sizeof next.head + next.head.size);
             found.push_back(next);
         }
     }
-    std::ranges::stable_sort(found, {}, [](const record& each) { return each.head.at; });
+    std::sort(found.begin(), found.end());
     tell_dropped();
     for (const record& each : found) {
         logger_.log(each.head.at, {}, to_spdlog(each.head.level),
