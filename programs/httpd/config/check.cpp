@@ -44,10 +44,14 @@ void check_hosts(const configuration& whole, problems& found) {
         position where;
     };
     std::vector<named> all;
+    const site* without = nullptr;
+    const bool are_hosts_known = found.can_start(); // else an empty list may be a wrong one
     for (const site& site : whole.sites) {
-        if (site.hosts.empty() && whole.sites.size() > 1)
-            found.add(site.where, "a site without `hosts` takes every name, but there are others; "
-                                  "give each its names");
+        if (site.hosts.empty() && without != nullptr && are_hosts_known)
+            found.add(site.where, "a site without `hosts` takes every name that no other has, but "
+                                  "there is one already, at " +
+                                      to_text(without->where) + "; give it its names");
+        if (site.hosts.empty() && without == nullptr) without = &site;
         for (std::size_t i = 0; i < site.hosts.size(); ++i) {
             const position where = i < site.hosts_where.size() ? site.hosts_where[i] : site.where;
             const auto other = std::ranges::find(all, site.hosts[i], &named::host);

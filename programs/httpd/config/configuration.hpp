@@ -171,7 +171,7 @@ enum class symlinks : std::uint8_t { beneath, never };
 /// `[[site]]`
 struct site {
     /// Lower case, no trailing dot; `*.example.org` stands for all names below example.org, at any
-    /// depth. Empty: every name; then there is no other site.
+    /// depth. Empty: every name that no other site has.
     std::vector<std::string> hosts;
     std::vector<position> hosts_where; ///< As many.
     std::string root;                  ///< An absolute path. Empty: no files are served.
@@ -216,6 +216,12 @@ struct run_as {
     position where;
 };
 
+/// `[limits]`: those of the library. A server that is restarted waits for the requests that are on
+/// their way; the library leaves that to its users.
+struct limits : simplenet::http::limits {
+    limits() noexcept { last_request = std::chrono::seconds{1}; }
+};
+
 /// A whole configuration. Reading it has found no error, which does not mean that files are still
 /// what they were.
 struct configuration {
@@ -228,7 +234,7 @@ struct configuration {
     std::chrono::nanoseconds grace = std::chrono::seconds{10};
     std::vector<listener> listen; ///< At least one.
     std::vector<site> sites;      ///< At least one.
-    simplenet::http::limits limits;
+    httpd::limits limits;
     log_options log;
     std::optional<simplenet::endpoint> status; ///< `[status]`: where figures are served.
     position status_where;

@@ -445,7 +445,7 @@ constexpr key site_keys[]{
      .description =
          "The names that the site answers to, without ports. `*.example.org` stands for "
          "all names below example.org. Names with letters other than a to z are written as "
-         "A-labels (`xn--`). If empty, the site answers to every name, and must be the only one. "
+         "A-labels (`xn--`). If empty, the site answers to every name that no other site has. "
          "With several sites, a name that none of them has gets 421; a single site answers it."},
     {.name = "root",
      .type = value_type::file,
@@ -564,8 +564,6 @@ constexpr section listen_section =
                            "least one table is required.",
                            listen_keys);
 
-using simplenet::http::limits;
-
 template <auto Member>
 constexpr key limit_size(std::string_view name, std::uint64_t minimum, std::uint64_t maximum,
                          std::string_view description) {
@@ -614,6 +612,9 @@ constexpr key limits_keys[]{
         "keep_alive", "The time without a request on a connection; then it is closed."),
     limit_time<&limits::send_idle>("send_idle", "The time without a byte taken by the client while "
                                                 "an answer waits; then the connection is reset."),
+    limit_time<&limits::last_request>(
+        "last_request", "How long a connection is kept for one more request when the program "
+                        "stops, so that none is lost that is on its way."),
     limit_time<&limits::linger>("linger",
                                 "How long a client may go on sending after an answer that "
                                 "did not wait for the whole request."),

@@ -106,6 +106,7 @@ void listener_set::serve(const configuration& with, const std::shared_ptr<const 
     now.reserve(plans.size());
     ending_.reserve(ending_.size() + served_.size());
     // Nothing fails from here on but memory.
+    const std::lock_guard locked{mutex_};
     for (planned& each : plans) {
         if (each.goes_on != nullptr) {
 #if SIMPLENET_HTTPD_TLS
@@ -146,17 +147,14 @@ void listener_set::cut() noexcept {
         each->request_shutdown({});
 }
 
-std::vector<simplenet::endpoint> listener_set::addresses() const {
-    std::vector<simplenet::endpoint> all;
-    for (const served& each : served_)
-        all.push_back(each.server->local_endpoint());
-    return all;
-}
-
-std::vector<http::server_statistics> listener_set::statistics() const {
-    std::vector<http::server_statistics> all;
-    for (const served& each : served_)
-        all.push_back(each.server->statistics());
+std::vector<listener_set::figures> listener_set::all_figures() const {
+    const std::lock_guard locked{mutex_};
+    std::vector<figures> all;
+    for (const served& each : served_) {
+        all.push_back({.address = each.server->local_endpoint(),
+                       .secure = each.is.tls.has_value(),
+                       .statistics = each.server->statistics()});
+    }
     return all;
 }
 

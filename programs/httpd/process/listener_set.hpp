@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct answer_observer {
     void* context = nullptr;
 };
 
-/// Belongs to the main thread and its loop.
+/// Belongs to the main thread and its loop, but for all_figures(): any thread.
 class listener_set {
 public:
     /// @param group  Outlives this.
@@ -55,10 +56,13 @@ public:
     /// Lets a shutdown() in progress end at once.
     void cut() noexcept;
 
-    /// The addresses, in the order of the configuration, with the ports that were chosen.
-    [[nodiscard]] std::vector<simplenet::endpoint> addresses() const;
-    /// Of each, in the same order.
-    [[nodiscard]] std::vector<simplenet::http::server_statistics> statistics() const;
+    struct figures {
+        simplenet::endpoint address; ///< With the port that was chosen.
+        bool secure = false;
+        simplenet::http::server_statistics statistics;
+    };
+    /// Of each listener, in the order of the configuration.
+    [[nodiscard]] std::vector<figures> all_figures() const;
 
 private:
     struct served {
@@ -74,6 +78,7 @@ private:
 
     simplenet::event_loop_group& group_;
     const answer_observer observer_;
+    mutable std::mutex mutex_; // for changes of served_, and for others that read it
     std::vector<served> served_;
     std::vector<std::unique_ptr<simplenet::http::server>> ending_;
 };

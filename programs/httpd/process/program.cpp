@@ -1,5 +1,7 @@
 #include "httpd/process/program.hpp"
 
+#include "httpd/config/certificates.hpp"
+#include "httpd/config/check.hpp"
 #include "httpd/config/problem.hpp"
 #include "httpd/log/access_log.hpp"
 #include "httpd/log/error_log.hpp"
@@ -7,22 +9,29 @@
 #include "httpd/process/privileges.hpp"
 #include "httpd/process/service_manager.hpp"
 #include "httpd/serve/sites.hpp"
+#include "httpd/status/status_board.hpp"
+#include "httpd/status/status_server.hpp"
 
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/signal_set.hpp>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+
+#include <unistd.h>
 
 namespace httpd {
 
@@ -46,8 +55,9 @@ T value_or_throw(result<T> from, const std::string& what) {
 /// Calls on the loops.
 class request_observer {
 public:
-    explicit request_observer(access_log& log) noexcept
-        : log_{log} {}
+    request_observer(access_log& log, status_board& board) noexcept
+        : log_{log}
+        , board_{board} {}
 
     [[nodiscard]] answer_observer hook() noexcept {
         return {.on_answered =
@@ -76,9 +86,11 @@ private:
         entry.referer = asked.fields().find("Referer").value_or(std::string_view{});
         entry.user_agent = asked.fields().find("User-Agent").value_or(std::string_view{});
         log_.append(entry);
+        board_.answered(entry);
     }
 
     access_log& log_;
+    status_board& board_;
 };
 
 void report_gateway(const http::gateway_report& report, void* context) {
@@ -110,12 +122,15 @@ public:
 
 private:
     void serve(const configuration& with);
+    /// What is at the address of [status] in `with`, if that is another one than before.
+    [[nodiscard]] std::optional<status_server> open_status(const configuration& with);
+    [[nodiscard]] status_sources sources(const configuration& of);
     void reload();
     /// Throws if `next` cannot be served; then nothing has changed.
     void change_to(const configuration& next);
     [[nodiscard]] task<> end();
     [[nodiscard]] task<> cut_at_next_signal();
-    void announce() const;
+    void announce();
 
     const command_line& line_;
     simplenet::signal_set signals_; // before there are threads
@@ -123,17 +138,35 @@ private:
     configuration now_;
     error_log errors_;
     access_log access_;
+    const std::shared_ptr<status_board> board_ =
+        std::make_shared<status_board>(SIMPLENET_HTTPD_VERSION);
     request_observer observer_;
     simplenet::event_loop_group group_;
     listener_set listeners_;
     std::shared_ptr<const sites> sites_;
+    std::optional<simplenet::endpoint> status_at_;
+    std::optional<status_server> status_;
 };
+
+/// A reload reads everything again, as the user that the program has become.
+void check_access(const configuration& of) {
+    problems found;
+    check_files(of, found);
+    if (!of.file.empty() && ::access(of.file.c_str(), R_OK) != 0)
+        found.add({}, "the file itself: " + std::generic_category().message(errno));
+    if (found.can_start()) return;
+    std::string all = "as the user " + of.user->name + ", a reload could not read:";
+    for (const problem& each : found.sorted())
+        if (each.severity == severity::error) all += '\n' + to_text(each, of.file);
+    throw std::runtime_error{all};
+}
 
 passed_sockets take_passed_and_become_user(const configuration& first) {
     auto passed = value_or_throw(passed_sockets::take_all(), "sockets of the service manager");
     if (first.user) {
         const result<> became = become(*first.user);
         if (!became) throw failure("cannot become the user " + first.user->name, became.error());
+        check_access(first);
     }
     return passed;
 }
@@ -161,7 +194,7 @@ program::program(const command_line& line, const configuration& first)
     , now_{first}
     , errors_{open_error_log(first.log)}
     , access_{open_access_log(first.log, errors_)}
-    , observer_{access_}
+    , observer_{access_, *board_}
     , group_{make_group(first)}
     , listeners_{group_, observer_.hook()} {
     serve(first);
@@ -170,20 +203,69 @@ program::program(const command_line& line, const configuration& first)
 void program::serve(const configuration& with) {
     const gateway_listener told{.report = report_gateway, .context = &errors_};
     auto made = std::make_shared<const sites>(with.sites, told);
+    std::optional<status_server> status = open_status(with);
     listeners_.serve(with, made, passed_);
     sites_ = std::move(made);
+    board_->set_sources(sources(with));
+    if (with.status != status_at_) status_ = std::move(status);
+    status_at_ = with.status;
 }
 
-void program::announce() const {
-    const std::vector<simplenet::endpoint> addresses = listeners_.addresses();
-    for (std::size_t each = 0; each < addresses.size(); ++each) {
-        const std::string at = addresses[each].to_string();
-        const bool secure = now_.listen[each].tls.has_value();
-        if (line_.config.empty()) {
-            std::printf("%s://%s/\n", secure ? "https" : "http", at.c_str());
+std::optional<status_server> program::open_status(const configuration& with) {
+    if (!with.status || with.status == status_at_) return std::nullopt;
+    return value_or_throw(status_server::listen(group_, *with.status, board_),
+                          "cannot listen at " + with.status->to_string());
+}
+
+status_sources program::sources(const configuration& of) {
+    status_sources made;
+    made.servers = [this] {
+        std::vector<server_figures> all;
+        for (listener_set::figures& each : listeners_.all_figures()) {
+            all.push_back({.address = each.address.to_string(),
+                           .secure = each.secure,
+                           .statistics = std::move(each.statistics)});
+        }
+        return all;
+    };
+    made.upstreams = [of = sites_] {
+        std::vector<upstream_figures> all;
+        for (site_backend& each : of->backends()) {
+            all.push_back({.site = std::move(each.site),
+                           .route = std::move(each.route),
+                           .backend = std::move(each.status)});
+        }
+        return all;
+    };
+#if SIMPLENET_HTTPD_TLS
+    std::vector<certificate_figures> certificates;
+    for (const listener& each : of.listen) {
+        if (!each.tls) continue;
+        for (const certificate& file : each.tls->certificates) {
+            const auto facts = facts_of(file.certificate);
+            if (facts) certificates.push_back({file.certificate, facts->valid_until});
         }
     }
+    made.certificates = [certificates = std::move(certificates)] { return certificates; };
+#endif
+    made.access = &access_;
+    made.errors = &errors_;
+    return made;
+}
+
+void program::announce() {
+    for (const listener_set::figures& each : listeners_.all_figures()) {
+        const std::string at =
+            (each.secure ? "https://" : "http://") + each.address.to_string() + '/';
+        errors_.write(log_level::info, "serving", {{"at", std::string_view{at}}});
+        if (line_.config.empty()) std::printf("%s\n", at.c_str());
+    }
+    if (status_) {
+        const std::string at = "http://" + status_->local_endpoint().to_string() + '/';
+        errors_.write(log_level::info, "status", {{"at", std::string_view{at}}});
+    }
     std::fflush(stdout);
+    errors_.write(log_level::info, "ready");
 }
 
 task<> program::attend() {
@@ -223,9 +305,11 @@ void program::reload() {
         if (!read.problems.can_start()) throw std::runtime_error{"the configuration has errors"};
         change_to(read.configuration);
         errors_.write(log_level::info, "reloaded");
+        board_->reloaded(true);
     } catch (const std::exception& error) {
         errors_.write(log_level::error, "not reloaded; the configuration before stays",
                       {{"why", std::string_view{error.what()}}});
+        board_->reloaded(false);
     }
     notify_manager("READY=1");
 }
@@ -263,6 +347,11 @@ task<> program::end() {
     errors_.write(log_level::info, "ending");
     simplenet::spawn(cut_at_next_signal()); // ends with this loop
     const simplenet::shutdown_report report = co_await listeners_.shutdown(now_.grace);
+    board_->set_sources({});
+    status_.reset();
+    // What comes from here on finds nothing to end, and must not look like a crash.
+    for (const int each : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+        std::signal(each, SIG_IGN);
     errors_.write(log_level::info, "ended", {{"drained", report.drained}, {"cut", report.cut}});
 }
 

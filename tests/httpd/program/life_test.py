@@ -1,0 +1,252 @@
+"""How the program starts, reloads and ends."""
+
+import http.client
+import os
+import pwd
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import httpd_support as support
+from httpd_support import get
+
+
+class start_test(support.TestCase):
+    def test_a_folder_is_served_without_a_configuration(self):
+        with self.start("--root", self.path("www"), "--listen", "127.0.0.1:0", "--workers", "1") as server:
+            self.assertEqual(get(server.port())[:2], (200, "front page"))
+            self.assertEqual(server.printed, [f"http://127.0.0.1:{server.port()}/\n"])
+
+    def test_a_wrong_configuration_is_told_with_its_place(self):
+        self.configure(site='rot = "www"')
+        for arguments in ((), ("--check",)):
+            ended = self.run_to_end("--config", self.path("httpd.toml"), *arguments)
+            self.assertEqual(ended.returncode, 2)
+            self.assertRegex(ended.stderr, r"httpd\.toml:9:1: .*`rot`.*`root`")
+
+    def test_an_address_that_is_taken_ends_the_start(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.configure(listen=f'address = "127.0.0.1:{port}"')
+            ended = self.run_to_end("--config", self.path("httpd.toml"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"cannot listen at 127.0.0.1:{port}: Address already in use", ended.stderr)
+
+    def test_inherited_sockets_are_used(self):
+        with socket.socket() as passed:
+            passed.bind(("127.0.0.1", 0))
+            passed.listen()
+            port = passed.getsockname()[1]
+            self.configure(listen=f'address = "127.0.0.1:{port}"')
+            with self.start(listener=passed) as server:
+                self.assertEqual(get(port)[1], "front page")
+                self.assertEqual(server.port(), port)
+
+    def test_the_service_manager_is_told(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(self.path("notify"))
+            manager.settimeout(support.LIMIT)
+            self.configure()
+            server = self.start(environment={"NOTIFY_SOCKET": self.path("notify")})
+            self.assertEqual(manager.recv(100), b"READY=1")
+            server.send(signal.SIGHUP)
+            self.assertRegex(manager.recv(100), rb"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+            self.assertEqual(manager.recv(100), b"READY=1")
+            self.assertEqual(server.end(), 0)
+            self.assertEqual(manager.recv(100), b"STOPPING=1")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_another_user_serves_what_root_has_opened(self):
+        self.write("log", "")
+        os.chown(self.path("log"), pwd.getpwnam("nobody").pw_uid, -1)
+        self.configure(more='user = "nobody"', site="[log]\naccess = \"log\"")
+        with self.start() as server:
+            status = support.read(f"/proc/{server.pid}/status")
+            nobody = pwd.getpwnam("nobody").pw_uid
+            self.assertRegex(status, rf"Uid:\t{nobody}\t{nobody}\t{nobody}\t")
+            self.assertRegex(status, r"CapEff:\t0000000000000400\n")  # CAP_NET_BIND_SERVICE
+            self.assertRegex(status, r"NoNewPrivs:\t1\n")
+            self.assertEqual(get(server.port())[1], "front page")
+            server.reload()
+            self.assertEqual(get(server.port())[1], "front page")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_what_the_user_could_not_read_again_ends_the_start(self):
+        os.chmod(self.path("www"), 0o700)
+        self.configure(more='user = "nobody"')
+        ended = self.run_to_end("--config", self.path("httpd.toml"))
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("Permission denied", ended.stderr)
+        os.chmod(self.path("www"), 0o755)
+
+
+class reload_test(support.TestCase):
+    def test_a_connection_goes_on_with_the_new_configuration(self):
+        self.configure(site='headers = { "X-A" = "one" }')
+        with self.start() as server:
+            client = http.client.HTTPConnection("127.0.0.1", server.port(), timeout=support.LIMIT)
+            client.connect()
+            connected = client.sock
+            for value in ("one", "two", "three"):
+                self.configure(site=f'headers = {{ "X-A" = "{value}" }}')
+                server.reload()
+                client.request("GET", "/")
+                answer = client.getresponse()
+                self.assertEqual(answer.headers["X-A"], value)
+                self.assertEqual(answer.read(), b"front page")
+                self.assertIs(client.sock, connected)
+            client.close()
+
+    def test_a_wrong_configuration_leaves_the_old_one(self):
+        self.configure(site='headers = { "X-A" = "one" }')
+        with self.start() as server:
+            for wrong in ('rot = "x"', 'root = "none"', '[[site.route]]\nmatch = "/x"\nauth = { file = "none" }'):
+                self.write("httpd.toml", self.read("httpd.toml").split("[[site]]")[0] + "[[site]]\n" + wrong)
+                server.reload(" error not reloaded")
+                self.assertEqual(get(server.port())[2]["X-A"], "one")
+
+    def test_listeners_come_and_go(self):
+        ports = [support.free_port() for _ in range(3)]
+        listen = [f'address = "127.0.0.1:{port}"' for port in ports]
+        self.configure(listen=listen[0] + "\n[[listen]]\n" + listen[1])
+        with self.start() as server:
+            self.assertEqual([get(port)[0] for port in ports[:2]], [200, 200])
+            self.configure(listen=listen[1] + "\n[[listen]]\n" + listen[2])
+            server.reload()
+            self.assertEqual([get(port)[0] for port in ports[1:]], [200, 200])
+            support.wait_until(lambda: is_refused(ports[0]), "the end of the first listener")
+
+    def test_an_address_that_cannot_be_had_leaves_everything(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = support.free_port()
+            self.configure(listen=f'address = "127.0.0.1:{port}"', site='headers = { "X-A" = "one" }')
+            with self.start() as server:
+                self.configure(listen=f'address = "127.0.0.1:{port}"\n[[listen]]\n'
+                                      f'address = "127.0.0.1:{taken.getsockname()[1]}"')
+                server.reload(" error not reloaded")
+                self.assertEqual(get(port)[2]["X-A"], "one")
+
+    def test_a_listener_becomes_one_of_the_proxy_protocol(self):
+        port = support.free_port()
+        self.configure(listen=f'address = "127.0.0.1:{port}"')
+        with self.start() as server:
+            self.assertEqual(get(port)[0], 200)
+            self.configure(listen=f'address = "127.0.0.1:{port}"\nproxy_protocol = "required"\n'
+                                  'proxy_from = ["127.0.0.1"]', site='allow = ["192.0.2.1"]')
+            server.reload()
+            with socket.create_connection(("127.0.0.1", port), support.LIMIT) as client:
+                client.sendall(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n"
+                               b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                self.assertIn(b"200 OK", client.makefile("rb").read())
+
+    def test_reloads_under_load_lose_no_request(self):
+        self.configure()
+        with self.start() as server:
+            port = server.port()
+            stop = threading.Event()
+            failed = []
+            served = [0] * 8
+
+            def ask(index):
+                client = http.client.HTTPConnection("127.0.0.1", port, timeout=support.LIMIT)
+                try:
+                    while not stop.is_set():
+                        client.request("GET", "/")
+                        answer = client.getresponse()
+                        if (answer.status, answer.read()) != (200, b"front page"):
+                            failed.append(answer.status)
+                        served[index] += 1
+                except (OSError, http.client.HTTPException) as error:
+                    failed.append(error)
+                finally:
+                    client.close()
+            clients = [threading.Thread(target=ask, args=(each,)) for each in range(len(served))]
+            for each in clients:
+                each.start()
+            for _ in range(20):
+                server.reload()
+            stop.set()
+            for each in clients:
+                each.join(support.LIMIT)
+            self.assertEqual(failed, [])
+            self.assertGreater(min(served), 0)
+
+
+class end_test(support.TestCase):
+    def test_a_request_that_has_begun_is_answered(self):
+        self.configure(site='body = "1KiB"\n[[site.route]]\nmatch = "/x"\nanswer = { body = "done" }')
+        server = self.start()
+        with socket.create_connection(("127.0.0.1", server.port()), support.LIMIT) as client:
+            client.sendall(b"GET /x HTTP/1.1\r\nHost: h\r\n")
+            server.send(signal.SIGTERM)
+            server.wait_for(" info ending")
+            client.sendall(b"\r\n")
+            answer = client.makefile("rb").read()
+        self.assertIn(b"200 OK", answer)
+        self.assertIn(b"Connection: close", answer)
+        self.assertTrue(answer.endswith(b"done"))
+        self.assertEqual(server.end(), 0)
+
+    def test_a_connection_gets_a_last_request(self):
+        self.configure(more="[limits]\nlast_request = \"20s\"")
+        server = self.start()
+        client = http.client.HTTPConnection("127.0.0.1", server.port(), timeout=support.LIMIT)
+        client.request("GET", "/")
+        client.getresponse().read()
+        server.send(signal.SIGTERM)
+        server.wait_for(" info ending")
+        client.request("GET", "/")
+        answer = client.getresponse()
+        self.assertEqual((answer.status, answer.headers["Connection"]), (200, "close"))
+        answer.read()
+        client.close()
+        self.assertEqual(server.end(), 0)
+
+    def test_the_grace_is_the_longest_wait_and_a_second_signal_ends_it(self):
+        self.configure(more='[limits]\nheaders_within = "0s"\nlast_request = "0s"')
+        self.write("httpd.toml", self.read("httpd.toml").replace('grace = "5s"', 'grace = "1h"'))
+        server = self.start()
+        with socket.create_connection(("127.0.0.1", server.port()), support.LIMIT) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n")
+            support.wait_until(lambda: server.process.poll() is None, "the start")
+            time.sleep(0.2)  # the head has to arrive; too early makes the test easier, not wrong
+            server.send(signal.SIGTERM)
+            server.wait_for(" info ending")
+            server.send(signal.SIGTERM)
+            self.assertEqual(server.process.wait(support.LIMIT), 0)
+
+    def test_log_files_are_opened_again(self):
+        self.configure(site='[log]\naccess = "access.log"')
+        with self.start() as server:
+            get(server.port(), "/first")
+            support.wait_until(lambda: "/first" in self.read("access.log"), "the line")
+            os.rename(self.path("access.log"), self.path("access.log.1"))
+            server.send(signal.SIGUSR1)
+            support.wait_until(lambda: os.path.exists(self.path("access.log")), "the new file")
+            get(server.port(), "/second")
+            support.wait_until(lambda: "/second" in self.read("access.log"), "the line")
+            self.assertNotIn("/first", self.read("access.log"))
+
+    def test_tasks_are_dumped(self):
+        self.configure()
+        with self.start() as server:
+            server.send(signal.SIGUSR2)
+            server.wait_for("loop 1:")
+
+
+def is_refused(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), support.LIMIT).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+if __name__ == "__main__":
+    support.main()
