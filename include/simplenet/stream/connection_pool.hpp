@@ -70,6 +70,8 @@ task<result<bool>> is_quiet(Stream& stream) {
     co_return count.error() == errc::deadline_exceeded;
 }
 
+struct pooled_access;
+
 } // namespace detail
 
 inline namespace runtime {
@@ -127,6 +129,7 @@ public:
 
 private:
     friend connection_pool<Stream>;
+    friend detail::pooled_access;
     using reference = detail::pool_reference<detail::pool_state<Stream>>;
     pooled(reference pool, std::unique_ptr<slot_type> slot, bool reused) noexcept
         : pool_{std::move(pool)}
@@ -137,6 +140,22 @@ private:
     std::unique_ptr<slot_type> slot_;
     bool reused_;
 };
+
+} // namespace runtime
+
+namespace detail {
+
+/// For those who keep lent connections idle by themselves.
+struct pooled_access {
+    template <class Stream>
+    static void mark_reused(pooled<Stream>& connection) noexcept {
+        connection.reused_ = true;
+    }
+};
+
+} // namespace detail
+
+inline namespace runtime {
 
 /// Connections that are kept for the next user, by key: to the same origin, address or database.
 ///

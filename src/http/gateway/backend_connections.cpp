@@ -3,6 +3,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/net/connect.hpp>
 #include <simplenet/time/deadline.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -26,6 +27,21 @@ task<result<any_stream>> connect_locally(const local_endpoint& to) {
     co_return any_stream{*std::move(made)};
 }
 
+/// Counts itself.
+class counted {
+public:
+    explicit counted(std::size_t& in) noexcept
+        : in_{in} {
+        ++in_;
+    }
+    counted(const counted&) = delete;
+    counted& operator=(const counted&) = delete;
+    ~counted() { --in_; }
+
+private:
+    std::size_t& in_;
+};
+
 } // namespace
 
 task<result<any_stream>> connect_to_backend(const backend_address& to,
@@ -46,7 +62,9 @@ task<result<any_stream>> connect_to_backend(const backend_address& to,
 
 backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
                                          const connection_limits& limits)
-    : keep_{limits.keep} {
+    : keep_{limits.keep}
+    , idle_{limits.idle}
+    , to_(of->size()) {
     const std::size_t most = std::max<std::size_t>(limits.most, 1);
     const pool_options with{
         .per_key = most, .total = most, .idle = limits.idle, .wait = limits.wait};
@@ -54,13 +72,25 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
         auto connect = [of, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);
         };
-        pools_.push_back(std::make_unique<pool>(std::move(connect), with));
+        to_[each].pool = std::make_unique<pool>(std::move(connect), with);
+        to_[each].idle.reserve(keep_);
     }
 }
 
 task<result<backend_connection>> backend_connections::borrow(const backend_lease& at) {
+    backend_pool& from = to_[at.index()];
+    while (!from.idle.empty()) {
+        backend_connection kept = std::move(from.idle.back().connection);
+        from.idle.pop_back();
+        const result<received> there = kept->try_receive();
+        // Anything else is the end, an error, or bytes that nobody asked for.
+        if (there || there.error() != std::errc::operation_would_block) continue;
+        simplenet::detail::pooled_access::mark_reused(kept);
+        co_return kept;
+    }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    task<result<backend_connection>> borrowing = pools_[at.index()]->borrow(at.name());
+    const counted waits{from.borrowing};
+    task<result<backend_connection>> borrowing = from.pool->borrow(at.name());
     result<backend_connection> lent = co_await std::move(borrowing);
     if (!lent && lent.error() == simplenet::errc::deadline_exceeded && !within.stopped()) {
         co_return fail(std::errc::resource_unavailable_try_again);
@@ -78,7 +108,32 @@ task<result<backend_connection>> backend_connections::borrow_new(const backend_l
 }
 
 void backend_connections::give_back(const backend_lease& at, backend_connection connection) {
-    if (pools_[at.index()]->idle() < keep_) connection.give_back();
+    backend_pool& to = to_[at.index()];
+    if (idle(at.index()) >= keep_) return;
+    if (to.borrowing != 0) return connection.give_back(); // whoever waits longest gets it
+    to.idle.push_back({std::move(connection), simplenet::detail::timed_queue::present()});
+    arm();
+}
+
+void backend_connections::arm() noexcept {
+    using simplenet::detail::run_queue;
+    using simplenet::detail::timed_queue;
+    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    if (timer_.armed() || queue == nullptr) return;
+    const auto never = clock::time_point::max();
+    auto first = never;
+    for (const backend_pool& each : to_)
+        if (!each.idle.empty()) first = std::min(first, each.idle.front().since);
+    if (first != never) timer_.arm(queue->timers, idle_ < never - first ? first + idle_ : never);
+}
+
+void backend_connections::close_overdue() noexcept {
+    const auto now = simplenet::detail::timed_queue::present();
+    for (backend_pool& each : to_) {
+        std::erase_if(each.idle,
+                      [&](const idle_connection& kept) { return now - kept.since >= idle_; });
+    }
+    arm();
 }
 
 } // namespace simplenet::v0::http::detail

@@ -8,6 +8,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/connection_pool.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -55,7 +56,7 @@ public:
     backend_connections(std::shared_ptr<const backend_set> of, const connection_limits& limits);
     backend_connections(const backend_connections&) = delete;
     backend_connections& operator=(const backend_connections&) = delete;
-    ~backend_connections() = default;
+    ~backend_connections() { timer_.stop(); }
 
     /// Lends a connection to the backend of `at`.
     ///
@@ -77,19 +78,61 @@ public:
     /// @pre As pooled::give_back().
     void give_back(const backend_lease& at, backend_connection connection);
 
-    /// Connections to the backend of `at` that are lent, idle, or being made.
+    /// Connections to the backend at `index` that are lent, idle, or being made.
     [[nodiscard]] std::size_t size(std::size_t index) const noexcept {
-        return pools_[index]->size();
+        return to_[index].pool->size();
     }
+    /// The idle ones among them.
     [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
-        return pools_[index]->idle();
+        return to_[index].pool->idle() + to_[index].idle.size();
     }
 
 private:
     using pool = connection_pool<any_stream>;
+    using clock = std::chrono::steady_clock;
+
+    struct idle_connection {
+        backend_connection connection;
+        clock::time_point since;
+    };
+    // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
+    // would need a turn of the loop to see whether they are alive, which costs as much as sending
+    // a request. One recv(2) tells nearly as much, and requests can be repeated.
+    struct backend_pool {
+        std::unique_ptr<connection_pool<any_stream>> pool;
+        std::vector<idle_connection> idle; // the one used last is the last
+        std::size_t borrowing = 0;         // calls that wait for the pool
+    };
+
+    /// Closes the connections that have been idle for too long.
+    class idle_timer final : public simplenet::detail::timer_node {
+    public:
+        explicit idle_timer(backend_connections& of) noexcept
+            : of_{of} {}
+        void arm(simplenet::detail::timer_wheel& in, clock::time_point deadline) noexcept {
+            wheel_ = &in;
+            in.insert(*this, deadline);
+        }
+        /// Also when the loop is gone.
+        void stop() noexcept {
+            if (armed()) wheel_->cancel(*this);
+        }
+
+    private:
+        void expired() noexcept override { of_.close_overdue(); }
+
+        backend_connections& of_;
+        simplenet::detail::timer_wheel* wheel_ = nullptr; // gone if the timer is not armed
+    };
+
+    void close_overdue() noexcept;
+    /// Arms the timer for the connection that has been idle longest.
+    void arm() noexcept;
 
     const std::size_t keep_;
-    std::vector<std::unique_ptr<pool>> pools_; // by the index of the backend
+    const std::chrono::nanoseconds idle_;
+    std::vector<backend_pool> to_; // by the index of the backend
+    idle_timer timer_{*this};
 };
 
 } // namespace simplenet::v0::http::detail

@@ -93,6 +93,22 @@ TEST_P(backend_connections_test, no_more_than_keep_are_idle) {
     });
 }
 
+TEST_P(backend_connections_test, a_connection_that_was_idle_too_long_is_closed) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.idle = 1ms}};
+        const backend_lease lease = lease_of(*set_);
+        auto one = or_throw(co_await connections.borrow(lease));
+        auto peer = or_throw(co_await listener_->accept());
+        connections.give_back(lease, std::move(one));
+        std::array<std::byte, 1> byte;
+
+        EXPECT_EQ(error_of(co_await peer.read_some(byte)), errc::end_of_stream);
+
+        EXPECT_EQ(connections.size(0), 0U);
+    });
+}
+
 TEST_P(backend_connections_test, a_new_connection_replaces_those_that_are_kept) {
     run([&]() -> task<> {
         listen();
