@@ -86,6 +86,7 @@ want libspdlog-dev have_header spdlog/spdlog.h
 install_wanted
 # Peers whose tests are skipped without them. They bring services, or much else, so they are installed only
 # in CI. Go, which takes a minute to install, is a peer where it is there.
+has_php_fpm() { compgen -G "/usr/sbin/php-fpm*" >/dev/null; }
 want_services() {
     want haproxy test -x /usr/sbin/haproxy
     want prometheus have promtool
@@ -93,6 +94,7 @@ want_services() {
     want gnutls-bin have gnutls-cli
     want python3-websockets test -d /usr/lib/python3/dist-packages/websockets
     want sslscan have sslscan
+    want php-fpm has_php_fpm
     install_wanted
 }
 if [[ ${CI:-} == true ]] && ! (want_services); then
