@@ -73,7 +73,7 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
             return connect_to_backend(of->address(each), limit);
         };
         to_[each].pool = std::make_unique<pool>(std::move(connect), with);
-        to_[each].idle.reserve(keep_);
+        to_[each].idle.reserve(std::min<std::size_t>(keep_, 64));
     }
 }
 
