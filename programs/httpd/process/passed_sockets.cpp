@@ -2,8 +2,6 @@
 
 #include <simplenet/server/inherited_listeners.hpp>
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace httpd {
@@ -26,13 +24,16 @@ result<passed_sockets> passed_sockets::take_all() {
 }
 
 listening_sockets passed_sockets::take(const endpoint& at) {
-    const auto is_other = [&](const tcp_listener& each) {
+    const auto is_there = [&](const tcp_listener& each) {
         const auto bound = each.local_endpoint();
-        return !bound || *bound != at;
+        return bound && *bound == at;
     };
-    const auto first = std::ranges::stable_partition(sockets_, is_other).begin();
-    listening_sockets taken{std::move_iterator{first}, std::move_iterator{sockets_.end()}};
-    sockets_.erase(first, sockets_.end());
+    listening_sockets taken;
+    listening_sockets others;
+    for (auto& each : sockets_) {
+        (is_there(each) ? taken : others).push_back(std::move(each));
+    }
+    sockets_ = std::move(others);
     return taken;
 }
 
