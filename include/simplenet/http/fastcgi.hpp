@@ -104,9 +104,10 @@ struct fastcgi_options {
 ///
 /// **Applications** (without a root): SCRIPT_NAME is the prefix, PATH_INFO the rest of the path.
 ///
-/// **Requests** have the variables of RFC 3875 and those that PHP needs. Fields become HTTP_*
-/// variables, those with equal names joined, except for `Proxy`, for fields of the connection, and
-/// for names with anything but letters, digits and `-`, which could become those of others.
+/// **Requests** have the variables of RFC 3875 and those that PHP needs. Fields become variables
+/// whose names begin with `HTTP_`, those with equal names joined, except for `Proxy`, for fields of
+/// the connection, and for names with anything but letters, digits and `-`, which could become
+/// those of others.
 ///
 /// **Answers** are parsed as RFC 3875 says. `X-Accel-Redirect` and `X-Sendfile` are not supported,
 /// and dropped. A `Location` without a status redirects the client with 302, also if it is a path.

@@ -24,9 +24,9 @@ struct proxy_options {
     /// 1 to most_backends.
     std::span<const backend> backends{};
 
-    /// Peers whose Forwarded, X-Forwarded-* and X-Real-IP are passed on, with this hop added to
-    /// the lists. From all others these fields are dropped, and the backend gets what the
-    /// connection tells. Null: nobody.
+    /// Peers whose Forwarded, X-Real-IP and fields that begin with `X-Forwarded-` are
+    /// passed on, with this hop added to the lists. From all others these fields are dropped, and
+    /// the backend gets what the connection tells. Null: nobody.
     const address_set* trusted = nullptr;
     /// Sent as Host. Empty: what the client sent.
     std::string_view host{};
