@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 if(SIMPLENET_SEAMS)
   install(CODE "message(FATAL_ERROR
-    \"This build has the seams of the tests; configure with -DSIMPLENET_SEAMS=OFF to install it.\")")
+    \"This build has the seams of the tests; configure with -DSIMPLENET_SEAMS=OFF to install it.\")" ALL_COMPONENTS)
 endif()
 
 # simplenet_install_library(<target> <export set>)

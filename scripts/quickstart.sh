@@ -8,12 +8,14 @@ source "$root/scripts/lib/toolchain.sh"
 
 usage() {
     cat <<END
-Usage: scripts/quickstart.sh [--round-trips N] [--jobs N] [--no-install]
+Usage: scripts/quickstart.sh [--round-trips N] [--serve DIR] [--jobs N] [--no-install]
 
 Installs missing packages with apt, builds the library in Release, runs the echo server over epoll and over
 io_uring, and lets two clients talk to it: examples/echo_client, and a foreign one.
 
   --round-trips N  number of round trips to measure (default 20000)
+  --serve DIR      instead build the web server simplenet-httpd, and serve DIR at http://127.0.0.1:8080/ until
+                   Ctrl-C
   --jobs N         compilations at once (default: $(default_jobs) here)
   --no-install     list missing packages instead of installing them
   --help           this text
@@ -25,8 +27,10 @@ END
 round_trips=20000
 jobs=$(default_jobs)
 no_install=no
-parse_options round-trips=number jobs=number no-install -- "$@"
+serve=
+parse_options round-trips=number serve=text jobs=number no-install -- "$@"
 ((${#arguments[@]} == 0)) || wrong_usage "unknown argument: ${arguments[0]}"
+[[ -z $serve || -d $serve ]] || wrong_usage "no directory: $serve"
 if [[ $no_install == yes ]]; then export SIMPLENET_NO_INSTALL=1; fi
 
 # --- nothing stays behind ------------------------------------------------------------------------
@@ -74,6 +78,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/simplenet-quickstart.XXXXXX")
 
 headline "Tools"
 want_build_tools
+if [[ -n $serve ]]; then want_httpd_libraries; fi
 install_wanted
 choose_compiler
 say "$(compiler_name "$CXX")"
@@ -89,6 +94,12 @@ if ! cmake -S "$root" -B "$build" -G Ninja ${fresh:+"$fresh"} -DCMAKE_BUILD_TYPE
     >"$work/configure.log" 2>&1; then
     cat "$work/configure.log" >&2
     die "CMake could not configure the build."
+fi
+if [[ -n $serve ]]; then
+    cmake --build "$build" --parallel "$jobs" --target simplenet_httpd
+    headline "simplenet-httpd serves $serve"
+    run_child "$build/programs/httpd/simplenet-httpd" --root "$serve"
+    exit
 fi
 cmake --build "$build" --parallel "$jobs" \
     --target simplenet_example_echo_server simplenet_example_echo_client
@@ -207,3 +218,4 @@ printf '%s\n' "${summary[@]}"
 say
 say "(64 bytes, one connection, client and server on this machine.)"
 say "Read next: docs/usage/quickstart.md, and examples/echo_server.cpp, which you just ran."
+say "A web server: scripts/quickstart.sh --serve DIR, and docs/usage/httpd-guide.md."

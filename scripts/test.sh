@@ -79,10 +79,7 @@ want curl have curl
 want nlohmann-json3-dev have_header nlohmann/json.hpp
 want netcat-openbsd have nc.openbsd
 want socat have socat
-# Of the program simplenet-httpd.
-want libtomlplusplus-dev have_header toml++/toml.h
-want libcli11-dev have_header CLI/CLI.hpp
-want libspdlog-dev have_header spdlog/spdlog.h
+want_httpd_libraries
 install_wanted
 # Peers whose tests are skipped without them. They bring services, or much else, so they are installed only
 # in CI. Go, which takes a minute to install, is a peer where it is there.

@@ -42,6 +42,13 @@ want_build_tools() {
     want zlib1g-dev have_header zlib.h
 }
 
+# want_httpd_libraries: requests what the program simplenet-httpd needs besides.
+want_httpd_libraries() {
+    want libtomlplusplus-dev have_header toml++/toml.h
+    want libcli11-dev have_header CLI/CLI.hpp
+    want libspdlog-dev have_header spdlog/spdlog.h
+}
+
 # Exports CXX (the caller's, if set), and ccache as the launcher if it is installed.
 choose_compiler() {
     if [[ -n ${CXX:-} ]]; then

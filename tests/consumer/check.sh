@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the library into a temporary prefix, static and shared, and builds small programs, one with TLS
 # and one with HTTP, against it in every way the README promises: find_package under both names, pkg-config,
-# add_subdirectory, FetchContent, and from a prefix that was moved after the installation. Each program is run.
+# add_subdirectory, FetchContent, and from a prefix that was moved after the installation. Each program is run, and
+# so is the installed simplenet-httpd.
 #
 # Needs cmake, ninja, pkg-config and the compiler ($CXX, else c++).
 set -euo pipefail
@@ -72,6 +73,18 @@ no_absolute_paths() {
     ! grep -rnP "((?<![\w}])|(?<=-[IL]))(\Q$1\E|\Q$root\E)" "$1" --include='*.cmake' --include='*.pc'
 }
 
+# program_runs <what> <prefix>: the web server, if the libraries that it needs are installed here.
+program_runs() {
+    local what=$1 prefix=$2 program=$2/bin/simplenet-httpd
+    if [[ ! -e $program ]]; then
+        printf '  not built: %s\n' "$what"
+        return
+    fi
+    quiet "$what: --version" "$program" --version
+    quiet "$what: --check of the example" \
+        "$program" --config "$prefix/share/simplenet-httpd/example/httpd.toml" --check
+}
+
 for kind in static shared; do
     shared=OFF
     [[ $kind == shared ]] && shared=ON
@@ -84,6 +97,7 @@ for kind in static shared; do
     quiet "build" cmake --build "$build"
     quiet "install" cmake --install "$build"
     quiet "nothing in the package says where it lies" no_absolute_paths "$prefix"
+    program_runs "simplenet-httpd" "$prefix"
 
     build_consumer "find_package(libsimplenet)" "-DCMAKE_PREFIX_PATH=$prefix"
     build_consumer "find_package(simplenet)" "-DCMAKE_PREFIX_PATH=$prefix" -DCONSUME=simplenet
@@ -94,6 +108,7 @@ for kind in static shared; do
 
     mv "$prefix" "$work/moved"
     rm -rf "$build"
+    program_runs "simplenet-httpd, prefix moved" "$work/moved"
     build_consumer "find_package, prefix moved" "-DCMAKE_PREFIX_PATH=$work/moved"
     pkg_config_consumer "pkg-config, prefix moved" "$work/moved"
     rm -rf "$work/moved"
