@@ -15,7 +15,7 @@ using fastcgi::header_size;
 using fastcgi::record_type;
 
 /// Of the body, in one record.
-constexpr std::size_t piece = std::size_t{32} * 1024;
+constexpr std::size_t longest_content = std::size_t{32} * 1024;
 
 } // namespace
 
@@ -59,9 +59,9 @@ task<result<>> request_sender::run(any_stream& to) {
 }
 
 task<result<>> request_sender::read_source() {
-    if (block_.size() == 0) block_ = scratch::borrow(header_size + piece + header_size);
+    if (block_.size() == 0) block_ = scratch::borrow(header_size + longest_content + header_size);
     auto* const record = reinterpret_cast<char*>(block_.data());
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece, left_));
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(longest_content, left_));
     const mutable_buffer into{record + header_size, most};
     has_read_ = true;
     task<result<std::size_t>> reading = source_.read_some(into);

@@ -9,7 +9,7 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 // What one write_some() of a response takes at most.
-constexpr std::size_t block_size = std::size_t{16} * 1024;
+constexpr std::size_t read_ahead_block = std::size_t{16} * 1024;
 
 } // namespace
 
@@ -54,8 +54,8 @@ read_ahead::block* read_ahead::block_with_room() {
         if (last.begin == last.end) last.begin = last.end = 0;
         if (last.end != last.memory.size()) return &last;
     }
-    if (blocks_.size() * block_size >= most_ && !blocks_.empty()) return nullptr;
-    blocks_.push_back({.memory = scratch::borrow(block_size)});
+    if (blocks_.size() * read_ahead_block >= most_ && !blocks_.empty()) return nullptr;
+    blocks_.push_back({.memory = scratch::borrow(read_ahead_block)});
     return &blocks_.back();
 }
 

@@ -21,7 +21,7 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 /// Of a body that is passed on at once.
-constexpr std::size_t piece = std::size_t{16} * 1024;
+constexpr std::size_t relay_piece = std::size_t{16} * 1024;
 
 /// Whether the fields of an answer without a body tell a length that can be passed on.
 [[nodiscard]] bool has_good_length(const http::fields& fields) noexcept {
@@ -132,11 +132,11 @@ task<result<unsigned>> passage::pass_answer() {
 }
 
 task<result<unsigned>> passage::pass_chunked() {
-    const scratch memory = scratch::borrow(piece);
+    const scratch memory = scratch::borrow(relay_piece);
     std::size_t size = 0;
     bool has_ended = false;
-    while (!has_ended && size < piece) {
-        const auto count = exchange_->try_read_chunked({memory.data() + size, piece - size});
+    while (!has_ended && size < relay_piece) {
+        const auto count = exchange_->try_read_chunked({memory.data() + size, relay_piece - size});
         if (!count && count.error() != simplenet::errc::end_of_stream) {
             co_return refuse_answer(count.error()); // nothing has left
         }
@@ -181,7 +181,7 @@ task<result<unsigned>> passage::pass_on_at_once() {
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);
         co_return fail(cut_answer(passed.error()));
     }
-    const scratch memory = scratch::borrow(piece);
+    const scratch memory = scratch::borrow(relay_piece);
     for (;;) {
         const result<std::size_t> count = co_await exchange_->read_some(memory);
         if (!count && count.error() == simplenet::errc::end_of_stream) co_return 0U;
