@@ -90,7 +90,7 @@ fresh=$(fresh_if_moved "$build" "$CXX")
 # A unity build takes a fifth of the time; nothing will be changed and rebuilt here.
 if ! cmake -S "$root" -B "$build" -G Ninja ${fresh:+"$fresh"} -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=30 \
-    -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=ON \
+    -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=ON ${serve:+-DSIMPLENET_HTTPD=ON} \
     >"$work/configure.log" 2>&1; then
     cat "$work/configure.log" >&2
     die "CMake could not configure the build."
