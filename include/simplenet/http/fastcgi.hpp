@@ -16,6 +16,10 @@
 #include <string_view>
 #include <vector>
 
+namespace simplenet::v0 {
+class address_set;
+} // namespace simplenet::v0
+
 namespace simplenet::v0::http::detail {
 // The library's own: not exported, since it is first named here.
 class fastcgi_core;
@@ -48,6 +52,9 @@ struct fastcgi_options {
     /// SERVER_NAME. Never from the request: a client could choose it. Empty: the address to which
     /// the client has connected.
     std::string_view server_name{};
+    /// Peers whose Forwarded, X-Forwarded-* and X-Real-IP become variables. Those of others say
+    /// whatever a client likes, and scripts believe them. nullptr: nobody's.
+    const address_set* trusted = nullptr;
     /// Further variables. They win over those of the request.
     std::span<const field> params{};
 
@@ -106,8 +113,8 @@ struct fastcgi_options {
 ///
 /// **Requests** have the variables of RFC 3875 and those that PHP needs. Fields become variables
 /// whose names begin with `HTTP_`, those with equal names joined, except for `Proxy`, for fields of
-/// the connection, and for names with anything but letters, digits and `-`, which could become
-/// those of others.
+/// the connection, for names with anything but letters, digits and `-`, which could become those of
+/// others, and for what a client that is not trusted says of whom it is asking for (see `trusted`).
 ///
 /// **Answers** are parsed as RFC 3875 says. `X-Accel-Redirect` and `X-Sendfile` are not supported,
 /// and dropped. A `Location` without a status redirects the client with 302, also if it is a path.

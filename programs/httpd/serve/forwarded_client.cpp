@@ -41,21 +41,34 @@ std::optional<endpoint> address_of(std::string_view text) {
     return std::nullopt;
 }
 
-/// Calls `take` with each part of `list`, split at `separator` outside of quotes.
+/// Calls `take` with each part of `list`, from the last to the first.
 void for_each_part(std::string_view list, char separator, auto take) {
-    std::size_t begin = 0;
+    for (;;) {
+        const std::size_t before = list.rfind(separator);
+        if (before == std::string_view::npos) return take(trimmed(list));
+        take(trimmed(list.substr(before + 1)));
+        list = list.substr(0, before);
+    }
+}
+
+/// The same, with separators in quoted strings being none. Backwards, because only the end is a
+/// proxy's: a quote that a client has left open must not swallow what was appended to it.
+void for_each_unquoted_part(std::string_view list, char separator, auto take) {
+    const auto is_escaped = [&](std::size_t at) {
+        const std::size_t other = list.substr(0, at).find_last_not_of('\\');
+        return (at - (other == std::string_view::npos ? 0 : other + 1)) % 2 != 0;
+    };
+    std::size_t end = list.size();
     bool quoted = false;
-    for (std::size_t at = 0; at <= list.size(); ++at) {
-        const bool is_end = at == list.size();
-        if (!is_end && quoted && list[at] == '\\') {
-            ++at;
-        } else if (!is_end && list[at] == '"') {
-            quoted = !quoted;
-        } else if (is_end || (!quoted && list[at] == separator)) {
-            take(trimmed(list.substr(begin, std::min(at, list.size()) - begin)));
-            begin = at + 1;
+    for (std::size_t at = list.size(); at-- > 0;) {
+        if (list[at] == '"') {
+            if (!is_escaped(at)) quoted = !quoted;
+        } else if (list[at] == separator && !quoted) {
+            take(trimmed(list.substr(at + 1, end - at - 1)));
+            end = at;
         }
     }
+    take(trimmed(list.substr(0, end)));
 }
 
 std::string_view unquoted(std::string_view text) noexcept {
@@ -65,12 +78,22 @@ std::string_view unquoted(std::string_view text) noexcept {
     return text;
 }
 
+/// The values of the lines with this name, from the last to the first.
+std::vector<std::string_view> lines_of(const fields& asked, std::string_view name) {
+    std::vector<std::string_view> lines;
+    for (const std::string_view value : asked.all(name))
+        lines.push_back(value);
+    std::ranges::reverse(lines);
+    return lines;
+}
+
+/// What the proxies have told, the nearest one first.
 std::vector<hop> hops_of_forwarded(const fields& asked) {
     std::vector<hop> hops;
-    for (const std::string_view value : asked.all("Forwarded")) {
-        for_each_part(value, ',', [&](std::string_view element) {
+    for (const std::string_view line : lines_of(asked, "Forwarded")) {
+        for_each_unquoted_part(line, ',', [&](std::string_view element) {
             hop told;
-            for_each_part(element, ';', [&](std::string_view pair) {
+            for_each_unquoted_part(element, ';', [&](std::string_view pair) {
                 const std::size_t equals = std::min(pair.find('='), pair.size());
                 const std::string_view name = pair.substr(0, equals);
                 const std::string_view text =
@@ -86,8 +109,8 @@ std::vector<hop> hops_of_forwarded(const fields& asked) {
 
 std::vector<std::string_view> parts_of(const fields& asked, std::string_view name) {
     std::vector<std::string_view> parts;
-    for (const std::string_view value : asked.all(name))
-        for_each_part(value, ',', [&](std::string_view part) { parts.push_back(part); });
+    for (const std::string_view line : lines_of(asked, name))
+        for_each_part(line, ',', [&](std::string_view part) { parts.push_back(part); });
     return parts;
 }
 
@@ -99,18 +122,17 @@ std::vector<hop> hops_of_x_forwarded(const fields& asked) {
     const std::vector<std::string_view> protocols = parts_of(asked, "X-Forwarded-Proto");
     if (hops.empty() && !protocols.empty()) hops.emplace_back();
     for (std::size_t each = 0; each < std::min(hops.size(), protocols.size()); ++each)
-        hops[hops.size() - 1 - each].protocol = protocols[protocols.size() - 1 - each];
+        hops[each].protocol = protocols[each];
     return hops;
 }
 
 } // namespace
 
 forwarded_client forwarded_client::of(const fields& asked, const address_set& trusted) {
-    std::vector<hop> hops = hops_of_forwarded(asked);
-    if (hops.empty()) hops = hops_of_x_forwarded(asked);
+    std::vector<hop> hops = hops_of_x_forwarded(asked);
+    if (hops.empty()) hops = hops_of_forwarded(asked);
     forwarded_client told;
-    for (std::size_t each = hops.size(); each-- > 0;) {
-        const hop& at = hops[each];
+    for (const hop& at : hops) {
         if (is_same(at.protocol, "https")) told.secure = true;
         if (is_same(at.protocol, "http")) told.secure = false;
         if (!at.from) break;

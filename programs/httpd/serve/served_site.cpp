@@ -87,6 +87,7 @@ http::fastcgi_handler fastcgi_of(const site& of, const route& to,
         of.symlinks == symlinks::never ? http::symlinks::never : http::symlinks::beneath;
     options.path_info = to.path_info;
     options.server_name = server_name_of(of);
+    options.trusted = &of.trusted.set;
     options.streamed = to.streamed;
     options.keep_connections = to.keep_connections;
     options.report = listener.report;

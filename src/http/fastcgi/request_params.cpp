@@ -78,6 +78,13 @@ private:
                                [name](std::string_view each) { return iequals(each, name); });
 }
 
+/// Fields by which a proxy tells who the client is.
+[[nodiscard]] bool tells_client(std::string_view name) noexcept {
+    constexpr std::string_view prefix = "X-Forwarded-";
+    return iequals(name.substr(0, prefix.size()), prefix) || iequals(name, "Forwarded") ||
+           iequals(name, "X-Real-IP");
+}
+
 void param_writer::add_field(const fields& all, fields::iterator first) {
     const std::string_view name = (*first).name;
     const std::string_view between = iequals(name, "Cookie") ? "; " : ", ";
@@ -102,12 +109,15 @@ void param_writer::add_field(const fields& all, fields::iterator first) {
     end_param(begin, at);
 }
 
-void write_fields(const request& asked, param_writer& to) {
+void write_fields(const fastcgi_settings& with, const request& asked, param_writer& to) {
+    const bool is_trusted =
+        !with.trusted.empty() && with.trusted.contains(asked.connection_peer().address());
     if (!asked.host().empty()) to.add("HTTP_HOST", asked.host());
     const fields& all = asked.fields();
     for (auto each = all.begin(); each != all.end(); ++each) {
         const std::string_view name = (*each).name;
         if (!has_plain_name(name) || is_left_out(name)) continue;
+        if (!is_trusted && tells_client(name)) continue;
         const auto is_same = [name](const field& other) { return iequals(other.name, name); };
         if (std::any_of(all.begin(), each, is_same)) continue; // joined already
         to.add_field(all, each);
@@ -147,7 +157,7 @@ void write_variables(const fastcgi_settings& with, const request& asked, const s
     } else {
         to.add("REQUEST_SCHEME", "http");
     }
-    write_fields(asked, to);
+    write_fields(with, asked, to);
 }
 
 } // namespace

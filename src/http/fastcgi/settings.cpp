@@ -30,6 +30,7 @@ fastcgi_settings::fastcgi_settings(const fastcgi_options& from, std::string_view
     , index{from.index}
     , prefix{without_slash(application)}
     , server_name{from.server_name}
+    , trusted{from.trusted == nullptr ? address_set{} : *from.trusted}
     , temporary_directory{from.temporary_directory.empty()
                               ? default_temporary_directory()
                               : std::string{from.temporary_directory}} {
@@ -44,6 +45,7 @@ fastcgi_settings::fastcgi_settings(const fastcgi_options& from, std::string_view
     options.root = options.script_root = options.index = options.server_name = {};
     options.temporary_directory = {};
     options.params = {};
+    options.trusted = nullptr;
     options.connections = std::max<std::size_t>(options.connections, 1);
 
     append_param(first_params, "GATEWAY_INTERFACE", "CGI/1.1");

@@ -4,6 +4,7 @@
 #include "http/fastcgi/record.hpp"
 
 #include <simplenet/http/fastcgi.hpp>
+#include <simplenet/ip/address_set.hpp>
 
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct fastcgi_settings {
     std::string index;
     std::string prefix; // of an application; no slash at its end
     std::string server_name;
+    address_set trusted;
     std::string temporary_directory;
     std::string first_params; // that are the same in each request, encoded
     std::string last_params;  // likewise, and win over others

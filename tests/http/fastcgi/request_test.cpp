@@ -4,6 +4,9 @@
 
 #include "support/full_listener.hpp"
 
+#include <simplenet/ip/address_set.hpp>
+
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -76,6 +79,33 @@ TEST_P(request_test, fields_that_could_be_taken_for_others_are_left_out) {
     EXPECT_EQ(got.param("HTTP_CONTENT_TYPE"), "(none)");
     EXPECT_EQ(got.param("CONTENT_TYPE"), "x/y");
     EXPECT_EQ(got.param("HTTP_COOKIE"), "a=1; b=2");
+}
+
+constexpr std::string_view told_of_the_client = "Forwarded: for=evil\r\nX-Forwarded-For: evil\r\n"
+                                                "X-Forwarded-Proto: evil\r\nX-Real-IP: evil\r\n"
+                                                "x-forwarded-anything: evil\r\n";
+
+TEST_P(request_test, what_an_untrusted_client_says_of_itself_is_left_out) {
+    serve_scripts({.keep_connections = 0});
+
+    const received_request got = received("/a.php", std::string{told_of_the_client});
+
+    for (const auto& [name, value] : got.params)
+        EXPECT_EQ(value.find("evil"), std::string::npos) << name;
+}
+
+TEST_P(request_test, what_a_trusted_proxy_says_of_the_client_is_passed_on) {
+    constexpr std::array<std::string_view, 1> proxies{"127.0.0.1"};
+    const address_set trusted = or_throw(address_set::parse(proxies));
+    serve_scripts({.trusted = &trusted, .keep_connections = 0});
+
+    const received_request got = received("/a.php", std::string{told_of_the_client});
+
+    EXPECT_EQ(got.param("HTTP_FORWARDED"), "for=evil");
+    EXPECT_EQ(got.param("HTTP_X_FORWARDED_FOR"), "evil");
+    EXPECT_EQ(got.param("HTTP_X_FORWARDED_PROTO"), "evil");
+    EXPECT_EQ(got.param("HTTP_X_REAL_IP"), "evil");
+    EXPECT_EQ(got.param("HTTP_X_FORWARDED_ANYTHING"), "evil");
 }
 
 TEST_P(request_test, variables_of_the_options_win) {

@@ -52,16 +52,33 @@ TEST(forwarded_client_test, what_is_no_address_ends_the_search) {
     EXPECT_EQ(told_by({}), "-");
 }
 
-TEST(forwarded_client_test, forwarded_wins_and_is_read_by_its_grammar) {
-    EXPECT_EQ(told_by({{"Forwarded", "for=192.0.2.1;proto=https;by=10.0.0.1"},
-                       {"X-Forwarded-For", "198.51.100.9"},
-                       {"X-Forwarded-Proto", "http"}}),
-              "192.0.2.1 s");
+TEST(forwarded_client_test, forwarded_is_read_by_its_grammar) {
+    EXPECT_EQ(told_by({{"Forwarded", "for=192.0.2.1;proto=https;by=10.0.0.1"}}), "192.0.2.1 s");
     EXPECT_EQ(told_by({{"Forwarded", "host=\"a,for=198.51.100.9\"; For = 192.0.2.1"}}), "-");
     EXPECT_EQ(told_by({{"Forwarded", "host=\"a\\\",for=198.51.100.9\";FOR=192.0.2.1"}}),
               "192.0.2.1");
     EXPECT_EQ(told_by({{"Forwarded", "for=198.51.100.9, for=192.0.2.1;proto=http, for=10.1.1.1"}}),
               "192.0.2.1 p");
+}
+
+TEST(forwarded_client_test, a_forwarded_that_a_proxy_may_have_passed_on_does_not_count) {
+    EXPECT_EQ(told_by({{"Forwarded", "for=198.51.100.9;proto=https"},
+                       {"X-Forwarded-For", "192.0.2.1"},
+                       {"X-Forwarded-Proto", "http"}}),
+              "192.0.2.1 p");
+    EXPECT_EQ(
+        told_by({{"Forwarded", "for=198.51.100.9;proto=https"}, {"X-Forwarded-For", "192.0.2.1"}}),
+        "192.0.2.1");
+}
+
+TEST(forwarded_client_test, an_open_quote_of_the_client_hides_nothing_that_a_proxy_appends) {
+    EXPECT_EQ(told_by({{"X-Forwarded-For", "\", 192.0.2.1"}}), "192.0.2.1");
+    EXPECT_EQ(told_by({{"X-Forwarded-For", "198.51.100.9, \"\\, 192.0.2.1"}}), "192.0.2.1");
+    EXPECT_EQ(told_by({{"X-Forwarded-Proto", "\", http"}}), "- p");
+    EXPECT_EQ(told_by({{"Forwarded", "for=\"198.51.100.9, for=192.0.2.1"}}), "192.0.2.1");
+    EXPECT_EQ(told_by({{"Forwarded", "for=198.51.100.9;x=\", for=\"192.0.2.1:80\""}}), "192.0.2.1");
+    EXPECT_EQ(told_by({{"Forwarded", "for=198.51.100.9;x=\"\\, for=192.0.2.1, for=10.1.1.1"}}),
+              "192.0.2.1");
 }
 
 TEST(forwarded_client_test, the_protocol_is_that_of_the_hop_from_the_client) {
