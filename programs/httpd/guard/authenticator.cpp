@@ -1,11 +1,21 @@
 #include "httpd/guard/authenticator.hpp"
 
-#include <simplenet/runtime/run_blocking.hpp>
+#include "httpd/guard/counted_address.hpp"
+
+#include <simplenet/runtime/run_on.hpp>
+#include <simplenet/threads/thread_pool.hpp>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
-#include <new>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #if SIMPLENET_HTTPD_TLS
@@ -22,44 +32,94 @@ namespace {
 
 constexpr std::size_t most_known = 1024;
 constexpr std::chrono::minutes known_for{1};
-constexpr unsigned most_checks = 4;
+constexpr unsigned hashing_threads = 4;
+constexpr unsigned most_from_one = 4;
+constexpr std::size_t most_attempts = 256;
 
-/// A place among those that compute a hash. Belongs to the computation, which goes on when its
-/// request is stopped.
-class place {
-public:
-    explicit place(std::shared_ptr<std::atomic<unsigned>> taken) noexcept
-        : taken_{std::move(taken)} {
-        is_free_ = taken_->fetch_add(1) < most_checks;
+/// Its own, so that a crowd that guesses does not take the threads from files and names.
+simplenet::thread_pool& hashing_pool() {
+    static simplenet::thread_pool pool{{.threads = hashing_threads, .name = "httpd-hash"}};
+    return pool;
+}
+
+using digest = std::array<std::byte, 32>;
+
+struct digest_hash {
+    std::size_t operator()(const digest& of) const noexcept {
+        std::size_t first = 0;
+        std::memcpy(&first, of.data(), sizeof first);
+        return first;
     }
-    place(const place&) = delete;
-    place& operator=(const place&) = delete;
-    ~place() { taken_->fetch_sub(1); }
-
-    [[nodiscard]] bool is_free() const noexcept { return is_free_; }
-
-private:
-    std::shared_ptr<std::atomic<unsigned>> taken_;
-    bool is_free_;
 };
 
 } // namespace
 
-authenticator::authenticator(password_file users)
-    : users_{std::make_shared<const password_file>(std::move(users))} {
-    std::random_device random; // getrandom(2)
-    for (std::byte& each : secret_)
-        each = static_cast<std::byte>(random());
-}
+class authenticator::memory : public std::enable_shared_from_this<memory> {
+public:
+    explicit memory(password_file users)
+        : users_{std::move(users)} {
+        std::random_device random; // getrandom(2)
+        for (std::byte& each : secret_)
+            each = static_cast<std::byte>(random());
+    }
 
-std::size_t authenticator::digest_hash::operator()(const digest& of) const noexcept {
-    std::size_t first = 0;
-    std::memcpy(&first, of.data(), sizeof first);
-    return first;
-}
+    /// Some credentials that are compared, for all requests that have them meanwhile.
+    class attempt {
+    public:
+        attempt(std::shared_ptr<memory> in, const basic_credentials& given,
+                std::optional<digest> proof, counted_address from)
+            : in_{std::move(in)}
+            , given_{given}
+            , proof_{proof}
+            , from_{from} {}
+        attempt(const attempt&) = delete;
+        attempt& operator=(const attempt&) = delete;
+        ~attempt() { in_->end(proof_, from_); }
 
-std::optional<authenticator::digest>
-authenticator::digest_of([[maybe_unused]] const basic_credentials& given) const {
+        /// Blocks: the first call compares, others wait for it.
+        [[nodiscard]] bool matches() {
+            std::call_once(once_, [this] {
+                matches_ = in_->users_.matches(given_.user, given_.password);
+                if (matches_ && proof_) in_->remember(*proof_);
+            });
+            return matches_;
+        }
+
+    private:
+        const std::shared_ptr<memory> in_;
+        const basic_credentials given_;
+        const std::optional<digest> proof_;
+        const counted_address from_;
+        std::once_flag once_;
+        bool matches_ = false;
+    };
+
+    [[nodiscard]] const password_file& users() const noexcept { return users_; }
+    /// None in a build without OpenSSL, where nothing is remembered.
+    [[nodiscard]] std::optional<digest> digest_of(const basic_credentials& given) const;
+    [[nodiscard]] bool remembers(const digest& of);
+    /// One that has begun already, or another; null: there is no place.
+    [[nodiscard]] std::shared_ptr<attempt> begin(const basic_credentials& given,
+                                                 const std::optional<digest>& proof,
+                                                 const counted_address& from);
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    void remember(const digest& of);
+    void end(const std::optional<digest>& proof, const counted_address& from);
+
+    const password_file users_;
+    std::array<std::byte, 32> secret_;
+    std::mutex mutex_;
+    std::unordered_map<digest, clock::time_point, digest_hash> known_; // until when
+    std::unordered_map<digest, std::weak_ptr<attempt>, digest_hash> running_;
+    std::map<counted_address, unsigned> clients_; // their attempts
+    std::size_t attempts_ = 0;
+};
+
+std::optional<digest>
+authenticator::memory::digest_of([[maybe_unused]] const basic_credentials& given) const {
 #if SIMPLENET_HTTPD_TLS
     const std::string text = given.user + ':' + given.password; // a user has no colon
     digest made;
@@ -73,7 +133,8 @@ authenticator::digest_of([[maybe_unused]] const basic_credentials& given) const 
     return std::nullopt;
 }
 
-bool authenticator::remembers(const digest& of) {
+bool authenticator::memory::remembers(const digest& of) {
+    const std::lock_guard locked{mutex_};
     const auto found = known_.find(of);
     if (found == known_.end()) return false;
     if (found->second > clock::now()) return true;
@@ -81,7 +142,8 @@ bool authenticator::remembers(const digest& of) {
     return false;
 }
 
-void authenticator::remember(const digest& of) {
+void authenticator::memory::remember(const digest& of) {
+    const std::lock_guard locked{mutex_};
     if (known_.size() >= most_known) {
         const auto now = clock::now();
         std::erase_if(known_, [&](const auto& each) { return each.second <= now; });
@@ -90,24 +152,56 @@ void authenticator::remember(const digest& of) {
     known_.insert_or_assign(of, clock::now() + known_for);
 }
 
-task<authenticator::verdict> authenticator::check(const basic_credentials& given) {
-    const std::optional<digest> proof = digest_of(given);
+std::shared_ptr<authenticator::memory::attempt>
+authenticator::memory::begin(const basic_credentials& given, const std::optional<digest>& proof,
+                             const counted_address& from) {
+    // They may end here, which takes the lock.
+    std::shared_ptr<attempt> joined;
+    std::shared_ptr<attempt> made;
+    const std::lock_guard locked{mutex_};
     if (proof) {
-        const std::lock_guard locked{mutex_};
-        if (remembers(*proof)) co_return verdict::right;
+        if (const auto found = running_.find(*proof); found != running_.end())
+            joined = found->second.lock();
+        if (joined) return joined;
     }
-    auto taken = std::make_shared<const place>(checking_);
-    if (!taken->is_free()) co_return verdict::busy;
-    auto compare = [users = users_, user = given.user, password = given.password,
-                    taken = std::move(taken)] { return users->matches(user, password); };
-    const result<bool> matches = co_await simplenet::run_blocking(compare);
-    if (!matches) co_return verdict::busy; // no threads, or the request was stopped
-    if (!*matches) co_return verdict::wrong;
+    if (attempts_ >= most_attempts) return nullptr;
+    unsigned& of_client = clients_[from];
+    if (of_client >= most_from_one) return nullptr;
+    made = std::make_shared<attempt>(shared_from_this(), given, proof, from);
+    ++of_client;
+    ++attempts_;
+    if (proof) running_.insert_or_assign(*proof, made);
+    return made;
+}
+
+void authenticator::memory::end(const std::optional<digest>& proof, const counted_address& from) {
+    const std::lock_guard locked{mutex_};
     if (proof) {
-        const std::lock_guard locked{mutex_};
-        remember(*proof);
+        // The next one with these credentials may have begun since.
+        const auto found = running_.find(*proof);
+        if (found != running_.end() && found->second.expired()) running_.erase(found);
     }
-    co_return verdict::right;
+    if (const auto client = clients_.find(from); --client->second == 0) clients_.erase(client);
+    --attempts_;
+}
+
+authenticator::authenticator(password_file users)
+    : memory_{std::make_shared<memory>(std::move(users))} {}
+
+bool authenticator::is_for(const password_file& users) const noexcept {
+    return memory_->users() == users;
+}
+
+task<authenticator::verdict> authenticator::check(const basic_credentials& given,
+                                                  const simplenet::ip_address& from) {
+    const std::optional<digest> proof = memory_->digest_of(given);
+    if (proof && memory_->remembers(*proof)) co_return verdict::right;
+    auto attempt = memory_->begin(given, proof, counted_as(from));
+    if (!attempt) co_return verdict::busy;
+    auto compare = [attempt = std::move(attempt)] { return attempt->matches(); };
+    const result<bool> matches = co_await simplenet::run_on(hashing_pool(), compare);
+    if (!matches) co_return verdict::busy; // the request was stopped
+    co_return *matches ? verdict::right : verdict::wrong;
 }
 
 } // namespace httpd

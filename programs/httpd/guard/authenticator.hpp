@@ -5,54 +5,40 @@
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/basic_credentials.hpp>
+#include <simplenet/ip/ip_address.hpp>
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <unordered_map>
 
 namespace httpd {
 
 /// Shared by all loops; any thread.
 ///
-/// A hash takes as long as its maker wanted, on a thread of run_blocking(). Credentials that were
-/// right are remembered for a minute, at most 1024 of them, by a keyed digest (HMAC-SHA-256 with a
-/// secret of this process): neither they nor anything from which they could be guessed offline
-/// stays in memory. Wrong ones are not: whoever guesses pays for each guess. At most 4 hashes are
-/// computed at once, half of the threads of run_blocking() on a small machine, so that a crowd that
-/// guesses does not take them from the files; further requests are told to come again.
+/// A hash takes as long as its maker wanted, on one of 4 threads that do nothing else. Credentials
+/// that were right are remembered for a minute, at most 1024 of them, by a keyed digest
+/// (HMAC-SHA-256 with a secret of this process): neither they nor anything from which they could be
+/// guessed offline stays in memory. Wrong ones are not: whoever guesses pays for each guess.
+///
+/// Requests wait for a thread in the order in which they came, at most 4 from one address (a
+/// network of 64 bits for IPv6), so that a client that guesses waits behind itself, and 256 in all;
+/// further ones are told to come again. Requests with credentials that are being checked wait for
+/// that, and are not counted: those of a page that a browser asks for at once.
 class authenticator {
 public:
     explicit authenticator(password_file users);
 
     enum class verdict : std::uint8_t { right, wrong, busy };
-    [[nodiscard]] simplenet::task<verdict> check(const simplenet::http::basic_credentials& given);
+    /// @param from Whose request it is.
+    [[nodiscard]] simplenet::task<verdict> check(const simplenet::http::basic_credentials& given,
+                                                 const simplenet::ip_address& from);
+    /// Whether another one for `users` would do the same.
+    [[nodiscard]] bool is_for(const password_file& users) const noexcept;
 
 private:
-    using clock = std::chrono::steady_clock;
-    using digest = std::array<std::byte, 32>;
-    struct digest_hash {
-        std::size_t operator()(const digest& of) const noexcept;
-    };
+    class memory;
 
-    /// None in a build without OpenSSL, where nothing is remembered.
-    [[nodiscard]] std::optional<digest>
-    digest_of(const simplenet::http::basic_credentials& given) const;
-    [[nodiscard]] bool remembers(const digest& of);
-    void remember(const digest& of);
-
-    const std::shared_ptr<const password_file> users_;
-    std::array<std::byte, 32> secret_;
-    std::mutex mutex_;
-    std::unordered_map<digest, clock::time_point, digest_hash> known_; // until when
-    const std::shared_ptr<std::atomic<unsigned>> checking_ =
-        std::make_shared<std::atomic<unsigned>>(0);
+    // Belongs to computations too, which go on when their request is stopped.
+    const std::shared_ptr<memory> memory_;
 };
 
 } // namespace httpd

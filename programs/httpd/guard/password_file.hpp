@@ -35,6 +35,7 @@ public:
     /// milliseconds to a second.
     [[nodiscard]] bool matches(const std::string& user, const std::string& password) const;
 
+    [[nodiscard]] bool operator==(const password_file&) const = default;
     [[nodiscard]] std::size_t size() const noexcept { return users_.size(); }
 
 private:

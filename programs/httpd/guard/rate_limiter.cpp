@@ -1,7 +1,8 @@
 #include "httpd/guard/rate_limiter.hpp"
 
+#include "httpd/guard/counted_address.hpp"
+
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <random>
 
@@ -21,20 +22,6 @@ constexpr std::uint64_t mixed(std::uint64_t bits) noexcept {
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
     bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
     return bits ^ (bits >> 31);
-}
-
-/// What the address is counted as. No IPv4 address has the words of an IPv6 network: the second
-/// word of those is 0.
-std::array<std::uint64_t, 2> words_of(const simplenet::ip_address& from) noexcept {
-    const simplenet::ip_address plain = from.unmapped();
-    std::array<std::uint64_t, 2> words{};
-    if (plain.is_v4()) {
-        std::memcpy(words.data(), plain.bytes().data(), 4);
-        words[1] = 1;
-    } else {
-        std::memcpy(words.data(), plain.bytes().data(), 8);
-    }
-    return words;
 }
 
 nanoseconds times(nanoseconds one, std::uint64_t count) noexcept {
@@ -59,7 +46,7 @@ rate_limiter::set_of(const std::array<std::uint64_t, 2>& address) const noexcept
 
 std::optional<nanoseconds> rate_limiter::take(const simplenet::ip_address& from,
                                               clock::time_point at) {
-    const std::array<std::uint64_t, 2> address = words_of(from);
+    const std::array<std::uint64_t, 2> address = counted_as(from);
     const nanoseconds now = at.time_since_epoch();
     set& among = set_of(address);
     const std::lock_guard locked{among.mutex};

@@ -3,7 +3,9 @@
 #include <simplenet/http/basic_credentials.hpp>
 
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace httpd {
 
@@ -14,6 +16,21 @@ using simplenet::http::response;
 
 namespace {
 
+/// The one that another site or the configuration before has for the same users of this file, so
+/// that a reload does not forget who has given the right password: many clients would have to wait
+/// for their hashes at once.
+std::shared_ptr<authenticator> shared_authenticator(const std::string& file, password_file users) {
+    static std::mutex mutex;
+    static std::map<std::string, std::weak_ptr<authenticator>> all;
+    const std::lock_guard locked{mutex};
+    std::weak_ptr<authenticator>& known = all[file];
+    auto found = known.lock();
+    if (found && found->is_for(users)) return found;
+    auto made = std::make_shared<authenticator>(std::move(users));
+    known = made;
+    return made;
+}
+
 std::shared_ptr<authenticator> authenticator_of(const std::string& file, authenticators& known) {
     std::shared_ptr<authenticator>& slot = known[file];
     if (!slot) {
@@ -23,7 +40,7 @@ std::shared_ptr<authenticator> authenticator_of(const std::string& file, authent
             if (problem.empty()) problem = users.error().message();
             throw std::runtime_error{file + ": " + problem};
         }
-        slot = std::make_shared<authenticator>(*std::move(users));
+        slot = shared_authenticator(file, *std::move(users));
     }
     return slot;
 }
@@ -73,7 +90,7 @@ task<unsigned> guard::check(request& asked, response& answer) const {
     if (!users_) co_return 0;
     const auto given = basic_credentials::of(asked.fields());
     auto verdict = authenticator::verdict::wrong;
-    if (given) verdict = co_await users_->check(*given);
+    if (given) verdict = co_await users_->check(*given, from);
     if (verdict == authenticator::verdict::busy) {
         answer.set("Retry-After", "1");
         co_return 503;

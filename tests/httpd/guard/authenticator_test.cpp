@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace httpd {
@@ -25,13 +26,49 @@ password_file users() {
         "ann:$2y$09$abcdefghijklmnopqrstuuHGaj8X0gyV0nNYEM.J5pTQDq3AfkM3W", problem));
 }
 
+std::vector<basic_credentials> guesses(int count) {
+    std::vector<basic_credentials> all;
+    for (int each = 0; each < count; ++each)
+        all.push_back({.user = "ann", .password = "guess" + std::to_string(each)});
+    return all;
+}
+
+simplenet::ip_address address(std::string_view text) {
+    return simplenet::or_throw(simplenet::ip_address::parse(text));
+}
+
+/// Requests at once.
+class crowd {
+public:
+    crowd(authenticator& asked, std::vector<basic_credentials> with,
+          std::string_view from = "192.0.2.1")
+        : with_{std::move(with)}
+        , from_{address(from)} {
+        for (const basic_credentials& each : with_)
+            checks_.push_back(simplenet::spawn(asked.check(each, from_)));
+    }
+
+    task<std::map<verdict, int>> verdicts() {
+        std::map<verdict, int> counts;
+        for (auto& each : checks_)
+            ++counts[co_await each];
+        co_return counts;
+    }
+
+private:
+    const std::vector<basic_credentials> with_;
+    const simplenet::ip_address from_;
+    std::vector<simplenet::join_handle<verdict>> checks_;
+};
+
 class authenticator_test : public simplenet::testing::backend_test {
 protected:
     task<> expect(std::string user, std::string password, verdict expected) {
         const basic_credentials given{.user = user, .password = password};
-        EXPECT_EQ(co_await asked.check(given), expected) << user << ' ' << password;
+        EXPECT_EQ(co_await asked.check(given, client), expected) << user << ' ' << password;
     }
     authenticator asked{users()};
+    const simplenet::ip_address client = address("192.0.2.1");
 };
 
 TEST_P(authenticator_test, right_and_wrong_credentials_are_told_apart_again_and_again) {
@@ -46,23 +83,26 @@ TEST_P(authenticator_test, right_and_wrong_credentials_are_told_apart_again_and_
     });
 }
 
-TEST_P(authenticator_test, a_crowd_that_guesses_takes_only_some_of_the_threads) {
+TEST_P(authenticator_test, a_crowd_that_guesses_waits_behind_itself) {
     run([&]() -> task<> {
-        co_await expect("ann", "secret", verdict::right);
-        std::vector<basic_credentials> texts;
-        for (int each = 0; each < 20; ++each)
-            texts.push_back({.user = "ann", .password = "guess" + std::to_string(each)});
-        std::vector<simplenet::join_handle<verdict>> guesses;
-        for (const basic_credentials& each : texts)
-            guesses.push_back(simplenet::spawn(asked.check(each)));
-        std::map<verdict, int> counts;
-        for (auto& each : guesses)
-            ++counts[co_await each];
+        crowd guessing{asked, guesses(20)};
+        crowd other{asked, {{.user = "ann", .password = "secret"}}, "192.0.2.2"};
+        std::map<verdict, int> counts = co_await guessing.verdicts();
         EXPECT_EQ(counts[verdict::wrong], 4);
         EXPECT_EQ(counts[verdict::busy], 16);
-        // Whoever was right before is not asked to wait, and there are places again.
-        co_await expect("ann", "secret", verdict::right);
-        co_await expect("ann", "guess", verdict::wrong);
+        EXPECT_EQ((co_await other.verdicts())[verdict::right], 1);
+        co_await expect("ann", "guess", verdict::wrong); // there are places again
+    });
+}
+
+TEST_P(authenticator_test, a_crowd_with_the_same_credentials_waits_for_one_hash) {
+    run([&]() -> task<> {
+        const basic_credentials right{.user = "ann", .password = "secret"};
+        crowd together{asked, std::vector<basic_credentials>(20, right)};
+        EXPECT_EQ((co_await together.verdicts())[verdict::right], 20);
+        const basic_credentials wrong{.user = "ann", .password = "guess"};
+        crowd guessing{asked, std::vector<basic_credentials>(20, wrong)};
+        EXPECT_EQ((co_await guessing.verdicts())[verdict::wrong], 20);
     });
 }
 

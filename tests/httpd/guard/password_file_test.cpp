@@ -60,6 +60,25 @@ TEST(password_file_test, what_is_wrong_is_told_with_its_line) {
     EXPECT_THAT(problem_of(good + good), HasSubstr("line 2: the user has a line already"));
 }
 
+TEST(password_file_test, a_hash_that_is_not_whole_is_malformed) {
+    for (std::string hash : {"$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW",
+                             "$5$rounds=1000$saltsalt$eKLZU9t9OoPWrqOQsoTIKG0aYkZ5rGOoOQhiIvoSWX2",
+                             "$y$j75$saltsalt$0gBD67sgmJgRX3RZ6wHHO7sHimQEWGCWN85o4Twogh2"}) {
+        EXPECT_EQ(parse("a:" + hash).size(), 1U);
+        EXPECT_THAT(problem_of("a:" + hash + "x"), HasSubstr("malformed")) << hash;
+        hash.back() = ' ';
+        EXPECT_THAT(problem_of("a:" + hash), HasSubstr("malformed")) << hash;
+        hash.pop_back();
+        EXPECT_THAT(problem_of("a:" + hash), HasSubstr("malformed")) << hash;
+    }
+}
+
+// Hashing once would take hours, by these rounds.
+TEST(password_file_test, reading_hashes_nothing) {
+    const std::string hash = "$6$rounds=999999999$saltsalt$" + std::string(86, 'a');
+    EXPECT_EQ(parse("a:" + hash + "\nb:" + hash).size(), 2U);
+}
+
 TEST(password_file_test, files_that_cannot_be_read_are_errors) {
     const simplenet::testing::temporary_directory directory;
     std::string problem;
