@@ -97,7 +97,8 @@ class ScriptsTest(unittest.TestCase):
             ("fuzz.sh", "--jobs"), ("matrix.sh", "no_cell"), ("mutate.sh", "no_mutation"),
             ("mutate.sh", "--seconds", "0"), ("mutate.sh", "--tests"), ("perf_check.sh",), ("perf_check.sh", "compare"),
             ("perf_check.sh", "instructions", "--cpu", "x"), ("perf_check.sh", "instructions", "--case"),
-            ("quickstart.sh", "--round-trips", "many"), ("quickstart.sh", "more"), ("simulate.sh", "x"),
+            ("quickstart.sh", "--round-trips", "many"), ("quickstart.sh", "more"),
+            ("quickstart.sh", "--serve", "/no/such/directory"), ("simulate.sh", "x"),
             ("simulate.sh", "1", "2", "3"), ("soak.sh", "--preset", "none"), ("soak.sh", "--minutes", "-1"),
             ("test.sh", "--jobs", "0"), ("test.sh", "timer"), ("tidy.sh", "--seconds", "x"),
         ):
