@@ -15,6 +15,10 @@ function(simplenet_target_warnings target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC's plain -Wshadow also warns about a parameter that has the name of a member's type.
     target_compile_options(${target} PRIVATE -Wshadow=local -Wduplicated-cond -Wlogical-op)
+    if(CMAKE_UNITY_BUILD)
+      # Sources that are included are taken for headers, where a class without linkage is a mistake.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
   else()
     target_compile_options(${target} PRIVATE -Wshadow)
   endif()
