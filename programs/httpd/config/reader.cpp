@@ -350,12 +350,15 @@ struct file_content {
 file_content content_of(const std::string& file) {
     // So large a file was written by no person, and could be a device.
     constexpr std::size_t most = std::size_t{16} << 20;
-    const simplenet::unique_fd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+    // A FIFO without a writer would hold up the program for good, and its signals with it.
+    const simplenet::unique_fd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     file_content content;
     if (!fd) {
         content.error = errno;
         return content;
     }
+    // What a writer of a pipe has not written yet is waited for.
+    ::fcntl(fd.get(), F_SETFL, O_RDONLY);
     std::array<char, 16384> buffer{};
     while (true) {
         const ::ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());

@@ -71,6 +71,18 @@ std::size_t indentation(std::string_view line) {
     return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
+// The first line with so many dots that its keys could be nested deeper than the stack allows: the
+// parser recurses over dotted keys without a limit of its own. 0: none.
+std::uint32_t line_of_too_deep_keys(std::string_view text) {
+    constexpr std::ptrdiff_t most_dots = 1000;
+    for (std::uint32_t line = 1; !text.empty(); ++line) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        if (std::ranges::count(text.substr(0, end), '.') > most_dots) return line;
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return 0;
+}
+
 } // namespace
 
 const entry* node::find(std::string_view key) const noexcept {
@@ -99,6 +111,10 @@ std::string_view name_of(node_kind kind) noexcept {
 }
 
 std::optional<node> parse(std::string_view text, problems& found) {
+    if (const std::uint32_t line = line_of_too_deep_keys(text); line != 0) {
+        found.add({.line = line, .column = 1}, "has more dots than any keys need");
+        return std::nullopt;
+    }
     // A key that is given twice is the one mistake after which the rest still means what it says:
     // its line is left out, and the text is parsed again. So often that no file takes long.
     std::string rest{text};

@@ -62,6 +62,25 @@ TEST_F(httpd_files_test, a_file_of_passwords_must_be_one) {
               "site.toml:5:17: `file`: \"fifo\" is no file\n");
 }
 
+TEST_F(httpd_files_test, a_configuration_that_is_a_fifo_without_a_writer_is_empty) {
+    const std::string file = directory / "site.toml";
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+
+    EXPECT_FALSE(read_file(file).problems.can_start());
+}
+
+TEST_F(httpd_files_test, keys_that_are_nested_too_deep_are_refused) {
+    std::string deep;
+    for (int each = 0; each < 50'000; ++each)
+        deep += "a.";
+
+    for (const std::string& text :
+         {"x = 1\n" + deep + "b = 1", "\n[" + deep + "b]\n", "\nx = { " + deep + "b = 1 }\n"}) {
+        EXPECT_EQ(httpd_tests::problems_of(read_text(text, "site.toml", false)),
+                  "site.toml:2:1: has more dots than any keys need\n");
+    }
+}
+
 TEST_F(httpd_files_test, a_page_of_an_error_that_is_missing_is_a_warning) {
     const std::string lines = "root = \"www\"\nerror_pages = { 404 = \"/404.html\" }\n";
 
