@@ -5,6 +5,7 @@
 #include "httpd/config/routing.hpp"
 #include "httpd/config/syntax.hpp"
 #include "httpd/config/text.hpp"
+#include "httpd/guard/password_file.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
 
@@ -160,7 +161,12 @@ void check_tls(const tls_options& tls, problems& found) {
 }
 
 void check_password_file(const authentication& auth, problems& found) {
-    if (!auth.file.empty()) check_readable("file", auth.file, auth.where, found);
+    if (auth.file.empty() || !check_readable("file", auth.file, auth.where, found)) return;
+    std::string problem;
+    const auto users = password_file::read(auth.file, problem);
+    if (users) return;
+    if (problem.empty()) problem = users.error().message();
+    found.add(auth.where, "`file`: " + quote(auth.file) + ": " + problem);
 }
 
 void check_site(const site& site, problems& found) {

@@ -50,9 +50,13 @@ TEST_F(httpd_files_test, a_root_must_be_a_directory) {
 }
 
 TEST_F(httpd_files_test, a_file_of_passwords_must_be_one) {
-    make("users");
+    std::ofstream{directory / "users"}
+        << "a:$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    make("text");
 
     EXPECT_EQ(told("root = \"www\"\nauth = { file = \"users\" }\n"), "");
+    EXPECT_EQ(told("root = \"www\"\nauth = { file = \"text\" }\n"),
+              "site.toml:5:17: `file`: \"text\": line 1: no `user:hash`\n");
     EXPECT_EQ(told("root = \"www\"\nauth = { file = \"none\" }\n"),
               "site.toml:5:17: `file`: \"none\" cannot be read: No such file or directory\n");
     EXPECT_EQ(told("root = \"www\"\nauth = { file = \"www\" }\n"),
