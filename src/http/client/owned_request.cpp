@@ -2,6 +2,7 @@
 
 #include "http/codec/authority.hpp"
 #include "http/codec/list.hpp"
+#include "http/codec/method.hpp"
 
 #include <simplenet/http/errc.hpp>
 
@@ -53,12 +54,6 @@ void append_length(std::string& head, std::uint64_t length) {
 }
 
 } // namespace
-
-bool is_idempotent(std::string_view method) noexcept {
-    constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
-                                                      "TRACE", "PUT",  "DELETE"};
-    return std::ranges::find(methods, method) != methods.end();
-}
 
 bool owned_request::is_repeatable() const noexcept {
     return !has_stream() && is_idempotent(method);

@@ -18,10 +18,6 @@
 
 namespace simplenet::v0::http::detail {
 
-/// Whether sending a request of this method twice does no more than sending it once (RFC 9110,
-/// section 9.2.2).
-[[nodiscard]] bool is_idempotent(std::string_view method) noexcept;
-
 struct owned_request {
     std::string method;
     url to;

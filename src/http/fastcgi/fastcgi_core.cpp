@@ -1,6 +1,7 @@
 #include "http/fastcgi/fastcgi_core.hpp"
 
 #include "http/codec/list.hpp"
+#include "http/codec/method.hpp"
 #include "http/codec/target.hpp"
 #include "http/files/open_beneath.hpp"
 #include "http/gateway/read_ahead.hpp"
@@ -26,13 +27,6 @@ constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
 
 /// A body of this size leaves in one write with its request.
 constexpr std::size_t most_joined = std::size_t{16} * 1024;
-
-/// RFC 9110, section 9.2.2.
-[[nodiscard]] bool may_be_repeated(std::string_view method) noexcept {
-    constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
-                                                      "TRACE", "PUT",  "DELETE"};
-    return std::ranges::find(methods, method) != methods.end();
-}
 
 [[nodiscard]] connection_limits limits_of(const fastcgi_options& options) noexcept {
     return {.keep = options.keep_connections,
@@ -209,7 +203,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
             }
             was_sent = was_sent || (sender.moved() != 0 && what != failure::overloaded);
             const bool can_repeat = !exchange.has_begun() &&
-                                    (!was_sent || may_be_repeated(with.asked.method())) &&
+                                    (!was_sent || is_idempotent(with.asked.method())) &&
                                     !(with.is_streamed && sender.has_read_source());
             // The backend has closed a kept connection in the moment in which it was used.
             if (what == failure::ended && exchange.is_reused() && !is_renewed && can_repeat) {

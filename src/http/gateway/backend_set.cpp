@@ -24,11 +24,11 @@ using rep = std::chrono::steady_clock::rep;
 
 constexpr unsigned largest_weight = 1000;
 
-[[noreturn]] void refuse(std::string_view what) {
+} // namespace
+
+void refuse_option(std::string_view what) {
     throw std::system_error{std::make_error_code(std::errc::invalid_argument), std::string{what}};
 }
-
-} // namespace
 
 std::optional<backend_address> parse_backend_address(std::string_view text) {
     if (!is_backend_address(text)) return std::nullopt;
@@ -55,17 +55,18 @@ struct alignas(64) backend_set::entry {
 backend_set::backend_set(std::span<const backend> backends, std::chrono::nanoseconds retry_after)
     : count_{backends.size()}
     , retry_after_{retry_after} {
-    if (backends.empty()) refuse("a gateway without a backend");
-    if (backends.size() > most_backends) refuse("a gateway with too many backends");
+    if (backends.empty()) refuse_option("a gateway without a backend");
+    if (backends.size() > most_backends) refuse_option("a gateway with too many backends");
     entries_ = std::make_unique<entry[]>(count_); // NOLINT(modernize-avoid-c-arrays)
     for (std::size_t each = 0; each < count_; ++each) {
         entry& to = entries_[each];
         std::optional<backend_address> address = parse_backend_address(backends[each].address);
-        if (!address) refuse("the address of a backend: " + std::string{backends[each].address});
+        if (!address)
+            refuse_option("the address of a backend: " + std::string{backends[each].address});
         to.name = backends[each].address;
         to.address = *std::move(address);
         to.weight = backends[each].weight;
-        if (to.weight == 0 || to.weight > largest_weight) refuse("the weight of " + to.name);
+        if (to.weight == 0 || to.weight > largest_weight) refuse_option("the weight of " + to.name);
         total_weight_ += to.weight;
     }
 }

@@ -31,6 +31,9 @@ using backend_address = std::variant<tcp_address, local_endpoint>;
 /// Nothing: not the address of a backend. Throws std::bad_alloc.
 [[nodiscard]] std::optional<backend_address> parse_backend_address(std::string_view text);
 
+/// Throws std::system_error with `std::errc::invalid_argument`; `what` names the option.
+[[noreturn]] void refuse_option(std::string_view what);
+
 class backend_set;
 
 /// A request in progress at a backend. Counts as one of its active requests until it is destroyed.

@@ -1,6 +1,7 @@
 #include "http/proxy/passage.hpp"
 
 #include "http/client/owned_request.hpp"
+#include "http/codec/method.hpp"
 #include "http/codec/websocket_handshake.hpp"
 #include "http/server/exchange.hpp"
 

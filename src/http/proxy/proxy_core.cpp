@@ -15,15 +15,11 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
-[[noreturn]] void refuse_options(std::string_view what) {
-    throw std::system_error{std::make_error_code(std::errc::invalid_argument), std::string{what}};
-}
-
 [[nodiscard]] head_rules rules_of(const proxy_options& options) {
     if (!options.host.empty() && !valid_authority(options.host))
-        refuse_options("the host for backends");
+        refuse_option("the host for backends");
     if (!options.via.empty() && !is_token(options.via))
-        refuse_options("the name of the proxy in Via");
+        refuse_option("the name of the proxy in Via");
     head_rules rules{.host = std::string{options.host},
                      .via = std::string{options.via},
                      .set = {},
@@ -32,7 +28,7 @@ namespace {
         const field_kind kind = kind_of_folded_field(each.name);
         const bool is_free = kind == field_kind::ordinary || kind == field_kind::kept;
         if (!is_free || !is_token(each.name) || !valid_field_value(each.value)) {
-            refuse_options("a field for backends: " + std::string{each.name});
+            refuse_option("a field for backends: " + std::string{each.name});
         }
         rules.set.add(each.name, trim_blanks(each.value));
     }
