@@ -1,6 +1,5 @@
 // Compressing answers while they are sent.
 
-#include "http/codec/list.hpp"
 #include "http/codec/negotiate.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
@@ -28,14 +27,11 @@ bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> si
     const auto is_own_type = [&](std::string_view each) { return matches_type(own_type, each); };
     if (std::ranges::none_of(with.types, is_own_type)) return false;
     if (fields_.find("Content-Encoding")) return false;
-    bool may_transform = true; // RFC 9111, section 5.2.2.6
-    static_cast<void>(
-        for_each_element(fields_.find("Cache-Control").value_or(""), [&](std::string_view each) {
-            may_transform &= !iequals(each, "no-transform");
-            return true;
-        }));
-    if (!may_transform || size.value_or(with.minimum) < with.minimum) return false;
-    varies_ = true; // also where this client gets it as it is: caches must ask again for others
+    if (fields_.lists("Cache-Control", "no-transform")) return false; // RFC 9111, section 5.2.2.6
+    if (size.value_or(with.minimum) < with.minimum) return false;
+    // Also where this client gets it as it is: caches must ask again for others. A handler, and
+    // file_server where a file has coded forms, may have said so.
+    varies_ = !fields_.lists("Vary", "Accept-Encoding") && !fields_.lists("Vary", "*");
     const auto accepted = read_accept_encoding(parser_.fields(), head_);
     if (request_.version_ == 10 || choose_coding(accepted, true, false) != content_coding::gzip) {
         return false;

@@ -28,7 +28,8 @@ constexpr std::uint64_t piece_size = std::uint64_t{512} * 1024;
 
 } // namespace
 
-/// A refusal is a text of our own, not the file in its coding.
+/// A refusal is a text of our own, not the file in its coding; a 304 should not describe what is
+/// not sent (RFC 9110, section 15.4.5).
 void exchange::forget_content() noexcept {
     fields_.remove("Content-Encoding");
     fields_.remove("Content-Type");
@@ -65,6 +66,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
         case verdict::not_modified: {
             status_ = 304;
             announced_.reset();
+            forget_content();
             const result<> room = co_await make_room(head_size({}));
             if (room) append_answer({}, {});
             co_return room;

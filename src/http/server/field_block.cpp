@@ -63,4 +63,18 @@ std::optional<std::string_view> field_block::find(std::string_view name) const n
     return std::nullopt;
 }
 
+bool field_block::lists(std::string_view name, std::string_view element) const noexcept {
+    bool found = false;
+    for (std::string_view left = lines(); !left.empty() && !found;) {
+        const field_line line = first_line(left);
+        left.remove_prefix(line.size);
+        if (!iequals(line.name, name)) continue;
+        static_cast<void>(for_each_element(line.value, [&](std::string_view each) {
+            found |= iequals(each, element);
+            return true;
+        }));
+    }
+    return found;
+}
+
 } // namespace simplenet::v0::http::detail

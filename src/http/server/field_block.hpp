@@ -24,6 +24,8 @@ public:
     void remove(std::string_view name) noexcept;
     /// The value of the first one.
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+    /// Whether the list that all fields of this name are together has `element`, without case.
+    [[nodiscard]] bool lists(std::string_view name, std::string_view element) const noexcept;
     void clear() noexcept { size_ = 0; }
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }

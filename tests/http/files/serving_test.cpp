@@ -100,6 +100,19 @@ TEST_P(http_files_test, precompressed_files_are_chosen_by_what_the_client_accept
     EXPECT_THAT(plain, Not(HasSubstr("Content-Encoding")));
 }
 
+TEST_P(http_files_test, a_304_does_not_name_the_coding_of_what_is_not_sent) {
+    write("a.txt", "plain");
+    write("a.txt.gz", "coded");
+    serve_files("/");
+
+    const std::string all = get("/a.txt", "Accept-Encoding: gzip\r\nIf-None-Match: *\r\n");
+
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 304"));
+    EXPECT_THAT(all, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+    EXPECT_THAT(all, HasSubstr("\r\nETag: "));
+    EXPECT_THAT(all, Not(HasSubstr("Content-")));
+}
+
 TEST_P(http_files_test, other_methods_are_not_allowed) {
     write("a.txt", "hello");
     serve_files("/");

@@ -155,6 +155,52 @@ TEST_P(http_compression_test, files_are_compressed_and_have_no_ranges) {
     EXPECT_TRUE(decoded(all) == text) << all.substr(0, 500);
 }
 
+TEST_P(http_compression_test, vary_names_the_coding_once) {
+    const testing::temporary_directory directory;
+    std::ofstream{directory / "a.txt"} << std::string(5000, 'f');
+    std::ofstream{directory / "a.txt.gz"} << "not newer, not older";
+    http::router routes;
+    routes.files("/", directory / "");
+    routes.get("/own", [](http::request&, http::response& answer) -> task<result<>> {
+        answer.add("Vary", "Cookie, accept-encoding");
+        co_return co_await answer.send("text/plain", std::string(5000, 'a'));
+    });
+    serve_text(std::move(routes));
+
+    const std::string file = ask("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    const std::string own = ask("GET /own HTTP/1.1\r\nHost: h\r\n\r\n");
+
+    EXPECT_EQ(file.find("Vary: Accept-Encoding"), file.rfind("Vary: "));
+    EXPECT_THAT(file, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+    EXPECT_THAT(own, HasSubstr("\r\nVary: Cookie, accept-encoding\r\n"));
+    EXPECT_THAT(own, Not(HasSubstr("Accept-Encoding")));
+}
+
+TEST_P(http_compression_test, no_transform_counts_in_each_of_several_fields) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        answer.add("Cache-Control", "max-age=1").add("Cache-Control", "private, No-Transform");
+        co_return co_await answer.send("text/plain", std::string(5000, 'a'));
+    });
+    serve_text(std::move(routes));
+
+    EXPECT_THAT(get(accepting), Not(HasSubstr("Content-Encoding")));
+}
+
+TEST_P(http_compression_test, vary_of_the_program_is_added_to) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        answer.add("Vary", "Cookie");
+        co_return co_await answer.send("text/plain", std::string(5000, 'a'));
+    });
+    serve_text(std::move(routes));
+
+    const std::string all = get(accepting);
+
+    EXPECT_THAT(all, HasSubstr("\r\nVary: Cookie\r\n"));
+    EXPECT_THAT(all, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+}
+
 /// Text of which gzip leaves some quarter: less than the output gathers of one step of a file. So
 /// a stop meets a step that has not begun.
 std::string random_text(std::size_t size) {
