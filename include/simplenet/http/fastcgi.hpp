@@ -34,8 +34,9 @@ struct fastcgi_options {
     /// The servers, such as `{"unix:/run/php/php-fpm.sock"}`. At least one.
     std::span<const backend> backends{};
 
-    /// The directory with the scripts: DOCUMENT_ROOT. Empty, and `script_root` too: an application
-    /// without scripts, see fastcgi_handler.
+    /// The directory with the scripts: DOCUMENT_ROOT, which is made absolute and free of `..`, as
+    /// PHP wants it. Empty, and `script_root` too: an application without scripts, see
+    /// fastcgi_handler.
     std::string_view root{};
     /// The directory with the scripts as the backend sees it, if that is another one, as in a
     /// container or on another machine. Then DOCUMENT_ROOT and SCRIPT_FILENAME begin with it. If it

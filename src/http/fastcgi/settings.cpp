@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 namespace simplenet::v0::http::detail {
 
@@ -13,6 +15,20 @@ namespace {
     while (path.ends_with('/'))
         path.remove_suffix(1);
     return path;
+}
+
+/// Absolute and without `..`, which PHP refuses in the path of a script. Symbolic links that are
+/// not followed by `..` stay: a deployment may change where they lead to.
+[[nodiscard]] std::string without_parents(std::string_view path) {
+    if (path.empty()) return {};
+    std::error_code failed;
+    const std::filesystem::path whole = std::filesystem::absolute(path, failed);
+    std::filesystem::path resolved;
+    for (const std::filesystem::path& each : whole) {
+        resolved /= each;
+        if (!failed && each == "..") resolved = std::filesystem::canonical(resolved, failed);
+    }
+    return failed ? std::string{path} : resolved.string();
 }
 
 } // namespace
@@ -25,8 +41,8 @@ void append_param(std::string& params, std::string_view name, std::string_view v
 
 fastcgi_settings::fastcgi_settings(const fastcgi_options& from, std::string_view application)
     : options{from}
-    , root{from.root}
-    , document_root{from.root}
+    , root{without_parents(from.root)}
+    , document_root{root}
     , index{from.index}
     , prefix{without_slash(application)}
     , server_name{from.server_name}

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -101,6 +102,24 @@ TEST_P(php_test, scripts_answer_over_unix_sockets_and_tcp) {
         EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
         EXPECT_TRUE(answer.ends_with("\r\n\r\nhello you")) << answer;
         EXPECT_NE(answer.find("Content-Length: 9\r\n"), std::string::npos) << answer;
+        end_loops();
+    }
+}
+
+TEST_P(php_test, a_root_may_be_relative_and_go_through_a_parent) {
+    fpm_->write("sub/one.php", "<?php echo $_SERVER['SCRIPT_FILENAME'];");
+    const std::filesystem::path root = fpm_->root();
+    const std::string near = std::filesystem::relative(root);
+    for (const std::string& each : {fpm_->root() + "/sub/..", near, near + "/sub/../"}) {
+        const std::string address = fpm_->local_address();
+        const std::array backends{http::backend{address}};
+        http::router routes;
+        routes.fastcgi("/", {.backends = backends, .root = each});
+        serve(std::move(routes));
+
+        const std::string answer = get("/sub/one.php");
+
+        EXPECT_TRUE(answer.ends_with("\r\n\r\n" + fpm_->root() + "/sub/one.php")) << answer;
         end_loops();
     }
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -194,6 +195,26 @@ TEST_P(request_test, a_root_that_is_elsewhere_cannot_be_checked) {
     const std::string here = root_path();
     serve_scripts({.script_root = here});
     EXPECT_EQ(own_answer("/any/thing.php"), "404");
+}
+
+TEST_P(request_test, a_root_keeps_its_symbolic_links_but_for_those_before_a_parent) {
+    const std::filesystem::path root = root_path();
+    std::filesystem::create_directories(root / "releases/1/www");
+    std::filesystem::create_directory_symlink("releases/1", root / "current");
+    std::ofstream{root / "releases/1/www/b.php"};
+    for (const auto& [given, told] : {std::pair{"/current/www", "/current/www"},
+                                      std::pair{"/current/../../current/www", "/current/www"},
+                                      std::pair{"/current/../1/www/", "/releases/1/www"}}) {
+        const std::string address = address_of(responder_);
+        const std::array backends{http::backend{address}};
+        const std::string directory = root_path() + given;
+        http::router routes;
+        routes.fastcgi("/", {.backends = backends, .root = directory, .keep_connections = 0});
+        serve(std::move(routes));
+
+        EXPECT_EQ(received("/b.php").param("SCRIPT_FILENAME"), root_path() + told + "/b.php");
+        end_loops();
+    }
 }
 
 TEST_P(request_test, an_application_without_files_gets_the_whole_path) {
