@@ -120,11 +120,12 @@ void backend_connections::arm() noexcept {
     using simplenet::detail::timed_queue;
     auto* const queue = static_cast<timed_queue*>(run_queue::current());
     if (timer_.armed() || queue == nullptr) return;
-    const auto never = clock::time_point::max();
-    auto first = never;
+    const auto end_of_time = clock::time_point::max();
+    auto first = end_of_time;
     for (const backend_pool& each : to_)
         if (!each.idle.empty()) first = std::min(first, each.idle.front().since);
-    if (first != never) timer_.arm(queue->timers, idle_ < never - first ? first + idle_ : never);
+    if (first != end_of_time)
+        timer_.arm(queue->timers, idle_ < end_of_time - first ? first + idle_ : end_of_time);
 }
 
 void backend_connections::close_overdue() noexcept {

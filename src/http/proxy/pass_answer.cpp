@@ -28,8 +28,8 @@ constexpr std::size_t relay_piece = std::size_t{16} * 1024;
     const std::size_t count = fields.count("Content-Length");
     if (count == 0) return true;
     const std::string_view text = *fields.find("Content-Length");
-    constexpr std::size_t most_digits = 18; // below 2^63
-    return count == 1 && !text.empty() && text.size() <= most_digits &&
+    constexpr std::size_t most_length_digits = 18; // below 2^63
+    return count == 1 && !text.empty() && text.size() <= most_length_digits &&
            std::ranges::all_of(text, [](char each) { return each >= '0' && each <= '9'; });
 }
 
