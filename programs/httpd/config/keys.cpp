@@ -356,7 +356,10 @@ constexpr key route_keys[]{
      .stored = stored_in<&route::keep_connections>(),
      .maximum = 10'000,
      .needs = gateways,
-     .description = "Connections that are kept between requests, for each backend and worker."},
+     .description = "Connections that are kept between requests, for each backend and worker. "
+                    "Each occupies a process of PHP-FPM: `keep_connections` times `workers` has "
+                    "to be less than its `pm.max_children`, which is often 5, or requests wait "
+                    "until they get 504. 0: none is kept."},
     {.name = "streamed",
      .type = value_type::boolean,
      .stored = stored_in<&route::streamed>(),
@@ -497,8 +500,8 @@ constexpr key site_keys[]{
      .type = value_type::addresses,
      .stored = stored_in<&site::trusted>(),
      .description =
-         "Proxies whose fields `Forwarded` and `X-Forwarded-*` count. Those of others are "
-         "dropped."},
+         "Proxies whose fields `X-Forwarded-*`, else `Forwarded`, else `X-Real-IP` count. Those of "
+         "others are dropped. A proxy that sets only `Forwarded` must remove the rest."},
     {.name = "allow",
      .type = value_type::addresses,
      .stored = stored_in<&site::allow>(),
