@@ -173,9 +173,10 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 if (within.stopped()) co_return fail(connection);
                 const std::error_code why = connection.error();
                 const bool is_busy = why == std::errc::resource_unavailable_try_again;
-                with.status = is_busy ? 503 : why == std::errc::timed_out ? 504 : 502;
-                if (!is_busy) lease->failed();
-                report(gateway_event::failed, &*lease,
+                const bool is_ours = is_busy || is_own_shortage(why);
+                with.status = is_ours ? 503 : why == std::errc::timed_out ? 504 : 502;
+                if (!is_ours) lease->failed();
+                report(is_ours ? gateway_event::trouble : gateway_event::failed, &*lease,
                        is_busy ? "waiting for a connection" : "connecting", why);
                 break;
             }

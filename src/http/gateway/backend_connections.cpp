@@ -44,6 +44,13 @@ private:
 
 } // namespace
 
+bool is_own_shortage(const std::error_code& why) noexcept {
+    return why == std::errc::too_many_files_open ||
+           why == std::errc::too_many_files_open_in_system || why == std::errc::no_buffer_space ||
+           why == std::errc::not_enough_memory ||
+           why == std::errc::address_not_available; // no port is left, connect(2)
+}
+
 task<result<any_stream>> connect_to_backend(const backend_address& to,
                                             std::chrono::nanoseconds limit) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};

@@ -40,6 +40,10 @@ struct connection_limits {
 [[nodiscard]] task<result<any_stream>> connect_to_backend(const backend_address& to,
                                                           std::chrono::nanoseconds limit);
 
+/// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
+/// That says nothing about the backend.
+[[nodiscard]] bool is_own_shortage(const std::error_code& why) noexcept;
+
 /// A connection to a backend.
 using backend_connection = pooled<any_stream>;
 

@@ -140,9 +140,10 @@ task<result<std::optional<unsigned>>> passage::try_backend() {
         result<backend_connection> lent = co_await std::move(borrowing);
         if (!lent) {
             if (within.stopped()) co_return fail(lent);
-            if (lent.error() == std::errc::resource_unavailable_try_again) {
-                core_->report(gateway_event::trouble, backend_, "waiting for a connection",
-                              lent.error());
+            const bool is_busy = lent.error() == std::errc::resource_unavailable_try_again;
+            if (is_busy || is_own_shortage(lent.error())) {
+                core_->report(gateway_event::trouble, backend_,
+                              is_busy ? "waiting for a connection" : "connecting", lent.error());
                 co_return std::optional{503U};
             }
             note_failure("connecting", lent.error());

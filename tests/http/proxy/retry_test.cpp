@@ -2,8 +2,11 @@
 
 #include "proxy_test.hpp"
 
+#include "support/descriptor_limit.hpp"
+
 #include <simplenet/coro/this_task.hpp>
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -11,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace simplenet::v0::testing {
@@ -155,6 +159,26 @@ TEST_P(retry_test, without_any_backend_the_answer_is_502) {
     second_.close();
     EXPECT_EQ(ask(get_root), "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain; charset=utf-8"
                              "\r\nContent-Length: 16\r\n\r\n502 Bad Gateway\n");
+}
+
+TEST_P(retry_test, a_shortage_of_descriptors_is_no_failure_of_a_backend) {
+    raw_listener second;
+    std::optional<http::proxy_handler> passes;
+    const std::array<http::backend, 2> both{{{backend().name()}, {second.name()}}};
+    passes.emplace(http::proxy_options{.backends = both});
+    http::router routes;
+    routes.fallback(*passes);
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    client.send("GET /none HTTP/1.1\r\nHost: h\r\n");
+    ASSERT_TRUE(eventually([&] { return server().statistics().open == 1; }));
+
+    const testing::descriptor_limit none;
+    client.send("\r\n");
+
+    EXPECT_THAT(receive_head(client), ::testing::StartsWith("HTTP/1.1 503 "));
+    for (const http::backend_status& each : passes->backends())
+        EXPECT_EQ(each.failures, 0U);
 }
 
 TEST_P(retry_test, a_program_sees_the_state_of_its_backends_and_answers_by_itself) {
