@@ -128,11 +128,22 @@ void write_address(param_writer& to, std::string_view name, const endpoint& from
     to.add(name, from.address().to_string());
 }
 
+/// The target as most clients write it: applications route by it, and take `https://h/x` for a
+/// path.
+void write_target(param_writer& to, std::string_view target) {
+    const std::size_t scheme = target.find("://");
+    if (!target.starts_with('/') && scheme != std::string_view::npos) {
+        target.remove_prefix(std::min(target.find_first_of("/?", scheme + 3), target.size()));
+        if (!target.starts_with('/')) return to.add("REQUEST_URI", "/", target);
+    }
+    to.add("REQUEST_URI", target);
+}
+
 void write_variables(const fastcgi_settings& with, const request& asked, const script_path& path,
                      std::optional<std::uint64_t> body, param_writer& to) {
     to.add("REQUEST_METHOD", asked.method());
     to.add("QUERY_STRING", asked.query());
-    to.add("REQUEST_URI", asked.target());
+    write_target(to, asked.target());
     to.add("SCRIPT_NAME", path.script);
     to.add("DOCUMENT_URI", path.script, path.info);
     if (with.has_scripts()) to.add("SCRIPT_FILENAME", with.document_root, path.script);

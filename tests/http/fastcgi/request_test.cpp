@@ -232,6 +232,13 @@ TEST_P(request_test, an_application_without_files_gets_the_whole_path) {
     EXPECT_EQ(received("/app").param("PATH_INFO"), "(none)");
 }
 
+TEST_P(request_test, a_target_that_is_a_url_is_told_as_a_path) {
+    serve_scripts({.keep_connections = 0});
+
+    EXPECT_EQ(received("http://h/a.php?q=/").param("REQUEST_URI"), "/a.php?q=/");
+    EXPECT_EQ(received("/a.php?at=http://h/").param("REQUEST_URI"), "/a.php?at=http://h/");
+}
+
 TEST_P(request_test, a_program_in_front_rewrites_the_path) {
     const std::string address = address_of(responder_);
     const std::array backends{http::backend{address}};
