@@ -357,9 +357,8 @@ constexpr key route_keys[]{
      .maximum = 10'000,
      .needs = gateways,
      .description = "Connections that are kept between requests, for each backend and worker. "
-                    "Each occupies a process of PHP-FPM: `keep_connections` times `workers` has "
-                    "to be less than its `pm.max_children`, which is often 5, or requests wait "
-                    "until they get 504. 0: none is kept."},
+                    "With FastCGI each occupies a process, so it is kept for a second at most, "
+                    "and not while a request waits for a process. 0: none is kept."},
     {.name = "streamed",
      .type = value_type::boolean,
      .stored = stored_in<&route::streamed>(),

@@ -165,6 +165,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
     bool was_sent = false; // to a backend, which may have worked on it
     while (auto lease = backends_->pick(tried)) {
         for (bool is_renewed = false;; is_renewed = true) {
+            if (is_renewed || with.on.connections.idle(lease->index()) == 0) lease->waits_on_new();
             task<result<backend_connection>> borrowing =
                 is_renewed ? with.on.connections.borrow_new(*lease)
                            : with.on.connections.borrow(*lease);
@@ -180,6 +181,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                        is_busy ? "waiting for a connection" : "connecting", why);
                 break;
             }
+            if (!connection->is_reused()) lease->waits_on_new();
             async_reader_ref source;
             if (with.size != 0) {
                 source =

@@ -85,7 +85,9 @@ void fastcgi_exchange::complete() {
                          settings_.options.keep_connections != 0 &&
                          records_.status() == fastcgi::protocol_status::request_complete;
     sender_.give_up();
-    if (is_kept) keeper_.give_back(at_, *std::move(connection_));
+    // A process of PHP-FPM serves one connection until that ends, and its others may all be busy
+    // so: whoever has connected and waits for a process gets this one.
+    if (is_kept && !at_.do_others_wait()) keeper_.give_back(at_, *std::move(connection_));
     connection_.reset();
 }
 

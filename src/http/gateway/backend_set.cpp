@@ -45,6 +45,7 @@ struct alignas(64) backend_set::entry {
     unsigned weight = 1;
 
     mutable std::atomic<unsigned> active = 0;
+    mutable std::atomic<unsigned> waiting = 0; // see backend_lease::waits_on_new()
     mutable std::atomic<std::uint64_t> answered = 0;
     mutable std::atomic<std::uint64_t> failures = 0;
     // 0           in use
@@ -159,7 +160,25 @@ const backend_address& backend_lease::address() const noexcept {
     return set_->at(index_).address;
 }
 
+void backend_lease::waits_on_new() noexcept {
+    if (!std::exchange(waits_, true)) {
+        set_->at(index_).waiting.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void backend_lease::waits_no_more() noexcept {
+    if (std::exchange(waits_, false)) {
+        set_->at(index_).waiting.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+bool backend_lease::do_others_wait() const noexcept {
+    const unsigned own = waits_ ? 1 : 0;
+    return set_->at(index_).waiting.load(std::memory_order_relaxed) > own;
+}
+
 bool backend_lease::succeeded() noexcept {
+    waits_no_more();
     const backend_set::entry& of = set_->at(index_);
     is_trial_ = false;
     of.answered.fetch_add(1, std::memory_order_relaxed);
@@ -171,6 +190,7 @@ bool backend_lease::succeeded() noexcept {
 }
 
 bool backend_lease::failed(clock::time_point now) noexcept {
+    waits_no_more();
     const backend_set::entry& of = set_->at(index_);
     is_trial_ = false;
     of.failures.fetch_add(1, std::memory_order_relaxed);
@@ -182,6 +202,7 @@ bool backend_lease::failed(clock::time_point now) noexcept {
 
 void backend_lease::release() noexcept {
     if (set_ == nullptr) return;
+    waits_no_more();
     const backend_set::entry& of = set_->at(index_);
     // A trial without an outcome, such as one whose client has gone: the next request makes one.
     if (is_trial_) {

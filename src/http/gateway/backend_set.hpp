@@ -45,13 +45,15 @@ public:
     backend_lease(backend_lease&& other) noexcept
         : set_{std::exchange(other.set_, nullptr)}
         , index_{other.index_}
-        , is_trial_{other.is_trial_} {}
+        , is_trial_{other.is_trial_}
+        , waits_{other.waits_} {}
     backend_lease& operator=(backend_lease&& other) noexcept {
         if (this != &other) {
             release();
             set_ = std::exchange(other.set_, nullptr);
             index_ = other.index_;
             is_trial_ = other.is_trial_;
+            waits_ = other.waits_;
         }
         return *this;
     }
@@ -62,6 +64,13 @@ public:
     /// As the program wrote it. Lives as long as the set.
     [[nodiscard]] std::string_view name() const noexcept;
     [[nodiscard]] const backend_address& address() const noexcept;
+
+    /// The request is the first one on its connection, and waits for an answer: a backend with a
+    /// process for each connection, such as PHP-FPM, may have none left for it. Until succeeded(),
+    /// failed(), or the end.
+    void waits_on_new() noexcept;
+    /// Whether another request waits so, on any loop.
+    [[nodiscard]] bool do_others_wait() const noexcept;
 
     /// The backend has begun to answer.
     ///
@@ -79,10 +88,12 @@ private:
         , index_{index}
         , is_trial_{is_trial} {}
     void release() noexcept;
+    void waits_no_more() noexcept;
 
     const backend_set* set_; // null after a move
     std::size_t index_;
-    bool is_trial_; // the outcome is owed to those who leave the backend out meanwhile
+    bool is_trial_;      // the outcome is owed to those who leave the backend out meanwhile
+    bool waits_ = false; // counted by its backend
 };
 
 /// The backends that a request has tried.

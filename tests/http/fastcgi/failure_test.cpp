@@ -4,6 +4,7 @@
 
 #include "support/full_listener.hpp"
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -38,6 +39,35 @@ TEST_P(failure_test, a_connection_is_used_again) {
     backend.send(answer_of(hello));
 
     EXPECT_TRUE(has_status(everything(client), 200));
+}
+
+// With as many kept connections as it has processes, PHP-FPM took no other for as long as they were
+// used.
+TEST_P(failure_test, no_connection_is_kept_while_another_waits_for_a_process) {
+    const std::string address = address_of(responder_);
+    const std::array backends{http::backend{address}};
+    const std::string root = root_path();
+    const http::fastcgi_handler php{{.backends = backends, .root = root}};
+    http::router routes;
+    routes.fallback(php);
+    serve(std::move(routes));
+    raw_peer first = request();
+    raw_peer busy = responder_.accept(); // by the only process
+    static_cast<void>(take_request(busy));
+    raw_peer second = request();
+    raw_peer third = request();
+    ASSERT_TRUE(eventually([&] { return php.backends().front().active == 3; }));
+
+    busy.send(answer_of(hello));
+    EXPECT_TRUE(has_status(everything(first), 200));
+
+    EXPECT_EQ(busy.receive_to_the_end(), errc::end_of_stream); // so the process accepts another one
+    for (raw_peer* const client : {&second, &third}) {
+        raw_peer next = responder_.accept();
+        static_cast<void>(take_request(next));
+        next.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(*client), 200));
+    }
 }
 
 TEST_P(failure_test, a_connection_with_bytes_behind_its_answer_is_not_used_again) {

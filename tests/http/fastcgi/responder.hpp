@@ -176,6 +176,7 @@ protected:
         if (options.backends.empty()) options.backends = backends;
         const std::string root = root_path();
         if (options.root.empty() && options.script_root.empty()) options.root = root;
+        options.idle = std::chrono::hours{1}; // longer than any test
         options.report = &reports::take;
         options.report_context = &reports_;
         http::router routes;
