@@ -42,7 +42,8 @@ protected:
     explicit served_connection(http::router routes, const http::server_options& options = {})
         : loop_{std::make_shared<http::detail::server_state>(
               options, http::detail::served{
-                           .routes = http::detail::router_access::take(std::move(routes))})} {}
+                           .what = std::make_shared<const http::detail::serving>(
+                               http::detail::router_access::take(std::move(routes)), options)})} {}
 
     task<> serve() {
         try {

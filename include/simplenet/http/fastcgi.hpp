@@ -53,7 +53,7 @@ struct fastcgi_options {
     /// SERVER_NAME. Never from the request: a client could choose it. Empty: the address to which
     /// the client has connected.
     std::string_view server_name{};
-    /// Peers whose Forwarded, X-Forwarded-* and X-Real-IP become variables. Those of others say
+    /// Peers whose Forwarded, `X-Forwarded-*` and X-Real-IP become variables. Those of others say
     /// whatever a client likes, and scripts believe them. nullptr: nobody's.
     const address_set* trusted = nullptr;
     /// Further variables. They win over those of the request.
