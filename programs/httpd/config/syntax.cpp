@@ -14,9 +14,6 @@ namespace {
 bool is_digit(char each) noexcept {
     return each >= '0' && each <= '9';
 }
-char lower(char each) noexcept {
-    return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
-}
 bool is_letter(char each) noexcept {
     return lower(each) >= 'a' && lower(each) <= 'z';
 }
@@ -301,10 +298,6 @@ std::expected<simplenet::endpoint, std::string> parse_endpoint(std::string_view 
     return std::unexpected{std::string{what} +
                            "; `192.0.2.1:80` or `[2001:db8::1]:80` was expected, and names are not "
                            "looked up"};
-}
-
-bool equal_without_case(std::string_view left, std::string_view right) noexcept {
-    return std::ranges::equal(left, right, {}, lower, lower);
 }
 
 } // namespace httpd

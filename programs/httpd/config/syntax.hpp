@@ -46,7 +46,4 @@ using complaint = std::optional<std::string>;
 /// `ADDRESS:PORT`.
 [[nodiscard]] std::expected<simplenet::endpoint, std::string> parse_endpoint(std::string_view text);
 
-/// Whether two names of fields, or of hosts, are the same.
-[[nodiscard]] bool equal_without_case(std::string_view left, std::string_view right) noexcept;
-
 } // namespace httpd

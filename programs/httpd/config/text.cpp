@@ -83,7 +83,7 @@ std::size_t utf8_length(std::string_view text) noexcept {
     return length;
 }
 
-void append_escaped(std::string& to, unsigned char byte) {
+void append_shown(std::string& to, unsigned char byte) {
     constexpr std::string_view digits = "0123456789abcdef";
     to += "\\u00";
     to += digits[byte >> 4];
@@ -91,6 +91,10 @@ void append_escaped(std::string& to, unsigned char byte) {
 }
 
 } // namespace
+
+bool equal_without_case(std::string_view left, std::string_view right) noexcept {
+    return std::ranges::equal(left, right, {}, lower, lower);
+}
 
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) noexcept {
     const auto count = parse_with_unit(text, duration_units);
@@ -143,9 +147,9 @@ std::string quote(std::string_view text) {
         } else if (text.front() == '\t') {
             result += "\\t";
         } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
-            append_escaped(result, byte);
+            append_shown(result, byte);
         } else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
-            append_escaped(result, static_cast<unsigned char>(text[1])); // controls, too
+            append_shown(result, static_cast<unsigned char>(text[1])); // controls, too
         } else {
             result += text.substr(0, length);
         }

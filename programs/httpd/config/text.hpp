@@ -11,6 +11,14 @@
 
 namespace httpd {
 
+/// As in ASCII; other characters stay.
+[[nodiscard]] constexpr char lower(char each) noexcept {
+    return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
+}
+
+/// Whether two names of fields, of hosts, or two words of a protocol are the same.
+[[nodiscard]] bool equal_without_case(std::string_view left, std::string_view right) noexcept;
+
 /// A whole number and a unit: `ms`, `s`, `m` or `h`. Nothing if it is something else, or more than
 /// can be counted.
 [[nodiscard]] std::optional<std::chrono::nanoseconds>

@@ -24,7 +24,7 @@ constexpr std::uint64_t mixed(std::uint64_t bits) noexcept {
     return bits ^ (bits >> 31);
 }
 
-nanoseconds times(nanoseconds one, std::uint64_t count) noexcept {
+nanoseconds multiplied(nanoseconds one, std::uint64_t count) noexcept {
     const auto most = static_cast<std::uint64_t>(nanoseconds::max().count() / 4);
     const auto each = static_cast<std::uint64_t>(one.count());
     return nanoseconds{static_cast<nanoseconds::rep>(count > most / each ? most : each * count)};
@@ -35,7 +35,7 @@ nanoseconds times(nanoseconds one, std::uint64_t count) noexcept {
 rate_limiter::rate_limiter(std::uint64_t requests, nanoseconds per, std::uint64_t burst)
     : interval_{std::max(nanoseconds{1}, nanoseconds{static_cast<nanoseconds::rep>(
                                              static_cast<std::uint64_t>(per.count()) / requests)})}
-    , depth_{times(interval_, burst)}
+    , depth_{multiplied(interval_, burst)}
     , secret_{make_secret()}
     , sets_{std::make_unique<set[]>(sets)} {}
 

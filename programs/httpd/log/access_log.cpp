@@ -29,10 +29,9 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t enough = std::size_t{64} * 1024; // bytes that are worth a write at once
 constexpr auto longest_wait = 1s;                      // of a line in its buffer
-constexpr auto pipe_patience = 100ms;
 constexpr std::size_t longest_cut_text = 4096;
 
-constinit thread_local time_text times;
+constinit thread_local time_text access_times;
 
 /// To a few milliseconds, the tick of the kernel. Reading the clock to the nanosecond costs as much
 /// as a third of a line on some machines.
@@ -197,7 +196,7 @@ void access_log::state::write_line(lane& to, const access_entry& entry) noexcept
     char* const begin = to.bytes->reserve(room);
     if (begin == nullptr) return to.drop();
 
-    const char* const line_end = append_line(begin, entry, to.format, coarse_now(), times);
+    const char* const line_end = append_line(begin, entry, to.format, coarse_now(), access_times);
     const auto size = static_cast<std::size_t>(line_end - begin);
     to.bytes->publish(size);
     to.unannounced += size;

@@ -34,10 +34,9 @@ using std::chrono::system_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t longest_value = 2000; // bytes of a text in a field; the rest is cut off
-constexpr std::size_t longest_number = 20;
+constexpr std::size_t most_digits = 20;
 constexpr auto between_tries = 1s;
 constexpr auto between_summaries = 1s;
-constexpr auto pipe_patience = 100ms;
 
 /// In front of each message in a ring; the texts follow.
 struct record_head {
@@ -267,9 +266,9 @@ void error_log::state::put(lane& to, const record_head& head, std::string_view m
         if (const auto* const text = std::get_if<std::string_view>(&each.value()))
             at = append_value(at, *text);
         else if (const auto* const number = std::get_if<std::int64_t>(&each.value()))
-            at = std::to_chars(at, at + longest_number, *number).ptr;
+            at = std::to_chars(at, at + most_digits, *number).ptr;
         else if (const auto* const count = std::get_if<std::uint64_t>(&each.value()))
-            at = std::to_chars(at, at + longest_number, *count).ptr;
+            at = std::to_chars(at, at + most_digits, *count).ptr;
         else if (const auto* const error = std::get_if<std::error_code>(&each.value()))
             at = append_value(at, std::string_view{message_of(*error)}.substr(0, 400));
     }

@@ -13,6 +13,9 @@
 
 namespace httpd {
 
+/// How long the writer of a log waits for the reader of a pipe.
+inline constexpr std::chrono::milliseconds pipe_patience{100};
+
 /// Where a log goes. Appends, so that several processes may write to one file.
 ///
 /// One thread at a time, with all signals blocked: SIGPIPE and SIGXFSZ, which a write may raise,

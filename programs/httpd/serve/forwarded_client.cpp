@@ -1,5 +1,7 @@
 #include "httpd/serve/forwarded_client.hpp"
 
+#include "httpd/config/text.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -27,14 +29,8 @@ std::string_view trimmed(std::string_view text) noexcept {
     return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-bool is_same(std::string_view left, std::string_view right) noexcept {
-    return std::ranges::equal(left, right, {}, [](char each) {
-        return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
-    });
-}
-
 /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
-std::optional<endpoint> address_of(std::string_view text) {
+std::optional<endpoint> endpoint_of(std::string_view text) {
     if (const auto whole = endpoint::parse(text)) return *whole;
     if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
     if (const auto address = ip_address::parse(text)) return endpoint{*address, 0};
@@ -98,8 +94,8 @@ std::vector<hop> hops_of_forwarded(const fields& asked) {
                 const std::string_view name = pair.substr(0, equals);
                 const std::string_view text =
                     unquoted(pair.substr(std::min(equals + 1, pair.size())));
-                if (is_same(name, "for")) told.from = address_of(text);
-                if (is_same(name, "proto")) told.protocol = text;
+                if (equal_without_case(name, "for")) told.from = endpoint_of(text);
+                if (equal_without_case(name, "proto")) told.protocol = text;
             });
             hops.push_back(told);
         });
@@ -117,7 +113,7 @@ std::vector<std::string_view> parts_of(const fields& asked, std::string_view nam
 std::vector<hop> hops_of_x_forwarded(const fields& asked) {
     std::vector<hop> hops;
     for (const std::string_view part : parts_of(asked, "X-Forwarded-For"))
-        hops.push_back({.from = address_of(part), .protocol = {}});
+        hops.push_back({.from = endpoint_of(part), .protocol = {}});
     // A proxy replaces this, or appends to it; either way the last one is the nearest proxy's.
     const std::vector<std::string_view> protocols = parts_of(asked, "X-Forwarded-Proto");
     if (hops.empty() && !protocols.empty()) hops.emplace_back();
@@ -133,14 +129,14 @@ forwarded_client forwarded_client::of(const fields& asked, const address_set& tr
     if (hops.empty()) hops = hops_of_forwarded(asked);
     forwarded_client told;
     for (const hop& at : hops) {
-        if (is_same(at.protocol, "https")) told.secure = true;
-        if (is_same(at.protocol, "http")) told.secure = false;
+        if (equal_without_case(at.protocol, "https")) told.secure = true;
+        if (equal_without_case(at.protocol, "http")) told.secure = false;
         if (!at.from) break;
         told.peer = at.from;
         if (!trusted.contains(at.from->address())) break;
     }
     if (hops.empty()) {
-        if (const auto real = asked.find("X-Real-IP")) told.peer = address_of(trimmed(*real));
+        if (const auto real = asked.find("X-Real-IP")) told.peer = endpoint_of(trimmed(*real));
     }
     return told;
 }

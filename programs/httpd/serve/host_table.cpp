@@ -1,5 +1,7 @@
 #include "httpd/serve/host_table.hpp"
 
+#include "httpd/config/text.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -31,13 +33,11 @@ host_table::host_table(const std::vector<site>& sites)
 std::optional<std::size_t> host_table::find(std::string_view host) const {
     if (is_single_) return 0;
     constexpr std::size_t longest_name = 255; // RFC 1035, section 2.3.4
-    std::array<char, longest_name> lower;
+    std::array<char, longest_name> text;
     host = name_of(host);
-    if (host.size() > lower.size()) return others_;
-    std::ranges::transform(host, lower.begin(), [](char each) {
-        return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
-    });
-    std::string_view name{lower.data(), host.size()};
+    if (host.size() > text.size()) return others_;
+    std::ranges::transform(host, text.begin(), lower);
+    std::string_view name{text.data(), host.size()};
     if (const auto found = exact_.find(name); found != exact_.end()) return found->second;
     if (!below_.empty()) {
         for (std::size_t dot = 0; (dot = name.find('.')) != std::string_view::npos;) {

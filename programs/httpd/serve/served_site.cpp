@@ -2,6 +2,7 @@
 
 #include "httpd/config/routing.hpp"
 #include "httpd/config/syntax.hpp"
+#include "httpd/config/text.hpp"
 #include "httpd/serve/error_answer.hpp"
 #include "httpd/serve/forwarded_client.hpp"
 
@@ -22,10 +23,6 @@ namespace {
 
 constexpr unsigned most_reroutes = 2; // an index, and the fallback of that
 
-char lower(char each) noexcept {
-    return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
-}
-
 std::vector<std::string> script_suffixes_of(const site& of) {
     std::vector<std::string> suffixes{".php", ".phtml", ".phar"};
     for (const route& each : of.routes) {
@@ -43,7 +40,7 @@ std::vector<header> headers_of(const site& of, const route* over) {
     if (over == nullptr) return all;
     std::erase_if(all, [&](const header& each) {
         return std::ranges::any_of(over->headers, [&](const header& other) {
-            return std::ranges::equal(each.name, other.name, {}, lower, lower);
+            return equal_without_case(each.name, other.name);
         });
     });
     all.insert(all.end(), over->headers.begin(), over->headers.end());
@@ -168,7 +165,7 @@ const served_site::served_route& served_site::route_for(std::string_view path) c
 bool served_site::is_script(std::string_view path) const noexcept {
     return std::ranges::any_of(script_suffixes_, [path](const std::string& suffix) {
         if (path.size() < suffix.size()) return false;
-        return std::ranges::equal(path.substr(path.size() - suffix.size()), suffix, {}, lower);
+        return equal_without_case(path.substr(path.size() - suffix.size()), suffix);
     });
 }
 
