@@ -104,6 +104,7 @@ BLOCKING = "serves one client after the other, so an idle one delays all: a prop
 CLIENT = "a client; its only server is covered by the refusals and the tests of the examples"
 NO_PEER = "no peer is involved"
 CALLBACKS = "handlers of a connection like those of muduo_style_echo; its limits are in connection_test"
+BACKENDS = "it needs a backend; tests/http/fastcgi and tests/http/proxy have hostile ones, and hostile clients"
 WHOLE = "a line or an option of a program that is covered elsewhere"
 EXEMPT = {
     BLOCKING: ["docs/snippets/sockets.cpp blocking"],
@@ -162,6 +163,11 @@ EXEMPT = {
     CALLBACKS: [
         "docs/snippets/callbacks.cpp buffer", "docs/snippets/callbacks.cpp idle",
         "docs/snippets/callbacks.cpp pool", "docs/snippets/callbacks.cpp task",
+    ],
+    BACKENDS: [
+        "docs/snippets/http_fastcgi.cpp fastcgi", "docs/snippets/http_fastcgi.cpp front controller",
+        "docs/snippets/http_fastcgi.cpp report", "docs/snippets/http_proxy.cpp handler",
+        "docs/snippets/http_proxy.cpp router", "docs/snippets/http_proxy.cpp trusted",
     ],
     WHOLE: [
         "docs/snippets/http.cpp compression", "docs/snippets/http.cpp exceptions",

@@ -107,10 +107,7 @@ std::string redirected(const site& site, std::string_view path) {
     const std::string_view to = taken->redirect.to;
     if (!to.starts_with('/')) return {};
     std::string next{to.substr(0, to.find('?'))};
-    const std::string_view rest = wildcard_of(taken->match, path);
-    if (!rest.empty() && !next.ends_with('/') && taken->match.kind == path_match::form::suffix)
-        next += '/';
-    return next += rest;
+    return next += wildcard_of(taken->match, path);
 }
 
 void check_redirects(const site& site, problems& found) {

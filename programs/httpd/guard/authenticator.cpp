@@ -198,7 +198,7 @@ task<authenticator::verdict> authenticator::check(const basic_credentials& given
     if (proof && memory_->remembers(*proof)) co_return verdict::right;
     auto attempt = memory_->begin(given, proof, counted_as(from));
     if (!attempt) co_return verdict::busy;
-    auto compare = [attempt = std::move(attempt)] { return attempt->matches(); };
+    auto compare = [attempt = std::move(attempt)]() -> result<bool> { return attempt->matches(); };
     const result<bool> matches = co_await simplenet::run_on(hashing_pool(), compare);
     if (!matches) co_return verdict::busy; // the request was stopped
     co_return *matches ? verdict::right : verdict::wrong;

@@ -124,7 +124,8 @@ private:
     void serve(const configuration& with);
     /// What is at the address of [status] in `with`, if that is another one than before.
     [[nodiscard]] std::optional<status_server> open_status(const configuration& with);
-    [[nodiscard]] status_sources sources(const configuration& of);
+    [[nodiscard]] status_sources sources(const configuration& of,
+                                         const std::shared_ptr<const sites>& served);
     void reload();
     /// Throws if `next` cannot be served; then nothing has changed.
     void change_to(const configuration& next);
@@ -204,9 +205,10 @@ void program::serve(const configuration& with) {
     const gateway_listener told{.report = report_gateway, .context = &errors_};
     auto made = std::make_shared<const sites>(with.sites, told);
     std::optional<status_server> status = open_status(with);
+    status_sources figures = sources(with, made);
     listeners_.serve(with, made, passed_);
     sites_ = std::move(made);
-    board_->set_sources(sources(with));
+    board_->set_sources(std::move(figures));
     if (with.status != status_at_) status_ = std::move(status);
     status_at_ = with.status;
 }
@@ -217,7 +219,8 @@ std::optional<status_server> program::open_status(const configuration& with) {
                           "cannot listen at " + with.status->to_string());
 }
 
-status_sources program::sources(const configuration& of) {
+status_sources program::sources(const configuration& of,
+                                const std::shared_ptr<const sites>& served) {
     status_sources made;
     made.servers = [this] {
         std::vector<server_figures> all;
@@ -228,9 +231,9 @@ status_sources program::sources(const configuration& of) {
         }
         return all;
     };
-    made.upstreams = [of = sites_] {
+    made.upstreams = [served] {
         std::vector<upstream_figures> all;
-        for (site_backend& each : of->backends()) {
+        for (site_backend& each : served->backends()) {
             all.push_back({.site = std::move(each.site),
                            .route = std::move(each.route),
                            .backend = std::move(each.status)});
@@ -338,8 +341,24 @@ void program::change_to(const configuration& next) {
 }
 
 task<> program::cut_at_next_signal() {
-    const result<int> number = co_await signals_.next();
-    if (number) listeners_.cut();
+    for (;;) {
+        const result<int> number = co_await signals_.next();
+        if (!number) co_return; // with this loop
+        switch (*number) {
+        case SIGTERM:
+        case SIGINT:
+            co_return listeners_.cut();
+        case SIGUSR1:
+            access_.reopen();
+            errors_.reopen();
+            break;
+        case SIGUSR2:
+            group_.dump_tasks(std::cerr);
+            break;
+        default: // a reload of what ends
+            break;
+        }
+    }
 }
 
 task<> program::end() {

@@ -116,7 +116,6 @@ std::vector<hop> hops_of_x_forwarded(const fields& asked) {
         hops.push_back({.from = endpoint_of(part), .protocol = {}});
     // A proxy replaces this, or appends to it; either way the last one is the nearest proxy's.
     const std::vector<std::string_view> protocols = parts_of(asked, "X-Forwarded-Proto");
-    if (hops.empty() && !protocols.empty()) hops.emplace_back();
     for (std::size_t each = 0; each < std::min(hops.size(), protocols.size()); ++each)
         hops[each].protocol = protocols[each];
     return hops;
@@ -125,17 +124,23 @@ std::vector<hop> hops_of_x_forwarded(const fields& asked) {
 } // namespace
 
 forwarded_client forwarded_client::of(const fields& asked, const address_set& trusted) {
-    std::vector<hop> hops = hops_of_x_forwarded(asked);
-    if (hops.empty()) hops = hops_of_forwarded(asked);
     forwarded_client told;
+    const auto learn_protocol = [&](std::string_view protocol) {
+        if (equal_without_case(protocol, "https")) told.secure = true;
+        if (equal_without_case(protocol, "http")) told.secure = false;
+    };
+    std::vector<hop> hops = hops_of_x_forwarded(asked);
+    const std::vector<std::string_view> protocols = parts_of(asked, "X-Forwarded-Proto");
+    const bool speaks_forwarded = hops.empty() && protocols.empty();
+    if (speaks_forwarded) hops = hops_of_forwarded(asked);
     for (const hop& at : hops) {
-        if (equal_without_case(at.protocol, "https")) told.secure = true;
-        if (equal_without_case(at.protocol, "http")) told.secure = false;
+        learn_protocol(at.protocol);
         if (!at.from) break;
         told.peer = at.from;
         if (!trusted.contains(at.from->address())) break;
     }
     if (hops.empty()) {
+        if (!protocols.empty()) learn_protocol(protocols.front());
         if (const auto real = asked.find("X-Real-IP")) told.peer = endpoint_of(trimmed(*real));
     }
     return told;

@@ -19,11 +19,11 @@ struct forwarded_client {
     /// is not trusted; if all are, the first. What an untrusted client has put in front of that
     /// does not count.
     ///
-    /// X-Forwarded-For and X-Forwarded-Proto win over `Forwarded` (RFC 7239), which wins over
-    /// X-Real-IP: nearly all proxies set the first two, and many of them pass on a `Forwarded` that
-    /// is a client's own. A proxy that sets only `Forwarded` must remove the others. Entries that
-    /// are no address ("unknown", "_hidden") end the search: the proxy before them is the client
-    /// that is known.
+    /// X-Forwarded-For wins over X-Real-IP where a proxy sets one of X-Forwarded-*; otherwise
+    /// `Forwarded` (RFC 7239) wins over X-Real-IP: nearly all proxies set the first two, and many
+    /// of them pass on a `Forwarded` that is a client's own. A proxy that sets only `Forwarded`
+    /// must remove the others. Entries that are no address ("unknown", "_hidden") end the search:
+    /// the proxy before them is the client that is known.
     ///
     /// @param asked    Of a request whose connection comes from an address of `trusted`.
     [[nodiscard]] static forwarded_client of(const simplenet::http::fields& asked,

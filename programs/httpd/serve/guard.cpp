@@ -76,11 +76,11 @@ guard::guard(const site& of, const route* over, authenticators& known) {
     }
 }
 
-task<unsigned> guard::check(request& asked, response& answer) const {
+task<unsigned> guard::check(request& asked, response& answer, const guard* before) const {
     const simplenet::ip_address from = asked.peer().address();
     if (deny_.contains(from)) co_return 403;
     if (!allow_.empty() && !allow_.contains(from)) co_return 403;
-    if (rate_) {
+    if (rate_ && (before == nullptr || before->rate_ != rate_)) {
         if (const auto wait = rate_->take(from)) {
             const auto seconds = std::chrono::ceil<std::chrono::seconds>(*wait);
             answer.set("Retry-After", std::to_string(seconds.count()));

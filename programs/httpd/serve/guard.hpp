@@ -36,8 +36,10 @@ public:
     /// password: whoever may not ask at all costs no hash.
     ///
     /// @return 0, or the status of the answer, whose fields have been set: 401, 403, 429, 503.
+    /// @param before  That has let the request pass already: its rate is not counted again.
     [[nodiscard]] simplenet::task<unsigned> check(simplenet::http::request& asked,
-                                                  simplenet::http::response& answer) const;
+                                                  simplenet::http::response& answer,
+                                                  const guard* before = nullptr) const;
 
 private:
     simplenet::address_set allow_;

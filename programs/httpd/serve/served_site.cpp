@@ -208,8 +208,7 @@ served_site::outcome served_site::reroute(const served_route& from, std::string_
     if (&to == &from) co_return co_await act(to, asked, answer, rerouted + 1);
     answer.reset();
     prepare(to, asked, answer);
-    // Its own addresses and users count, too; a rate limit has counted this request.
-    const unsigned refused = co_await to.guard.check(asked, answer);
+    const unsigned refused = co_await to.guard.check(asked, answer, &from.guard);
     if (refused != 0) co_return co_await answer_error(refused, asked, answer);
     co_return co_await act(to, asked, answer, rerouted + 1);
 }
@@ -248,15 +247,16 @@ task<std::optional<std::string>> served_site::index_of(request& asked) const {
 served_site::outcome served_site::serve_files(const served_route& to, request& asked,
                                               response& answer, unsigned rerouted) const {
     if (!files_) co_return co_await answer_error(404, asked, answer);
+    // First, because a script may be the index, and has methods of its own.
+    if (asked.path().ends_with('/') && rerouted < most_reroutes) {
+        const std::optional<std::string> index = co_await index_of(asked);
+        if (index) co_return co_await reroute(to, *index, asked, answer, rerouted);
+    }
     const std::string_view method = asked.method();
     if (method != "GET" && method != "HEAD") {
         answer.set("Allow", "GET, HEAD, OPTIONS");
         if (method == "OPTIONS") co_return co_await answer.status(204).send({}, {});
         co_return co_await answer_error(is_known_method(method) ? 405 : 501, asked, answer);
-    }
-    if (asked.path().ends_with('/') && rerouted < most_reroutes) {
-        const std::optional<std::string> index = co_await index_of(asked);
-        if (index) co_return co_await reroute(to, *index, asked, answer, rerouted);
     }
     // The source of a script is never an answer, whatever the routes are.
     if (is_script(asked.path())) co_return co_await answer_error(404, asked, answer);
@@ -300,6 +300,10 @@ served_site::outcome served_site::redirect(const served_route& to, request& aske
                                            response& answer) const {
     const redirection& with = to.is->redirect;
     std::string target = with.to;
+    // Behind a bare host a path would become a part of it.
+    const std::size_t scheme = target.find("://");
+    if (scheme != std::string::npos && target.find_first_of("/?", scheme + 3) == std::string::npos)
+        target += '/';
     target += http::encode_path(wildcard_of(to.is->match, asked.path()));
     if (!asked.query().empty()) {
         target += target.contains('?') ? '&' : '?';

@@ -52,8 +52,9 @@ template <class Function>
 auto figures_handler(std::shared_ptr<const status_board> board, std::string_view type,
                      Function make) {
     return [board = std::move(board), type, make](request&, response& answer) -> task<result<>> {
-        auto collect = [from = board.get(), make] { return make(from->figures()); };
-        const std::string text = co_await simplenet::run_blocking(std::move(collect));
+        // Shared: nobody waits for a call that has begun when the program ends.
+        auto collect = [board, make] { return make(board->figures()); };
+        const std::string text = co_await simplenet::run_blocking(collect);
         co_return co_await with_common_fields(answer).send(type, text);
     };
 }

@@ -66,7 +66,8 @@ bool fastcgi_exchange::gather() {
             return true;
         case answer_reader::step::kind::end:
             // An answer that the backend refused in the end is not complete.
-            if (text_ != 0 && records_.status() != fastcgi::protocol_status::request_complete) {
+            if ((text_ != 0 || head_.size() != 0) &&
+                records_.status() != fastcgi::protocol_status::request_complete) {
                 return false;
             }
             complete();
@@ -86,8 +87,11 @@ void fastcgi_exchange::complete() {
                          records_.status() == fastcgi::protocol_status::request_complete;
     sender_.give_up();
     // A process of PHP-FPM serves one connection until that ends, and its others may all be busy
-    // so: whoever has connected and waits for a process gets this one.
-    if (is_kept && !at_.do_others_wait()) keeper_.give_back(at_, *std::move(connection_));
+    // so. While a request waits for a process, close the connection, so that the process serves it;
+    // but requests that wait for this connection get it.
+    const bool is_wanted_here = keeper_.is_full(at_.index());
+    if (is_kept && (is_wanted_here || !at_.do_others_wait()))
+        keeper_.give_back(at_, *std::move(connection_));
     connection_.reset();
 }
 

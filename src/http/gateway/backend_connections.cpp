@@ -69,12 +69,12 @@ task<result<any_stream>> connect_to_backend(const backend_address& to,
 
 backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
                                          const connection_limits& limits)
-    : keep_{limits.keep}
+    : most_{std::max<std::size_t>(limits.most, 1)}
+    , keep_{limits.keep}
     , idle_{limits.idle}
     , to_(of->size()) {
-    const std::size_t most = std::max<std::size_t>(limits.most, 1);
     const pool_options with{
-        .per_key = most, .total = most, .idle = limits.idle, .wait = limits.wait};
+        .per_key = most_, .total = most_, .idle = limits.idle, .wait = limits.wait};
     for (std::size_t each = 0; each < of->size(); ++each) {
         auto connect = [of, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);

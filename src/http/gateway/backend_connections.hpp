@@ -87,6 +87,10 @@ public:
         return to_[index].pool->size();
     }
     /// The idle ones among them.
+    /// Whether requests of this loop wait for a place, because there are `most` connections.
+    [[nodiscard]] bool is_full(std::size_t index) const noexcept {
+        return to_[index].borrowing != 0 && to_[index].pool->size() >= most_;
+    }
     [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
         return to_[index].pool->idle() + to_[index].idle.size();
     }
@@ -133,6 +137,7 @@ private:
     /// Arms the timer for the connection that has been idle longest.
     void arm() noexcept;
 
+    const std::size_t most_;
     const std::size_t keep_;
     const std::chrono::nanoseconds idle_;
     std::vector<backend_pool> to_; // by the index of the backend

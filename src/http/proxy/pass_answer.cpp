@@ -104,9 +104,7 @@ void passage::set_answer() {
 }
 
 task<result<unsigned>> passage::pass_answer() {
-    if (lease_ && lease_->succeeded()) {
-        core_->report(gateway_event::recovered, backend_, "an answer has come");
-    }
+    note_answer();
     const unsigned status = exchange_->status();
     if (status == 101) co_return co_await pass_upgrade();
     if (!is_good_answer()) co_return refuse_answer(make_error_code(errc::bad_response));

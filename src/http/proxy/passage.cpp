@@ -123,6 +123,7 @@ task<result<unsigned>> passage::try_backends() {
     for (;;) {
         lease_ = core_->backends()->pick(tried);
         if (!lease_) co_return failure_;
+        is_noted_ = false;
         backend_ = lease_->name();
         const result<std::optional<unsigned>> outcome = co_await try_backend();
         if (!outcome) co_return fail(outcome);
@@ -200,7 +201,20 @@ void passage::note_failure(std::string_view doing, std::error_code why) {
     core_->report(gateway_event::failed, backend_, doing, why);
 }
 
+void passage::note_answer() noexcept {
+    if (!lease_ || std::exchange(is_noted_, true)) return;
+    if (lease_->succeeded()) {
+        core_->report(gateway_event::recovered, backend_, "an answer has come");
+    }
+}
+
+void passage::closed() noexcept {
+    note_answer();
+    lease_.reset();
+}
+
 void passage::keep(pooled<any_stream> connection) {
+    note_answer();
     connections_->pools.give_back(*lease_, std::move(connection));
     lease_.reset();
 }

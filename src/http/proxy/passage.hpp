@@ -73,7 +73,9 @@ private:
 
     // --- of connection_keeper ---
     void keep(pooled<any_stream> connection) override;
-    void closed() noexcept override { lease_.reset(); }
+    void closed() noexcept override;
+    /// An answer has come. It may be over already, and the connection with another request.
+    void note_answer() noexcept;
 
     // --- pass_answer.cpp: the answer ---
     [[nodiscard]] task<result<unsigned>> pass_answer();
@@ -101,6 +103,7 @@ private:
 
     // --- the backend ---
     std::optional<backend_lease> lease_; // none: it is done with this request
+    bool is_noted_ = false;              // that it has answered
     std::string_view backend_;           // its name
     unsigned failure_ = 502;             // of the last one
     std::optional<client_exchange> exchange_;

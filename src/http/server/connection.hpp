@@ -30,7 +30,8 @@ template <class Stream>
 class borrowed_exchange {
 public:
     borrowed_exchange(connection_state& connection, Stream& over) {
-        const std::size_t fields = connection.loop.with().header_count;
+        // Before the exchange looks: its parser has places for so many.
+        const std::size_t fields = connection.loop.current()->what->with.header_count;
         const std::size_t fixed = sizeof(parts) + fields * sizeof(field_entry);
         memory_ = scratch::borrow(fixed + least_spare <= small ? small : fixed + least_spare);
         std::byte* const begin = memory_.data();

@@ -61,14 +61,13 @@ exchange::exchange(connection_state& connection, transport& over, std::span<fiel
                    std::span<char> spare)
     : connection_{connection}
     , transport_{over}
-    , limits_{&connection.loop.with()}
+    , serving_{connection.loop.current()}
+    , limits_{&serving_->what->with}
     , spare_{spare}
     , all_spare_{spare}
     , parser_{{limits_->request_line, limits_->header_bytes}, entries}
     , request_{*this}
-    , response_{*this} {
-    connection.loop.refresh(serving_);
-}
+    , response_{*this} {}
 
 exchange::~exchange() = default;
 

@@ -5,22 +5,23 @@ namespace simplenet::v0::http::detail {
 bool server_state::replace(route_table routes, const server_options* options,
                            [[maybe_unused]] const tls::context* context) {
     const std::lock_guard locked{mutex_};
+    auto next = options != nullptr
+                    ? std::make_shared<const serving>(std::move(routes), *options)
+                    : std::make_shared<const serving>(std::move(routes), *served_.what);
 #if SIMPLENET_HAS_TLS
     if (context != nullptr) {
         if (!served_.handshakes) return false;
         auto added = tls::detail::settings_of(*context, tls::server_options{.server = transport_});
         if (!added) return false;
-        added->last_hello =
-            (options != nullptr ? options->limits : served_.what->with).last_request;
+        added->last_hello = next->with.last_request;
         failed_before_ += served_.handshakes->failed.load(std::memory_order_relaxed);
         served_.handshakes = std::move(added);
     }
 #else
     if (context != nullptr) return false;
 #endif
-    served_.what = options != nullptr
-                       ? std::make_shared<const serving>(std::move(routes), *options)
-                       : std::make_shared<const serving>(std::move(routes), *served_.what);
+    // Nothing fails from here on: no request sees a part of it.
+    served_.what = std::move(next);
     version_.fetch_add(1, std::memory_order_release);
     return true;
 }

@@ -142,6 +142,11 @@ public:
         look();
         if (serving != serving_) serving = serving_;
     }
+    /// What is served now.
+    [[nodiscard]] const std::shared_ptr<const local_serving>& current() {
+        look();
+        return serving_;
+    }
     /// The limits of the latest refresh() or look(), valid until the next one.
     [[nodiscard]] const limits& with() const noexcept { return serving_->what->with; }
     /// Takes what replace() has left. Allocates then.

@@ -70,6 +70,20 @@ TEST_P(failure_test, no_connection_is_kept_while_another_waits_for_a_process) {
     }
 }
 
+// It used to look complete if the refusal came by itself.
+TEST_P(failure_test, an_answer_that_is_refused_in_the_end_never_looks_complete) {
+    serve_scripts({.keep_connections = 0});
+    raw_peer client = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    backend.send(out("Content-Type: text/plain\r\n\r\nabc"));
+    EXPECT_TRUE(receive_until(client, "abc").ends_with("abc"));
+
+    backend.send(end(2));
+
+    EXPECT_FALSE(everything(client).ends_with("0\r\n\r\n"));
+}
+
 TEST_P(failure_test, a_connection_with_bytes_behind_its_answer_is_not_used_again) {
     serve_scripts();
     raw_peer client = request();

@@ -161,6 +161,24 @@ TEST_P(retry_test, without_any_backend_the_answer_is_502) {
                              "\r\nContent-Length: 16\r\n\r\n502 Bad Gateway\n");
 }
 
+// An answer without a body is over with its head, and used to count as none.
+TEST_P(retry_test, an_answer_without_a_body_counts) {
+    const std::array<http::backend, 1> one{{{backend().name()}}};
+    const http::proxy_handler passes{{.backends = one}};
+    http::router routes;
+    routes.fallback(passes);
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    testing::raw_peer peer = backend().accept();
+    static_cast<void>(receive_request(peer));
+
+    peer.send("HTTP/1.1 204 No Content\r\n\r\n");
+
+    EXPECT_THAT(receive_head(client), ::testing::StartsWith("HTTP/1.1 204 "));
+    EXPECT_EQ(passes.backends().front().answered, 1U);
+}
+
 TEST_P(retry_test, a_shortage_of_descriptors_is_no_failure_of_a_backend) {
     raw_listener second;
     std::optional<http::proxy_handler> passes;

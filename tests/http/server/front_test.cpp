@@ -287,6 +287,27 @@ TEST_P(http_front_test, limits_are_replaced_with_the_routes) {
     EXPECT_THAT(rest_of(client), ::testing::StartsWith("HTTP/1.1 413 "));
 }
 
+// The limits of a head that was not complete used to be those of a server that was gone.
+TEST_P(http_front_test, limits_live_as_long_as_a_head_that_is_read_by_them) {
+    const auto routes = [] {
+        http::router made;
+        made.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+            co_return co_await answer.send("text/plain", "done");
+        });
+        return made;
+    };
+    serve(routes());
+    testing::raw_peer client = connect();
+    client.send(get);
+    EXPECT_THAT(receive_until(client, "done"), EndsWith("done"));
+
+    EXPECT_TRUE(server().replace(routes(), {.limits = {.headers_within = 10s}}));
+    client.send("GET / HT");
+    client.send("TP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+
+    EXPECT_EQ(rest_of(client), plain_answer("done", "Connection: close\r\n"));
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, http_front_test, testing::all_backends, testing::backend_name);
 INSTANTIATE_TEST_SUITE_P(backends, http_observer_test, testing::all_backends,
                          testing::backend_name);

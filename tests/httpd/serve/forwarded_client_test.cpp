@@ -91,6 +91,15 @@ TEST(forwarded_client_test, the_protocol_is_that_of_the_hop_from_the_client) {
     EXPECT_EQ(told_by({{"X-Forwarded-Proto", "gopher"}}), "-");
 }
 
+// The usual front of nginx. The client used to be taken for the proxy.
+TEST(forwarded_client_test, a_protocol_alone_does_not_hide_the_real_ip) {
+    EXPECT_EQ(told_by({{"X-Real-IP", "192.0.2.1"}, {"X-Forwarded-Proto", "https"}}), "192.0.2.1 s");
+    EXPECT_EQ(told_by({{"X-Real-IP", "192.0.2.1"},
+                       {"X-Forwarded-Proto", "https"},
+                       {"Forwarded", "for=198.51.100.9;proto=http"}}),
+              "192.0.2.1 s");
+}
+
 TEST(forwarded_client_test, the_real_ip_counts_alone) {
     EXPECT_EQ(told_by({{"X-Real-IP", "192.0.2.1"}}), "192.0.2.1");
     EXPECT_EQ(told_by({{"X-Real-IP", "192.0.2.1"}, {"X-Forwarded-For", "198.51.100.9"}}),

@@ -169,6 +169,24 @@ TEST_P(sites_test, a_redirect_appends_what_matched_and_keeps_the_query) {
     EXPECT_THAT(ask_for("/one?z"), HasSubstr("Location: https://example.org/x?y&z\r\n"));
 }
 
+// It used to become a part of the host.
+TEST_P(sites_test, what_is_appended_to_a_bare_host_is_a_path) {
+    serve_sites("[[site]]\n"
+                "[[site.route]]\nmatch = \"/*\"\nredirect = { to = \"https://example.org\" }\n");
+
+    EXPECT_THAT(ask_for("/@evil.test"), HasSubstr("Location: https://example.org/@evil.test\r\n"));
+    EXPECT_THAT(ask_for("/.evil.test?a"),
+                HasSubstr("Location: https://example.org/.evil.test?a\r\n"));
+}
+
+TEST_P(sites_test, the_index_of_a_directory_has_its_own_methods) {
+    write("index.php", "<?php secret");
+    serve_sites("[[site]]\nroot = \"$\"\nindex = [\"index.php\"]\n"
+                "[[site.route]]\nmatch = \"*.php\"\nanswer = { body = \"the script\" }\n");
+
+    EXPECT_THAT(ask_for("/", {}, "POST"), EndsWith("the script"));
+}
+
 TEST_P(sites_test, sites_are_chosen_by_the_host) {
     serve_sites(
         "[[site]]\nhosts = [\"a.org\"]\n[[site.route]]\nmatch = \"/*\"\nanswer = { body = \"A\" }\n"
@@ -257,6 +275,16 @@ TEST_P(sites_test, a_rate_holds_for_all_routes_of_its_site_and_not_for_others) {
     EXPECT_THAT(ask_for("/own"), EndsWith("in"));
     EXPECT_THAT(ask_for("/own"), has_status(429));
     EXPECT_THAT(ask_for("/free"), EndsWith("in"));
+}
+
+TEST_P(sites_test, a_request_that_is_routed_again_counts_once) {
+    write("index.html", "front");
+    serve_sites("[[site]]\nroot = \"$\"\nrate = { requests = 1, per = \"1h\" }\n"
+                "[[site.route]]\nmatch = \"/app\"\nanswer = { body = \"the application\" }\n"
+                "[[site.route]]\nmatch = \"/*\"\nfallback = \"/app\"\n");
+
+    EXPECT_THAT(ask_for("/none"), EndsWith("the application"));
+    EXPECT_THAT(ask_for("/none"), has_status(429));
 }
 
 // --- compression, gateways -----------------------------------------------------------------------
