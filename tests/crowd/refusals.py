@@ -15,7 +15,6 @@ import http.server
 import multiprocessing
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -25,8 +24,10 @@ import tempfile
 import threading
 import time
 
-from process import die_with_parent, Failed, Server
-from targets import handshake, request
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from free_port import free_port  # noqa: E402
+from process import die_with_parent, Failed, Server  # noqa: E402
+from targets import handshake, request  # noqa: E402
 
 PATIENCE = 8.0  # seconds; a fallback takes milliseconds
 WORKS, SAYS_SO, CLOSES = "works", "says so", "closes"
@@ -104,18 +105,6 @@ def web_server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
-
-
-def free_port():
-    """A port for a program that cannot print its own. The kernel gives it to no outgoing connection."""
-    while True:
-        port = random.randrange(10_000, 32_768)  # below net.ipv4.ip_local_port_range
-        with socket.socket() as holder:
-            try:
-                holder.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass  # taken
 
 
 # --- examples -------------------------------------------------------------------------------------

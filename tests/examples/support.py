@@ -5,6 +5,7 @@ import argparse
 import ctypes
 import http.server
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -15,6 +16,9 @@ import sys
 import threading
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from free_port import free_port  # noqa: E402, F401 (for the tests)
 
 # Sanitizers make everything several times slower; ctest has a limit of its own.
 LIMIT = 60  # seconds for one test
@@ -292,12 +296,6 @@ def refused_port():
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
     return holder, holder.getsockname()[1]
-
-
-def free_port():
-    """A port for a program that cannot choose one itself."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import argparse
 import http.client
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -13,6 +14,9 @@ import tempfile
 import threading
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from free_port import free_port  # noqa: E402, F401 (for the tests)
 
 LIMIT = 60  # seconds for whatever should happen soon; sanitizers make everything slower
 
@@ -28,11 +32,11 @@ def certificates():
     return _options.certificates
 
 
-def wait_until(condition, what):
+def wait_until(condition, what, log=()):
     end = time.monotonic() + LIMIT
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"{what} has not happened")
+            raise AssertionError(f"{what} has not happened. The log:\n{''.join(log)}")
         time.sleep(0.01)
 
 
@@ -63,7 +67,7 @@ class Httpd:
             each.start()
         self.addresses = []
         self.status = None
-        wait_until(lambda: self._is_up() or self.process.poll() is not None, "the start")
+        wait_until(lambda: self._is_up() or self.process.poll() is not None, "the start", self.lines)
 
     def _collect(self, stream, into):
         for line in stream:
@@ -89,8 +93,7 @@ class Httpd:
         return any(text in line for line in list(self.lines))
 
     def wait_for(self, text):
-        wait_until(lambda: self.said(text), f"{text!r} in the log")
-
+        wait_until(lambda: self.said(text), f"{text!r} in the log", self.lines)
 
     def send(self, number):
         os.kill(self.pid, number)
@@ -99,7 +102,7 @@ class Httpd:
         """SIGHUP, and waits for another line with this text."""
         before = sum(expected in line for line in list(self.lines))
         self.send(signal.SIGHUP)
-        wait_until(lambda: sum(expected in line for line in list(self.lines)) > before, expected)
+        wait_until(lambda: sum(expected in line for line in list(self.lines)) > before, expected, self.lines)
 
     def end(self, number=signal.SIGTERM):
         """Ends it, and returns its status."""
@@ -181,12 +184,6 @@ def get(port, path="/", method="GET", headers=None, body=None, host="127.0.0.1",
         return answer.status, answer.read().decode("latin-1"), answer.headers
     finally:
         client.close()
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def trusting_context(name=None):
