@@ -73,8 +73,8 @@ struct fastcgi_options {
     // For each backend and loop.
 
     /// Idle connections that are kept for `idle`. Each occupies a process of PHP-FPM meanwhile, so
-    /// none is kept while a request on a new connection waits for its answer: it may be waiting for
-    /// a process. 0: a connection for each request.
+    /// none is kept when a request on a new connection has waited for 5 ms: it may be waiting for a
+    /// process. 0: a connection for each request.
     std::size_t keep_connections = 8;
     /// Connections in all. Further requests wait.
     std::size_t connections = 64;
@@ -92,7 +92,7 @@ struct fastcgi_options {
     /// Without a byte of the body of the answer. Then the answer is aborted.
     std::chrono::nanoseconds body_idle = std::chrono::seconds{60};
     /// An idle connection is closed after so long.
-    std::chrono::nanoseconds idle = std::chrono::seconds{1};
+    std::chrono::nanoseconds idle = std::chrono::milliseconds{10};
 
     /// Called with what the backends write for people, and with their failures.
     gateway_reporter report = nullptr;

@@ -357,8 +357,8 @@ constexpr key route_keys[]{
      .maximum = 10'000,
      .needs = gateways,
      .description = "Connections that are kept between requests, for each backend and worker. "
-                    "With FastCGI each occupies a process, so it is kept for a second at most, "
-                    "and not while a request waits for a process. 0: none is kept."},
+                    "With FastCGI each occupies a process, so it is kept for 10 ms at most, and "
+                    "not when a request has waited for a process. 0: none is kept."},
     {.name = "streamed",
      .type = value_type::boolean,
      .stored = stored_in<&route::streamed>(),

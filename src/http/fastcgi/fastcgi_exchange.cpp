@@ -6,6 +6,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
 #include <simplenet/time/deadline.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -87,10 +88,12 @@ void fastcgi_exchange::complete() {
                          records_.status() == fastcgi::protocol_status::request_complete;
     sender_.give_up();
     // A process of PHP-FPM serves one connection until that ends, and its others may all be busy
-    // so. While a request waits for a process, close the connection, so that the process serves it;
-    // but requests that wait for this connection get it.
+    // so. When a request has waited for a process, close the connection, so that the process serves
+    // it; but requests that wait for this connection get it. At once would be too early: of the
+    // requests of a burst each would find others that wait, and no connection would ever be kept.
     const bool is_wanted_here = keeper_.is_full(at_.index());
-    if (is_kept && (is_wanted_here || !at_.do_others_wait()))
+    if (is_kept &&
+        (is_wanted_here || !at_.do_others_wait(simplenet::detail::timed_queue::present())))
         keeper_.give_back(at_, *std::move(connection_));
     connection_.reset();
 }

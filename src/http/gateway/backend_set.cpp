@@ -45,7 +45,12 @@ struct alignas(64) backend_set::entry {
     unsigned weight = 1;
 
     mutable std::atomic<unsigned> active = 0;
-    mutable std::atomic<unsigned> waiting = 0; // see backend_lease::waits_on_new()
+    // Requests of backend_lease::waits_on_new(), those that wait no more, and what had begun at a
+    // moment that is looked back at.
+    mutable std::atomic<std::uint64_t> waits_begun = 0;
+    mutable std::atomic<std::uint64_t> waits_ended = 0;
+    mutable std::atomic<std::uint64_t> marked = 0;
+    mutable std::atomic<rep> marked_at = 0;
     mutable std::atomic<std::uint64_t> answered = 0;
     mutable std::atomic<std::uint64_t> failures = 0;
     // 0           in use
@@ -162,19 +167,31 @@ const backend_address& backend_lease::address() const noexcept {
 
 void backend_lease::waits_on_new() noexcept {
     if (!std::exchange(waits_, true)) {
-        set_->at(index_).waiting.fetch_add(1, std::memory_order_relaxed);
+        set_->at(index_).waits_begun.fetch_add(1, std::memory_order_relaxed);
     }
 }
 
 void backend_lease::waits_no_more() noexcept {
     if (std::exchange(waits_, false)) {
-        set_->at(index_).waiting.fetch_sub(1, std::memory_order_relaxed);
+        set_->at(index_).waits_ended.fetch_add(1, std::memory_order_relaxed);
     }
 }
 
-bool backend_lease::do_others_wait() const noexcept {
-    const unsigned own = waits_ ? 1 : 0;
-    return set_->at(index_).waiting.load(std::memory_order_relaxed) > own;
+// Backends accept in the order in which others connect, so that those who waited at a moment have
+// been served when as many waits have ended as had begun by then. That is right but for requests
+// that take unequal times, and then the connections of a moment are closed for nothing.
+bool backend_lease::do_others_wait(clock::time_point now) const noexcept {
+    const backend_set::entry& of = set_->at(index_);
+    const std::uint64_t begun = of.waits_begun.load(std::memory_order_relaxed);
+    const std::uint64_t ended = of.waits_ended.load(std::memory_order_relaxed);
+    if (begun == ended) return false;
+    if (ended >= of.marked.load(std::memory_order_relaxed)) {
+        of.marked.store(begun, std::memory_order_relaxed);
+        of.marked_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+        return false;
+    }
+    const clock::time_point since{clock::duration{of.marked_at.load(std::memory_order_relaxed)}};
+    return now - since >= patience;
 }
 
 bool backend_lease::succeeded() noexcept {

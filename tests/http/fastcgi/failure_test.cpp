@@ -43,31 +43,55 @@ TEST_P(failure_test, a_connection_is_used_again) {
 
 // With as many kept connections as it has processes, PHP-FPM took no other for as long as they were
 // used.
-TEST_P(failure_test, no_connection_is_kept_while_another_waits_for_a_process) {
+TEST_P(failure_test, no_connection_is_kept_when_others_have_waited_for_a_process) {
     const std::string address = address_of(responder_);
     const std::array backends{http::backend{address}};
     const std::string root = root_path();
-    const http::fastcgi_handler php{{.backends = backends, .root = root}};
+    const http::fastcgi_handler php{
+        {.backends = backends, .root = root, .idle = std::chrono::hours{1}}};
     http::router routes;
     routes.fallback(php);
     serve(std::move(routes));
-    raw_peer first = request();
+    raw_peer client = request();
     raw_peer busy = responder_.accept(); // by the only process
     static_cast<void>(take_request(busy));
-    raw_peer second = request();
-    raw_peer third = request();
+    std::vector<raw_peer> waiting;
+    for (int each = 0; each < 2; ++each)
+        waiting.push_back(request());
     ASSERT_TRUE(eventually([&] { return php.backends().front().active == 3; }));
 
-    busy.send(answer_of(hello));
-    EXPECT_TRUE(has_status(everything(first), 200));
+    // For as long as its connection is kept, the next request gets it, and the others wait.
+    for (;;) {
+        busy.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(client), 200));
+        client = request();
+        if (!take_request(busy).is_complete) break;
+    }
 
-    EXPECT_EQ(busy.receive_to_the_end(), errc::end_of_stream); // so the process accepts another one
-    for (raw_peer* const client : {&second, &third}) {
+    waiting.push_back(std::move(client));
+    for (raw_peer& each : waiting) {
         raw_peer next = responder_.accept();
         static_cast<void>(take_request(next));
         next.send(answer_of(hello));
-        EXPECT_TRUE(has_status(everything(*client), 200));
+        EXPECT_TRUE(has_status(everything(each), 200));
     }
+}
+
+// Four clients of four processes found each other waiting at every moment.
+TEST_P(failure_test, a_connection_is_kept_when_others_have_just_begun_to_wait) {
+    serve_scripts();
+    raw_peer first = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    raw_peer second = request();
+    raw_peer other = responder_.accept();
+    static_cast<void>(take_request(other));
+
+    backend.send(answer_of(hello));
+    EXPECT_TRUE(has_status(everything(first), 200));
+
+    raw_peer third = request();
+    EXPECT_TRUE(take_request(backend).is_complete);
 }
 
 // It used to look complete if the refusal came by itself.
