@@ -6,12 +6,30 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace httpd {
 namespace {
+
+void check_redirect_https(const configuration& whole, const listener& from, problems& found) {
+    const position where = from.redirect_https_where;
+    const bool has_tls = std::ranges::any_of(
+        whole.listen, [](const listener& each) { return each.tls.has_value(); });
+    if (from.tls)
+        found.add(where, "`redirect_https` and `tls` exclude each other: what has come by `https` "
+                         "would be redirected for ever");
+    else if (!has_tls)
+        found.add(where,
+                  "no listener has `tls`, so `redirect_https` leads to port 443 of something "
+                  "else",
+                  severity::warning);
+    else if (https_port(whole.listen) == 0)
+        found.add(where, "`redirect_https` needs a port that is known: the first listener with "
+                         "`tls` has port 0");
+}
 
 void check_listeners(const configuration& whole, problems& found) {
     const auto same = [&](const simplenet::endpoint& address, position where, std::size_t before) {
@@ -34,6 +52,7 @@ void check_listeners(const configuration& whole, problems& found) {
         if (!required && !each.proxy_from.texts.empty())
             found.add(each.proxy_from.where,
                       "`proxy_from` has a meaning only with `proxy_protocol = \"required\"`");
+        if (each.redirect_https) check_redirect_https(whole, each, found);
     }
     if (whole.status) same(*whole.status, whole.status_where, whole.listen.size());
 }
@@ -176,7 +195,7 @@ void check_actions(const site& site, problems& found) {
 // Of a client that is not on this machine, and has no proxy between.
 bool listens_in_the_open(const configuration& whole) {
     return std::ranges::any_of(whole.listen, [](const listener& each) {
-        return !each.tls && !each.address.address().is_loopback() &&
+        return !each.tls && !each.redirect_https && !each.address.address().is_loopback() &&
                each.proxy_protocol == simplenet::proxy_protocol::none;
     });
 }
@@ -197,6 +216,13 @@ void check_passwords(const configuration& whole, problems& found) {
 }
 
 } // namespace
+
+std::uint16_t https_port(const std::vector<listener>& of) noexcept {
+    constexpr std::uint16_t registered = 443;
+    const auto first =
+        std::ranges::find_if(of, [](const listener& each) { return each.tls.has_value(); });
+    return first == of.end() ? registered : first->address.port();
+}
 
 void check_configuration(const configuration& whole, problems& found) {
     check_passwords(whole, found);

@@ -60,7 +60,14 @@ struct listener {
     std::optional<tls_options> tls;
     simplenet::proxy_protocol proxy_protocol = simplenet::proxy_protocol::none;
     addresses proxy_from; ///< Not empty if the protocol is required.
+    /// Requests are redirected to the first listener with TLS. Not together with `tls`.
+    bool redirect_https = false;
+    position redirect_https_where;
 };
+
+/// Where HTTPS is found from outside: the port of the first listener with TLS. 443 without one:
+/// something else serves it then, or it is about to be configured.
+[[nodiscard]] std::uint16_t https_port(const std::vector<listener>& of) noexcept;
 
 /// `auth`
 struct authentication {

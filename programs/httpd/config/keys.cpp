@@ -559,6 +559,14 @@ constexpr key listen_keys[]{
      .stored = stored_in<&listener::proxy_from>(),
      .description = "The addresses that may send that header; other connections are closed. "
                     "Required with `proxy_protocol = \"required\"`."},
+    {.name = "redirect_https",
+     .type = value_type::boolean,
+     .stored = stored_in<&listener::redirect_https, &listener::redirect_https_where>(),
+     .description =
+         "Whether requests are redirected (308) to `https` and the same name, at the port of the "
+         "first listener that has `tls`. What is below `/.well-known/acme-challenge/` is served "
+         "as usual, and so is a request that came by `https` to a `trusted` proxy. Not together "
+         "with `tls`."},
 };
 constexpr section listen_section =
     make_section<listener>("[[listen]]",

@@ -28,6 +28,13 @@ bool is_same_kind(const listener& left, const listener& right) noexcept {
            left.proxy_from.texts == right.proxy_from.texts;
 }
 
+http::router router_of(const configuration& with, const listener& at,
+                       const std::shared_ptr<const sites>& what) {
+    arrival by;
+    if (at.redirect_https) by.https_port = https_port(with.listen);
+    return sites::router_for(what, by);
+}
+
 [[noreturn]] void refuse(const listener& at, std::error_code why) {
     throw std::runtime_error{"cannot listen at " + at.address.to_string() + ": " + why.message()};
 }
@@ -83,7 +90,7 @@ listener_set::planned listener_set::plan(const configuration& with, const listen
             sockets.push_back(*std::move(adopted));
         }
     }
-    auto routes = sites::router_for(what);
+    auto routes = router_of(with, at, what);
     auto server = sockets.empty()
                       ? http::server::listen(group_, at.address, std::move(routes), options)
                       : http::server::adopt(group_, std::move(sockets), std::move(routes), options);
@@ -112,7 +119,8 @@ void listener_set::serve(const configuration& with, const std::shared_ptr<const 
 #if SIMPLENET_HTTPD_TLS
             if (each.context) each.options.tls = &*each.context;
 #endif
-            static_cast<void>(each.goes_on->server->replace(sites::router_for(what), each.options));
+            static_cast<void>(
+                each.goes_on->server->replace(router_of(with, each.is, what), each.options));
             each.server = std::move(each.goes_on->server);
         }
         now.push_back({.is = std::move(each.is), .server = std::move(each.server)});

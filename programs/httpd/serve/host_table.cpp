@@ -7,17 +7,12 @@
 
 namespace httpd {
 
-namespace {
-
-/// Without the port, and without the dot of a fully qualified name.
-std::string_view name_of(std::string_view host) noexcept {
+std::string_view name_of_host(std::string_view host) noexcept {
     if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
     host = host.substr(0, host.find(':'));
     if (host.ends_with('.')) host.remove_suffix(1);
     return host;
 }
-
-} // namespace
 
 host_table::host_table(const std::vector<site>& sites)
     : is_single_{sites.size() == 1} {
@@ -34,7 +29,7 @@ std::optional<std::size_t> host_table::find(std::string_view host) const {
     if (is_single_) return 0;
     constexpr std::size_t longest_name = 255; // RFC 1035, section 2.3.4
     std::array<char, longest_name> text;
-    host = name_of(host);
+    host = name_of_host(host);
     if (host.size() > text.size()) return others_;
     std::ranges::transform(host, text.begin(), lower);
     std::string_view name{text.data(), host.size()};

@@ -13,6 +13,9 @@
 
 namespace httpd {
 
+/// The host of a request without its port, and without the dot of a fully qualified name.
+[[nodiscard]] std::string_view name_of_host(std::string_view host) noexcept;
+
 /// Immutable; any thread.
 class host_table {
 public:

@@ -5,6 +5,7 @@
 #include "httpd/config/text.hpp"
 #include "httpd/serve/error_answer.hpp"
 #include "httpd/serve/forwarded_client.hpp"
+#include "httpd/serve/host_table.hpp"
 
 #include <simplenet/http/path.hpp>
 
@@ -20,6 +21,9 @@ using simplenet::result;
 using simplenet::task;
 
 namespace {
+
+// Where issuers of certificates look for proofs, by http (RFC 8555, section 8.3).
+constexpr std::string_view acme_challenges = "/.well-known/acme-challenge/";
 
 constexpr unsigned most_reroutes = 2; // an index, and the fallback of that
 
@@ -183,9 +187,12 @@ void served_site::learn_client(request& asked) const {
     if (told.secure) asked.set_secure(*told.secure);
 }
 
-served_site::outcome served_site::serve(request& asked, response& answer) const {
+served_site::outcome served_site::serve(request& asked, response& answer, const arrival& by) const {
     asked.set_label(name_);
     if (!is_.trusted.set.empty()) learn_client(asked);
+    // Before access control: a password is asked for where nobody reads it on its way.
+    if (by.https_port && !asked.secure() && !asked.path().starts_with(acme_challenges))
+        return redirect_to_https(*by.https_port, asked, answer);
     const served_route& to = route_for(asked.path());
     prepare(to, asked, answer);
     // Without a coroutine of its own.
@@ -231,6 +238,18 @@ served_site::outcome served_site::act(const served_route& to, request& asked, re
         return pass_on(to, asked, answer);
     }
     std::unreachable();
+}
+
+served_site::outcome served_site::redirect_to_https(std::uint16_t port, request& asked,
+                                                    response& answer) {
+    const std::string_view host = name_of_host(asked.host());
+    if (host.empty()) co_return co_await send_error(400, answer); // HTTP/1.0 without one
+    std::string target = "https://" + std::string{host};
+    if (port != 443) target += ':' + std::to_string(port);
+    target += http::encode_path(asked.path());
+    if (!asked.query().empty()) target.append("?").append(asked.query());
+    answer.set("Location", target);
+    co_return co_await send_error(308, answer);
 }
 
 // --- files ---------------------------------------------------------------------------------------

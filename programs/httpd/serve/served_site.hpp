@@ -29,6 +29,12 @@ struct gateway_listener {
     void* context = nullptr;
 };
 
+/// What the listener of a request says about it.
+struct arrival {
+    /// Where `https` is, if what has not come by it is redirected there.
+    std::optional<std::uint16_t> https_port;
+};
+
 /// A backend of a route, at a moment.
 struct site_backend {
     std::string site;  ///< Its name().
@@ -49,8 +55,9 @@ public:
     served_site& operator=(const served_site&) = delete;
     ~served_site() = default;
 
-    [[nodiscard]] simplenet::task<simplenet::result<>>
-    serve(simplenet::http::request& asked, simplenet::http::response& answer) const;
+    [[nodiscard]] simplenet::task<simplenet::result<>> serve(simplenet::http::request& asked,
+                                                             simplenet::http::response& answer,
+                                                             const arrival& by) const;
 
     /// The first of its hosts; "-" if it has every name.
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
@@ -80,6 +87,8 @@ private:
     /// Sets what belongs to every answer of the route.
     void prepare(const served_route& to, request& asked, response& answer) const;
     void learn_client(request& asked) const;
+    [[nodiscard]] static outcome redirect_to_https(std::uint16_t port, request& asked,
+                                                   response& answer);
     [[nodiscard]] outcome serve_guarded(const served_route& to, request& asked,
                                         response& answer) const;
 

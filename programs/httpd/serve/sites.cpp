@@ -26,12 +26,12 @@ sites::sites(const std::vector<site>& of, const gateway_listener& listener)
         served_.push_back(std::make_unique<served_site>(each, listener));
 }
 
-simplenet::task<simplenet::result<>> sites::serve(http::request& asked,
-                                                  http::response& answer) const {
+simplenet::task<simplenet::result<>> sites::serve(http::request& asked, http::response& answer,
+                                                  const arrival& by) const {
     const auto site = by_host_.find(asked.host());
     if (!site) return send_error(421, answer);
     if (asked.path() == "*") return answer_for_all(answer);
-    return served_[*site]->serve(asked, answer);
+    return served_[*site]->serve(asked, answer, by);
 }
 
 std::vector<site_backend> sites::backends() const {
@@ -41,12 +41,14 @@ std::vector<site_backend> sites::backends() const {
     return all;
 }
 
-http::router sites::router_for(std::shared_ptr<const sites> to) {
+http::router sites::router_for(std::shared_ptr<const sites> to, const arrival& by) {
     http::router made;
     // Limits on bodies are those of sites and routes.
-    made.fallback([to = std::move(to)](http::request& asked,
-                                       http::response& answer) { return to->serve(asked, answer); },
-                  {.body = 0});
+    made.fallback(
+        [to = std::move(to), by](http::request& asked, http::response& answer) {
+            return to->serve(asked, answer, by);
+        },
+        {.body = 0});
     return made;
 }
 

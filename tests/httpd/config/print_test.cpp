@@ -22,7 +22,8 @@ grace = "1500ms"
 listen = [{ address = "[::1]:8443", tls = [
     { certificate = "a.pem", key = "/keys/a.key", client_ca = "ca.pem" },
     { certificate = "b.pem", key = "b.key", minimum = "1.3" }] },
-  { address = "127.0.0.1:80", proxy_protocol = "required", proxy_from = ["10.0.0.0/8", "::1"] }]
+  { address = "127.0.0.1:80", proxy_protocol = "required", proxy_from = ["10.0.0.0/8", "::1"] },
+  { address = "127.0.0.1:81", redirect_https = true }]
 [[site]]
 hosts = ["Example.org.", "*.example.org"]
 root = "./www"

@@ -28,7 +28,7 @@ def program():
 
 
 def certificates():
-    """A directory with server.crt, server.key and ca.crt; None without TLS."""
+    """A directory with server.pem, server.key and root.pem; None without TLS."""
     return _options.certificates
 
 
@@ -186,8 +186,13 @@ def get(port, path="/", method="GET", headers=None, body=None, host="127.0.0.1",
         client.close()
 
 
+def tls_line(name="server"):
+    """The key `tls` of a listener, with a certificate of the tests."""
+    return 'tls = {{ certificate = "{0}.pem", key = "{0}.key" }}'.format(os.path.join(certificates(), name))
+
+
 def trusting_context(name=None):
-    context = ssl.create_default_context(cafile=os.path.join(certificates(), "ca.crt"))
+    context = ssl.create_default_context(cafile=os.path.join(certificates(), "root.pem"))
     context.check_hostname = False
     return context
 

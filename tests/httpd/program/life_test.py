@@ -145,6 +145,21 @@ class reload_test(support.TestCase):
                                b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
                 self.assertIn(b"200 OK", client.makefile("rb").read())
 
+    def test_a_listener_redirects_to_https_from_a_reload_on(self):
+        if not support.certificates():
+            self.skipTest("needs TLS")
+        plain, secure = support.free_port(), support.free_port()
+        self.configure(listen=f'address = "127.0.0.1:{plain}"')
+        with self.start() as server:
+            self.assertEqual(get(plain)[0], 200)
+            self.configure(listen=f'address = "127.0.0.1:{plain}"\nredirect_https = true\n'
+                                  f'[[listen]]\naddress = "127.0.0.1:{secure}"\n{support.tls_line()}')
+            server.reload()
+            status, _, headers = get(plain, "/index.html?a=b", headers={"Host": "127.0.0.1"})
+            self.assertEqual((status, headers["Location"]), (308, f"https://127.0.0.1:{secure}/index.html?a=b"))
+            answer = get(secure, "/index.html?a=b", tls=support.trusting_context())
+            self.assertEqual(answer[:2], (200, "front page"))
+
     def test_reloads_under_load_lose_no_request(self):
         self.configure()
         with self.start() as server:

@@ -32,7 +32,7 @@ protected:
         std::ofstream{path} << content;
     }
     /// Serves sites; `$` is the directory.
-    void serve_sites(std::string text) {
+    void serve_sites(std::string text, const arrival& by = {}) {
         for (std::size_t at = 0; (at = text.find('$', at)) != std::string::npos;)
             text.replace(at, 1, directory_ / "");
         text = "[[listen]]\naddress = \"127.0.0.1:0\"\n" + text;
@@ -41,7 +41,7 @@ protected:
             EXPECT_NE(each.severity, severity::error) << to_text(each, "configuration");
         const auto made =
             std::make_shared<const sites>(read.configuration.sites, gateway_listener{});
-        serve(sites::router_for(made));
+        serve(sites::router_for(made, by));
     }
     std::string ask_for(std::string_view path, std::string_view fields = {},
                         std::string_view method = "GET") {
@@ -285,6 +285,50 @@ TEST_P(sites_test, a_request_that_is_routed_again_counts_once) {
 
     EXPECT_THAT(ask_for("/none"), EndsWith("the application"));
     EXPECT_THAT(ask_for("/none"), has_status(429));
+}
+
+// --- listeners that redirect ---------------------------------------------------------------------
+
+TEST_P(sites_test, a_listener_redirects_to_https_at_the_same_name) {
+    serve_sites("[[site]]\nroot = \"$\"\ndeny = [\"127.0.0.1\"]\n", {.https_port = 443});
+
+    const std::string answer = ask_for("/a%20b/%2F%3f?c=d%26", "Host: Example.org:80\r\n");
+    EXPECT_THAT(answer, has_status(308));
+    EXPECT_THAT(answer, HasSubstr("Location: https://Example.org/a%20b/%2F%3F?c=d%26\r\n"));
+    EXPECT_THAT(ask_for("//evil/", "Host: h.\r\n"), HasSubstr("Location: https://h/evil/\r\n"));
+    EXPECT_THAT(ask_for("http://x/y", "Host: x\r\n"), HasSubstr("Location: https://x/y\r\n"));
+    EXPECT_THAT(ask_for("/", "Host: [::1]:80\r\n", "POST"),
+                HasSubstr("Location: https://[::1]/\r\n"));
+    EXPECT_THAT(ask("GET / HTTP/1.0\r\n\r\n"), has_status(400));
+}
+
+TEST_P(sites_test, a_redirection_to_https_names_a_port_that_is_not_443) {
+    serve_sites("[[site]]\nroot = \"$\"\n", {.https_port = 8443});
+
+    EXPECT_THAT(ask_for("/x", "Host: h:8080\r\n"), HasSubstr("Location: https://h:8443/x\r\n"));
+}
+
+TEST_P(sites_test, proofs_for_a_certificate_are_served_without_a_redirection) {
+    write(".well-known/acme-challenge/token", "proof");
+    serve_sites("[[site]]\nroot = \"$\"\n", {.https_port = 443});
+
+    EXPECT_THAT(ask_for("/.well-known/acme-challenge/token"), EndsWith("\r\n\r\nproof"));
+    EXPECT_THAT(ask_for("/.well-known/acme-challenge/none"), has_status(404));
+    EXPECT_THAT(ask_for("/.well-known/acme-challenge/../x"), has_status(308));
+    EXPECT_THAT(ask_for("/.well-known/acme-challenge"), has_status(308));
+}
+
+TEST_P(sites_test, what_a_trusted_proxy_got_by_https_is_not_redirected) {
+    const std::string route = "[[site.route]]\nmatch = \"/*\"\nanswer = { body = \"in\" }\n";
+    serve_sites("[[site]]\nhosts = [\"yes\"]\ntrusted = [\"127.0.0.1\"]\n" + route +
+                    "[[site]]\nhosts = [\"no\"]\n" + route,
+                {.https_port = 443});
+    const std::string secure = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+
+    EXPECT_THAT(ask_for("/", "Host: yes\r\n" + secure), EndsWith("in"));
+    EXPECT_THAT(ask_for("/", "Host: yes\r\n"), has_status(308));
+    EXPECT_THAT(ask_for("/", "Host: no\r\n" + secure), has_status(308));
+    EXPECT_THAT(ask_for("/", "Host: other\r\n"), has_status(421));
 }
 
 // --- compression, gateways -----------------------------------------------------------------------
