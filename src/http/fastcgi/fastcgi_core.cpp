@@ -10,11 +10,13 @@
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
+#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bitset>
 #include <charconv>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -22,8 +24,10 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
-/// The most of an answer to HEAD that is read and dropped for the sake of its connection.
+/// The most of an answer to HEAD that is read and dropped for the sake of its connection, and the
+/// longest time: a script may go on for minutes behind its answer.
 constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
+constexpr std::chrono::seconds longest_drop{1};
 
 /// A body of this size leaves in one write with its request.
 constexpr std::size_t most_joined = std::size_t{16} * 1024;
@@ -36,11 +40,17 @@ constexpr std::size_t most_joined = std::size_t{16} * 1024;
             .idle = options.idle};
 }
 
-/// Reads the rest of an answer, if it is small, so that the connection can be used again.
+/// Reads the rest of an answer, if it is small and comes soon, so that the connection can be used
+/// again. Otherwise the connection is closed with the exchange.
+///
+/// Meanwhile the answer leaves for the client (exchange::handler_waits()), whose next request
+/// waits.
 task<> drop_body(fastcgi_exchange& from) {
+    const auto until = std::chrono::steady_clock::now() + longest_drop;
     const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
     for (std::uint64_t total = 0; total <= most_dropped;) {
-        const result<std::size_t> count = co_await from.read_some(dropped);
+        task<result<std::size_t>> reading = from.read_some(dropped);
+        const result<std::size_t> count = co_await with_deadline(std::move(reading), until);
         if (!count) co_return;
         total += *count;
     }

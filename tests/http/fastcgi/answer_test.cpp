@@ -169,6 +169,27 @@ TEST_P(answer_test, some_answers_have_no_body) {
     EXPECT_EQ(without.find("Content-Length"), std::string::npos) << without;
 }
 
+TEST_P(answer_test, a_script_that_goes_on_behind_an_answer_without_a_body_holds_nobody_up) {
+    serve_scripts();
+    for (const std::string_view method : {"GET", "HEAD"}) {
+        raw_peer client = connect();
+        client.send(std::string{method} + " /a.php HTTP/1.1\r\nHost: h\r\n\r\n");
+        raw_peer backend = responder_.accept();
+        static_cast<void>(take_request(backend));
+
+        backend.send(out(method == "GET" ? "Status: 204\r\n\r\n" : "Content-Type: x/y\r\n\r\n"));
+
+        EXPECT_TRUE(has_status(receive_head(client), method == "GET" ? 204 : 200));
+        // It gets a second, and then its connection is closed.
+        ASSERT_EQ(backend.receive_to_the_end(), errc::end_of_stream);
+        client.send("GET /a.php HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        raw_peer next = responder_.accept();
+        EXPECT_TRUE(take_request(next).is_complete);
+        next.send(answer_of(hello));
+        EXPECT_TRUE(everything(client).ends_with("hello"));
+    }
+}
+
 TEST_P(answer_test, a_head_leaves_before_the_body_and_each_piece_at_once) {
     serve_scripts();
     raw_peer client = request();
