@@ -3,7 +3,8 @@
 #include <simplenet/coro/spawn.hpp>
 
 #include <algorithm>
-#include <optional>
+#include <cassert>
+#include <cstddef>
 #include <ranges>
 #include <stdexcept>
 #include <string_view>
@@ -41,93 +42,105 @@ http::router router_of(const configuration& with, const listener& at,
 
 } // namespace
 
-/// What is to be done for one address. Nothing has been changed before it is.
-struct listener_set::planned {
-    listener is;
-    served* goes_on = nullptr;              // replaced in place
-    std::unique_ptr<http::server> server{}; // else a new one
-    http::server_options options{};
-#if SIMPLENET_HTTPD_TLS
-    std::optional<simplenet::tls::context> context{}; // of `options`
-#endif
-};
-
-listener_set::planned listener_set::plan(const configuration& with, const listener& at,
-                                         passed_sockets& passed,
-                                         const std::shared_ptr<const sites>& what) {
-    planned made{.is = at};
-    made.options.limits = with.limits;
-    made.options.on_answered = observer_.on_answered;
-    made.options.context = observer_.context;
-#if SIMPLENET_HTTPD_TLS
-    if (at.tls) made.context = make_context(*at.tls);
-#endif
-    const auto there = std::ranges::find_if(
-        served_, [&](const served& each) { return is_same_kind(each.is, at); });
-    if (there != served_.end()) {
-        made.goes_on = &*there;
-        return made;
-    }
-    const std::vector<std::string_view> from{at.proxy_from.texts.begin(),
-                                             at.proxy_from.texts.end()};
-    http::server_options options = made.options;
-    options.server.proxy = at.proxy_protocol;
-    options.server.proxy_sources = from;
+listening_sockets listener_set::sockets_for(const listener& at, address_sockets& left) const {
+    auto sockets = copy_sockets(at.address); // of another kind of server
+    if (!sockets) refuse(at, sockets.error());
+    if (!sockets->empty()) return *std::move(sockets);
+    if (left.at == at.address) return std::exchange(left.sockets, {});
+    simplenet::listen_options options;
     // `[::]:80` beside `0.0.0.0:80` is no conflict.
-    options.server.listen.v6_only = at.address.address().is_v6() && at.address.address().is_any();
+    options.v6_only = at.address.address().is_v6() && at.address.address().is_any();
+    auto opened = open_sockets(group_, at.address, options);
+    if (!opened) refuse(at, opened.error());
+    return *std::move(opened);
+}
+
+listener_set::change listener_set::prepare(const configuration& with,
+                                           const std::shared_ptr<const sites>& what,
+                                           const passed_sockets& passed, address_sockets left) {
+    change next;
+    next.grace_ = with.grace;
+    for (const listener& each : with.listen) {
+        planned made{.is = each, .routes = router_of(with, each, what)};
+        made.options.limits = with.limits;
+        made.options.on_answered = observer_.on_answered;
+        made.options.context = observer_.context;
 #if SIMPLENET_HTTPD_TLS
-    if (made.context) options.tls = &*made.context;
+        if (each.tls) made.context = make_context(*each.tls);
 #endif
-    listening_sockets sockets = passed.take(at.address);
-    const auto same_address =
-        std::ranges::find(served_, at.address, [](const served& each) { return each.is.address; });
-    if (same_address != served_.end()) {
-        auto copies = same_address->server->duplicate_listeners();
-        if (!copies) refuse(at, copies.error());
-        for (simplenet::unique_fd& each : *copies) {
-            auto adopted = simplenet::nonblocking::tcp_listener::adopt(std::move(each));
-            if (!adopted) refuse(at, adopted.error());
-            sockets.push_back(*std::move(adopted));
+        // Several may have the same address, with port 0.
+        const auto is_free = [&](const served& one) {
+            return std::ranges::find(next.plans_, &one, &planned::goes_on) == next.plans_.end();
+        };
+        const auto there = std::ranges::find_if(
+            served_, [&](const served& one) { return is_same_kind(one.is, each) && is_free(one); });
+        if (there != served_.end()) {
+            made.goes_on = &*there;
+        } else if (passed.has(each.address)) {
+            made.takes_passed = true;
+        } else {
+            made.sockets = sockets_for(each, left);
         }
+        next.plans_.push_back(std::move(made));
     }
-    auto routes = router_of(with, at, what);
-    auto server = sockets.empty()
-                      ? http::server::listen(group_, at.address, std::move(routes), options)
-                      : http::server::adopt(group_, std::move(sockets), std::move(routes), options);
-    if (!server) refuse(at, server.error());
-    made.server = std::make_unique<http::server>(*std::move(server));
-    return made;
+    return next;
+}
+
+std::unique_ptr<http::server> listener_set::begin(planned& by, passed_sockets& passed) {
+    const std::vector<std::string_view> from{by.is.proxy_from.texts.begin(),
+                                             by.is.proxy_from.texts.end()};
+    http::server_options options = by.options;
+    options.server.proxy = by.is.proxy_protocol;
+    options.server.proxy_sources = from;
+#if SIMPLENET_HTTPD_TLS
+    if (by.context) options.tls = &*by.context;
+#endif
+    listening_sockets sockets =
+        by.takes_passed ? passed.take(by.is.address) : std::move(by.sockets);
+    auto server = http::server::adopt(group_, std::move(sockets), std::move(by.routes), options);
+    if (!server) refuse(by.is, server.error()); // none of the options can be wrong
+    return std::make_unique<http::server>(*std::move(server));
+}
+
+result<listening_sockets> listener_set::copy_sockets(const simplenet::endpoint& at) const {
+    if (at.port() == 0) return listening_sockets{}; // each time another port
+    const auto there =
+        std::ranges::find(served_, at, [](const served& each) { return each.is.address; });
+    if (there == served_.end()) return listening_sockets{};
+    return adopt_all(there->server->duplicate_listeners());
 }
 
 void listener_set::forget_ended() {
     std::erase_if(ending_, [](const auto& each) { return each->statistics().open == 0; });
 }
 
-void listener_set::serve(const configuration& with, const std::shared_ptr<const sites>& what,
-                         passed_sockets& passed) {
+void listener_set::commit(change next, passed_sockets& passed) {
     forget_ended();
-    std::vector<planned> plans;
-    for (const listener& each : with.listen)
-        plans.push_back(plan(with, each, passed, what));
     std::vector<served> now;
-    now.reserve(plans.size());
+    now.reserve(next.plans_.size());
     ending_.reserve(ending_.size() + served_.size());
+    for (planned& each : next.plans_) {
+        std::unique_ptr<http::server> server;
+        if (each.goes_on == nullptr) server = begin(each, passed);
+        now.push_back({.is = each.is, .server = std::move(server)});
+    }
     // Nothing fails from here on but memory.
     const std::lock_guard locked{mutex_};
-    for (planned& each : plans) {
-        if (each.goes_on != nullptr) {
+    for (std::size_t index = 0; index < now.size(); ++index) {
+        planned& each = next.plans_[index];
+        if (each.goes_on == nullptr) continue;
 #if SIMPLENET_HTTPD_TLS
-            if (each.context) each.options.tls = &*each.context;
+        if (each.context) each.options.tls = &*each.context;
 #endif
-            static_cast<void>(
-                each.goes_on->server->replace(router_of(with, each.is, what), each.options));
-            each.server = std::move(each.goes_on->server);
-        }
-        now.push_back({.is = std::move(each.is), .server = std::move(each.server)});
+        // A server of the same kind takes every context and all limits that can be configured.
+        [[maybe_unused]] const bool is_replaced =
+            each.goes_on->server->replace(std::move(each.routes), each.options);
+        assert(is_replaced);
+        now[index].server = std::move(each.goes_on->server);
     }
     for (served& each : served_) {
         if (!each.server) continue;
-        each.server->request_shutdown(with.grace);
+        each.server->request_shutdown(next.grace_);
         ending_.push_back(std::move(each.server));
     }
     served_ = std::move(now);

@@ -2,11 +2,13 @@
 // httpd::listener_set: the HTTP servers of the process, one for each address.
 
 #include "httpd/config/configuration.hpp"
+#include "httpd/process/listening_sockets.hpp"
 #include "httpd/process/passed_sockets.hpp"
 #include "httpd/serve/sites.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/router.hpp>
 #include <simplenet/http/server.hpp>
 #include <simplenet/ip/endpoint.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
@@ -15,7 +17,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <optional>
 #include <vector>
 
 #if SIMPLENET_HTTPD_TLS
@@ -30,6 +32,12 @@ struct answer_observer {
     void* context = nullptr;
 };
 
+/// An address as in the configuration, and sockets that listen at it.
+struct address_sockets {
+    std::optional<simplenet::endpoint> at;
+    listening_sockets sockets;
+};
+
 /// Belongs to the main thread and its loop, but for all_figures(): any thread.
 class listener_set {
 public:
@@ -38,17 +46,33 @@ public:
         : group_{group}
         , observer_{observer} {}
 
-    /// Serves `with` by `what`. Addresses that are served already go on without losing a
-    /// connection: from its next request on each is served by the new configuration. An address
-    /// whose kind has changed (TLS, PROXY protocol) gets a new server on the same sockets; the old
-    /// one ends as shutdown() does, and so do those of addresses that are no longer wanted.
+    class change;
+
+    /// Everything of a change that can fail; what is served stays as it is, and so does `passed`.
     ///
     /// Throws std::runtime_error or std::system_error if a certificate cannot be used or an address
-    /// not be listened at; what() says which. Then everything is as it was.
+    /// not be listened at; what() says which.
     ///
     /// @param passed  What is at its address is used in place of a new socket.
-    void serve(const configuration& with, const std::shared_ptr<const sites>& what,
-               passed_sockets& passed);
+    /// @param left  Sockets that another server of this process leaves, likewise.
+    [[nodiscard]] change prepare(const configuration& with,
+                                 const std::shared_ptr<const sites>& what,
+                                 const passed_sockets& passed, address_sockets left);
+    /// Serves `next`. Addresses that are served already go on without losing a connection: from its
+    /// next request on each is served by the new configuration. An address whose kind has changed
+    /// (TLS, PROXY protocol) gets a new server on the same sockets; the old one ends as shutdown()
+    /// does, and so do those of addresses that are no longer wanted.
+    ///
+    /// @pre Nothing was committed since `next` was prepared, with the same `passed`.
+    void commit(change next, passed_sockets& passed);
+
+    /// Copies of the sockets of the listener at `at`, an address as in the configuration; empty:
+    /// there is none.
+    ///
+    /// @par Errors
+    /// - Those of http::server::duplicate_listeners().
+    [[nodiscard]] simplenet::result<listening_sockets>
+    copy_sockets(const simplenet::endpoint& at) const;
 
     /// Ends all servers.
     [[nodiscard]] simplenet::task<simplenet::shutdown_report>
@@ -71,8 +95,9 @@ private:
     };
     struct planned;
 
-    [[nodiscard]] planned plan(const configuration& with, const listener& at,
-                               passed_sockets& passed, const std::shared_ptr<const sites>& what);
+    [[nodiscard]] listening_sockets sockets_for(const listener& at, address_sockets& left) const;
+    [[nodiscard]] std::unique_ptr<simplenet::http::server> begin(planned& by,
+                                                                 passed_sockets& passed);
     /// Lets what no server needs any more go.
     void forget_ended();
 
@@ -81,6 +106,26 @@ private:
     mutable std::mutex mutex_; // for changes of served_, and for others that read it
     std::vector<served> served_;
     std::vector<std::unique_ptr<simplenet::http::server>> ending_;
+};
+
+/// What is to be done for one address.
+struct listener_set::planned {
+    listener is;
+    served* goes_on = nullptr; // replaced in place; else there is a new server,
+    bool takes_passed = false; // on sockets of the service manager
+    listening_sockets sockets; // or on these
+    simplenet::http::router routes;
+    simplenet::http::server_options options;
+#if SIMPLENET_HTTPD_TLS
+    std::optional<simplenet::tls::context> context; // of `options`
+#endif
+};
+
+/// A configuration that can be served.
+class listener_set::change {
+    friend listener_set;
+    std::vector<planned> plans_;
+    std::chrono::nanoseconds grace_{0};
 };
 
 } // namespace httpd

@@ -2,6 +2,7 @@
 
 #include <simplenet/server/inherited_listeners.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace httpd {
@@ -23,15 +24,24 @@ result<passed_sockets> passed_sockets::take_all() {
     return all;
 }
 
+namespace {
+
+bool is_at(const tcp_listener& socket, const endpoint& at) noexcept {
+    const auto bound = socket.local_endpoint();
+    return bound && *bound == at;
+}
+
+} // namespace
+
+bool passed_sockets::has(const endpoint& at) const {
+    return std::ranges::any_of(sockets_, [&](const tcp_listener& each) { return is_at(each, at); });
+}
+
 listening_sockets passed_sockets::take(const endpoint& at) {
-    const auto is_there = [&](const tcp_listener& each) {
-        const auto bound = each.local_endpoint();
-        return bound && *bound == at;
-    };
     listening_sockets taken;
     listening_sockets others;
     for (auto& each : sockets_) {
-        (is_there(each) ? taken : others).push_back(std::move(each));
+        (is_at(each, at) ? taken : others).push_back(std::move(each));
     }
     sockets_ = std::move(others);
     return taken;

@@ -1,16 +1,12 @@
 #pragma once
 // The sockets that the program was started with.
 
+#include "httpd/process/listening_sockets.hpp"
+
 #include <simplenet/core/error.hpp>
 #include <simplenet/ip/endpoint.hpp>
-#include <simplenet/nonblocking/tcp_listener.hpp>
-
-#include <vector>
 
 namespace httpd {
-
-/// Sockets of one address: one, or one for each loop.
-using listening_sockets = std::vector<simplenet::nonblocking::tcp_listener>;
 
 /// The sockets that a service manager has passed to this process (sd_listen_fds(3)), until they are
 /// taken.
@@ -21,6 +17,8 @@ public:
     [[nodiscard]] static simplenet::result<passed_sockets> take_all();
 
     [[nodiscard]] bool empty() const noexcept { return sockets_.empty(); }
+    /// Whether take() would return any.
+    [[nodiscard]] bool has(const simplenet::endpoint& at) const;
     /// Those that listen at `at`; none: there are none.
     [[nodiscard]] listening_sockets take(const simplenet::endpoint& at);
 

@@ -6,6 +6,7 @@
 #include "httpd/log/access_log.hpp"
 #include "httpd/log/error_log.hpp"
 #include "httpd/process/listener_set.hpp"
+#include "httpd/process/listening_sockets.hpp"
 #include "httpd/process/privileges.hpp"
 #include "httpd/process/service_manager.hpp"
 #include "httpd/serve/sites.hpp"
@@ -122,8 +123,8 @@ public:
 
 private:
     void serve(const configuration& with);
-    /// What is at the address of [status] in `with`, if that is another one than before.
-    [[nodiscard]] std::optional<status_server> open_status(const configuration& with);
+    /// For the address of [status] in `with`, if that is another one than before.
+    [[nodiscard]] listening_sockets open_status(const configuration& with);
     [[nodiscard]] status_sources sources(const configuration& of,
                                          const std::shared_ptr<const sites>& served);
     void reload();
@@ -204,19 +205,38 @@ program::program(const command_line& line, const configuration& first)
 void program::serve(const configuration& with) {
     const gateway_listener told{.report = report_gateway, .context = &errors_};
     auto made = std::make_shared<const sites>(with.sites, told);
-    std::optional<status_server> status = open_status(with);
     status_sources figures = sources(with, made);
-    listeners_.serve(with, made, passed_);
+    // An address may pass from [[listen]] to [status], and back. So all sockets are there before
+    // one server accepts or ends.
+    const bool moves_status = with.status != status_at_;
+    address_sockets left;
+    if (status_ && moves_status) {
+        left.at = status_at_;
+        left.sockets = value_or_throw(adopt_all(status_->duplicate_listeners()), "status");
+    }
+    listener_set::change next = listeners_.prepare(with, made, passed_, std::move(left));
+    listening_sockets for_status;
+    if (with.status && moves_status) for_status = open_status(with);
+
+    // First, so that it takes no connection from a listener that follows it.
+    if (moves_status) {
+        status_.reset();
+        status_at_.reset();
+    }
+    listeners_.commit(std::move(next), passed_);
     sites_ = std::move(made);
     board_->set_sources(std::move(figures));
-    if (with.status != status_at_) status_ = std::move(status);
+    if (!moves_status || !with.status) return;
+    status_.emplace(
+        value_or_throw(status_server::adopt(group_, std::move(for_status), board_), "status"));
     status_at_ = with.status;
 }
 
-std::optional<status_server> program::open_status(const configuration& with) {
-    if (!with.status || with.status == status_at_) return std::nullopt;
-    return value_or_throw(status_server::listen(group_, *with.status, board_),
-                          "cannot listen at " + with.status->to_string());
+listening_sockets program::open_status(const configuration& with) {
+    const std::string what = "cannot listen at " + with.status->to_string();
+    listening_sockets sockets = value_or_throw(listeners_.copy_sockets(*with.status), what);
+    if (!sockets.empty()) return sockets;
+    return value_or_throw(open_sockets(group_, *with.status, {}), what);
 }
 
 status_sources program::sources(const configuration& of,

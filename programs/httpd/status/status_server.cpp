@@ -102,4 +102,14 @@ result<status_server> status_server::listen(simplenet::event_loop_group& group,
     return status_server{*std::move(made)};
 }
 
+result<status_server>
+status_server::adopt(simplenet::event_loop_group& group,
+                     std::vector<simplenet::nonblocking::tcp_listener> sockets,
+                     std::shared_ptr<const status_board> board) {
+    auto made = simplenet::http::server::adopt(group, std::move(sockets),
+                                               status_routes(std::move(board)), status_options());
+    if (!made) return simplenet::fail(made);
+    return status_server{*std::move(made)};
+}
+
 } // namespace httpd

@@ -7,10 +7,13 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/server.hpp>
 #include <simplenet/ip/endpoint.hpp>
+#include <simplenet/nonblocking/tcp_listener.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 
 #include <chrono>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace httpd {
 
@@ -32,6 +35,19 @@ public:
     listen(simplenet::event_loop_group& group, const simplenet::endpoint& at,
            std::shared_ptr<const status_board> board);
 
+    /// The same on sockets that listen already.
+    ///
+    /// @par Errors
+    /// - Those of http::server::adopt().
+    [[nodiscard]] static simplenet::result<status_server>
+    adopt(simplenet::event_loop_group& group,
+          std::vector<simplenet::nonblocking::tcp_listener> sockets,
+          std::shared_ptr<const status_board> board);
+
+    /// As of http::server.
+    [[nodiscard]] simplenet::result<std::vector<simplenet::unique_fd>> duplicate_listeners() const {
+        return server_.duplicate_listeners();
+    }
     [[nodiscard]] simplenet::endpoint local_endpoint() const noexcept {
         return server_.local_endpoint();
     }

@@ -132,6 +132,56 @@ class reload_test(support.TestCase):
                 server.reload(" error not reloaded")
                 self.assertEqual(get(port)[2]["X-A"], "one")
 
+    def test_a_failed_reload_keeps_a_socket_of_the_service_manager(self):
+        with socket.socket() as passed, socket.socket() as taken:
+            for each in (passed, taken):
+                each.bind(("127.0.0.1", 0))
+                each.listen()
+            port = passed.getsockname()[1]
+            others = f'[[listen]]\naddress = "127.0.0.1:{taken.getsockname()[1]}"'
+            self.configure()
+            with self.start(listener=passed) as server:
+                self.configure(listen=f'address = "127.0.0.1:{port}"\n{others}')
+                server.reload(" error not reloaded")
+                self.configure(listen=f'address = "127.0.0.1:{port}"')
+                server.reload()
+                self.assertEqual(get(port)[1], "front page")
+
+    def test_a_failed_reload_accepts_no_connection(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = support.free_port()
+            self.configure(listen=f'address = "127.0.0.1:{port}"')
+            with self.start() as server:
+                self.configure(listen=f'address = "127.0.0.1:{port}"\nproxy_protocol = "required"\n'
+                                      'proxy_from = ["127.0.0.1"]\n[[listen]]\n'
+                                      f'address = "127.0.0.1:{taken.getsockname()[1]}"')
+                with asking(port) as asked:
+                    for _ in range(20):
+                        server.reload(" error not reloaded")
+                self.assertEqual(asked.failed, [])
+
+    def test_an_address_moves_between_a_listener_and_the_status(self):
+        ports = [support.free_port() for _ in range(2)]
+        listen = [f'address = "127.0.0.1:{port}"' for port in ports]
+        self.configure(listen=listen[0] + "\n[[listen]]\n" + listen[1])
+        with self.start() as server:
+            for _ in range(2):
+                self.configure(listen=listen[0], site="[status]\n" + listen[1])
+                server.reload()
+                support.wait_until(lambda: get(ports[1], "/health")[1] == "ok\n", "the status")
+                self.configure(listen=listen[1], site="[status]\n" + listen[0])
+                server.reload()
+                support.wait_until(lambda: get(ports[0], "/health")[1] == "ok\n", "the status")
+                self.assertEqual(get(ports[1])[1], "front page")
+
+    def test_listeners_with_chosen_ports_go_on(self):
+        self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
+        with self.start() as server:
+            server.reload()
+            self.assertEqual([get(server.port(each))[0] for each in range(2)], [200, 200])
+
     def test_a_listener_becomes_one_of_the_proxy_protocol(self):
         port = support.free_port()
         self.configure(listen=f'address = "127.0.0.1:{port}"')
@@ -253,6 +303,35 @@ class end_test(support.TestCase):
         with self.start() as server:
             server.send(signal.SIGUSR2)
             server.wait_for("loop 1:")
+
+
+class asking:
+    """Asks for / again and again, on a new connection each time, until its block ends."""
+
+    def __init__(self, port):
+        self.failed = []
+        self._port = port
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(4)]
+
+    def _ask(self):
+        while not self._stop.is_set():
+            try:
+                answer = get(self._port)[:2]
+            except (OSError, http.client.HTTPException) as error:
+                answer = error
+            if answer != (200, "front page"):
+                self.failed.append(answer)
+
+    def __enter__(self):
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for each in self._threads:
+            each.join(support.LIMIT)
 
 
 def is_refused(port):
