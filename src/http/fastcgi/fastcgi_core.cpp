@@ -4,6 +4,7 @@
 #include "http/codec/method.hpp"
 #include "http/codec/target.hpp"
 #include "http/files/open_beneath.hpp"
+#include "http/gateway/backend_search.hpp"
 #include "http/gateway/read_ahead.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
@@ -36,7 +37,6 @@ constexpr std::size_t most_joined = std::size_t{16} * 1024;
     return {.keep = options.keep_connections,
             .most = options.connections,
             .connect = options.connect,
-            .wait = options.wait,
             .idle = options.idle};
 }
 
@@ -171,24 +171,20 @@ task<result<unsigned>> fastcgi_core::read_body(request& asked,
 task<result<unsigned>> fastcgi_core::ask(call& with) const {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     using failure = fastcgi_exchange::failure;
-    tried_backends tried;
+    backend_search search{*backends_, with.on.connections, settings_.options.wait};
     bool was_sent = false; // to a backend, which may have worked on it
-    while (auto lease = backends_->pick(tried)) {
+    while (auto lease = search.next()) {
         for (bool is_renewed = false;; is_renewed = true) {
             if (is_renewed || with.on.connections.idle(lease->index()) == 0) lease->waits_on_new();
-            task<result<backend_connection>> borrowing =
-                is_renewed ? with.on.connections.borrow_new(*lease)
-                           : with.on.connections.borrow(*lease);
+            task<result<backend_connection>> borrowing = search.borrow(*lease, is_renewed);
             result<backend_connection> connection = co_await std::move(borrowing);
             if (!connection) {
                 if (within.stopped()) co_return fail(connection);
-                const std::error_code why = connection.error();
-                const bool is_busy = why == std::errc::resource_unavailable_try_again;
-                const bool is_ours = is_busy || is_own_shortage(why);
-                with.status = is_ours ? 503 : why == std::errc::timed_out ? 504 : 502;
-                if (!is_ours) lease->failed();
-                report(is_ours ? gateway_event::trouble : gateway_event::failed, &*lease,
-                       is_busy ? "waiting for a connection" : "connecting", why);
+                const no_connection judged = backend_search::judge(connection.error());
+                with.status = judged.status;
+                if (judged.kind == gateway_event::failed) lease->failed();
+                report(judged.kind, &*lease, judged.doing, connection.error());
+                if (judged.is_final) co_return with.status;
                 break;
             }
             if (!connection->is_reused()) lease->waits_on_new();

@@ -44,13 +44,6 @@ private:
 
 } // namespace
 
-bool is_own_shortage(const std::error_code& why) noexcept {
-    return why == std::errc::too_many_files_open ||
-           why == std::errc::too_many_files_open_in_system || why == std::errc::no_buffer_space ||
-           why == std::errc::not_enough_memory ||
-           why == std::errc::address_not_available; // no port is left, connect(2)
-}
-
 task<result<any_stream>> connect_to_backend(const backend_address& to,
                                             std::chrono::nanoseconds limit) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -73,8 +66,11 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
     , keep_{limits.keep}
     , idle_{limits.idle}
     , to_(of->size()) {
-    const pool_options with{
-        .per_key = most_, .total = most_, .idle = limits.idle, .wait = limits.wait};
+    // Each call of borrow() has a limit of its own.
+    const pool_options with{.per_key = most_,
+                            .total = most_,
+                            .idle = limits.idle,
+                            .wait = std::chrono::nanoseconds::max()};
     for (std::size_t each = 0; each < of->size(); ++each) {
         auto connect = [of, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);
@@ -84,7 +80,8 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
     }
 }
 
-task<result<backend_connection>> backend_connections::borrow(const backend_lease& at) {
+task<result<backend_connection>> backend_connections::borrow(const backend_lease& at,
+                                                             std::chrono::nanoseconds& wait) {
     backend_pool& from = to_[at.index()];
     while (!from.idle.empty()) {
         backend_connection kept = std::move(from.idle.back().connection);
@@ -95,19 +92,29 @@ task<result<backend_connection>> backend_connections::borrow(const backend_lease
         simplenet::detail::pooled_access::mark_reused(kept);
         co_return kept;
     }
-    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const bool is_full = !has_room(at.index());
+    if (is_full && wait <= std::chrono::nanoseconds::zero()) {
+        co_return fail(std::errc::resource_unavailable_try_again);
+    }
     const counted waits{from.borrowing};
     task<result<backend_connection>> borrowing = from.pool->borrow(at.name());
-    result<backend_connection> lent = co_await std::move(borrowing);
+    if (!is_full) co_return co_await std::move(borrowing);
+    // If the place that was waited for has no connection yet, connecting is part of the wait.
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const auto begin = simplenet::detail::timed_queue::present();
+    result<backend_connection> lent = co_await with_timeout(std::move(borrowing), wait);
+    wait -= simplenet::detail::timed_queue::present() - begin;
     if (!lent && lent.error() == simplenet::errc::deadline_exceeded && !within.stopped()) {
+        wait = {};
         co_return fail(std::errc::resource_unavailable_try_again);
     }
     co_return lent;
 }
 
-task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at) {
+task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at,
+                                                                 std::chrono::nanoseconds& wait) {
     for (std::size_t left = keep_;; --left) {
-        task<result<backend_connection>> borrowing = borrow(at);
+        task<result<backend_connection>> borrowing = borrow(at, wait);
         result<backend_connection> lent = co_await std::move(borrowing);
         // What others have given back since this began is alive.
         if (!lent || !lent->is_reused() || left == 0) co_return lent;

@@ -25,8 +25,6 @@ struct connection_limits {
     std::size_t most = 64;
     /// For connecting, including the lookup of a name; 0: no limit of ours.
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
-    /// For a place, if there are `most`.
-    std::chrono::nanoseconds wait = std::chrono::seconds{10};
     /// An idle connection is closed after so long.
     std::chrono::nanoseconds idle = std::chrono::seconds{60};
 };
@@ -39,10 +37,6 @@ struct connection_limits {
 /// Those of async_connect(); `std::errc::timed_out`, of the generic category: the limit.
 [[nodiscard]] task<result<any_stream>> connect_to_backend(const backend_address& to,
                                                           std::chrono::nanoseconds limit);
-
-/// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
-/// That says nothing about the backend.
-[[nodiscard]] bool is_own_shortage(const std::error_code& why) noexcept;
 
 /// A connection to a backend.
 using backend_connection = pooled<any_stream>;
@@ -64,18 +58,21 @@ public:
 
     /// Lends a connection to the backend of `at`.
     ///
-    /// @param at  Borrowed until the await returns.
+    /// @param at    Borrowed until the await returns.
+    /// @param wait  For a connection if there are `most`; borrowed. Made less by what was waited.
     ///
     /// @par Errors
-    /// - `std::errc::resource_unavailable_try_again`: no place within the wait. The backend has not
+    /// - `std::errc::resource_unavailable_try_again`: none within the wait. The backend has not
     ///   failed: it is busy.
     /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
     /// - Those of connect_to_backend().
-    [[nodiscard]] task<result<backend_connection>> borrow(const backend_lease& at);
+    [[nodiscard]] task<result<backend_connection>> borrow(const backend_lease& at,
+                                                          std::chrono::nanoseconds& wait);
 
     /// Lends a new connection, and closes the idle ones: they may all have died with the process
     /// that they led to, without being told. Otherwise as borrow().
-    [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at);
+    [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at,
+                                                              std::chrono::nanoseconds& wait);
 
     /// Keeps `connection`, or closes it if enough are idle.
     ///
@@ -86,11 +83,15 @@ public:
     [[nodiscard]] std::size_t size(std::size_t index) const noexcept {
         return to_[index].pool->size();
     }
-    /// The idle ones among them.
+    /// Whether borrow() need not wait.
+    [[nodiscard]] bool has_room(std::size_t index) const noexcept {
+        return to_[index].pool->size() < most_ || idle(index) != 0;
+    }
     /// Whether requests of this loop wait for a place, because there are `most` connections.
     [[nodiscard]] bool is_full(std::size_t index) const noexcept {
         return to_[index].borrowing != 0 && to_[index].pool->size() >= most_;
     }
+    /// The idle ones among them.
     [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
         return to_[index].pool->idle() + to_[index].idle.size();
     }

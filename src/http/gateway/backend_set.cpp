@@ -87,8 +87,8 @@ const backend_address& backend_set::address(std::size_t index) const noexcept {
     return at(index).address;
 }
 
-std::optional<backend_lease> backend_set::pick(tried_backends& tried,
-                                               clock::time_point now) const noexcept {
+std::optional<backend_lease> backend_set::pick(backend_marks& tried, clock::time_point now,
+                                               backend_marks full) const noexcept {
     const auto take = [&](std::size_t index, bool is_trial) {
         at(index).active.fetch_add(1, std::memory_order_relaxed);
         tried.add(index);
@@ -99,13 +99,18 @@ std::optional<backend_lease> backend_set::pick(tried_backends& tried,
         const rep time = now.time_since_epoch().count();
         for (std::size_t each = 0; each < count_; ++each) {
             rep until = at(each).out_until.load(std::memory_order_relaxed);
-            if (until == 0 || until > time || tried.has(each)) continue;
+            if (until == 0 || until > time || tried.has(each) || full.has(each)) continue;
             // Of several requests that see this, one sets the time of the next trial.
             const rep next = (now + retry_after_).time_since_epoch().count();
             if (at(each).out_until.compare_exchange_strong(until, next)) return take(each, true);
         }
     }
-    if (const std::size_t index = least_busy(tried); index != count_) return take(index, false);
+    const backend_marks unwanted = tried.with(full);
+    if (const std::size_t index = least_busy(unwanted); index != count_) return take(index, false);
+    if (!full.empty()) {
+        // A wait at a backend that works is better than one at a backend that was left out.
+        if (const std::size_t index = least_busy(tried); index != count_) return take(index, false);
+    }
     std::size_t oldest = count_;
     rep oldest_until = 0;
     for (std::size_t each = 0; each < count_; ++each) {
@@ -118,7 +123,7 @@ std::optional<backend_lease> backend_set::pick(tried_backends& tried,
     return take(oldest, false);
 }
 
-std::size_t backend_set::least_busy(const tried_backends& tried) const noexcept {
+std::size_t backend_set::least_busy(const backend_marks& but) const noexcept {
     std::size_t first = 0;
     if (count_ > 1) {
         std::uint64_t turn = turn_.fetch_add(1, std::memory_order_relaxed) % total_weight_;
@@ -129,7 +134,7 @@ std::size_t backend_set::least_busy(const tried_backends& tried) const noexcept 
     std::uint64_t best_active = 0;
     for (std::size_t step = 0; step < count_; ++step) {
         const std::size_t each = (first + step) % count_;
-        if (tried.has(each) || at(each).out_until.load(std::memory_order_relaxed) != 0) continue;
+        if (but.has(each) || at(each).out_until.load(std::memory_order_relaxed) != 0) continue;
         const std::uint64_t active = at(each).active.load(std::memory_order_relaxed);
         // active / weight, without a division.
         if (best != count_ && active * at(best).weight >= best_active * at(each).weight) continue;

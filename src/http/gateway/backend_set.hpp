@@ -99,12 +99,17 @@ private:
     bool waits_ = false; // counted by its backend
 };
 
-/// The backends that a request has tried.
-class tried_backends {
+/// Some of the backends of a set, such as those that a request has tried.
+class backend_marks {
 public:
     [[nodiscard]] bool has(std::size_t index) const noexcept { return (bits_ >> index & 1) != 0; }
     void add(std::size_t index) noexcept { bits_ |= std::uint64_t{1} << index; }
     [[nodiscard]] bool empty() const noexcept { return bits_ == 0; }
+    [[nodiscard]] backend_marks with(const backend_marks& more) const noexcept {
+        backend_marks all;
+        all.bits_ = bits_ | more.bits_;
+        return all;
+    }
 
 private:
     std::uint64_t bits_ = 0; // most_backends of them
@@ -114,7 +119,7 @@ private:
 ///
 /// Promises:
 /// * pick() chooses the backend with the fewest active requests for its weight; equal ones take
-///   turns in proportion to their weights.
+///   turns in proportion to their weights. A full one in use is chosen only if all in use are full.
 /// * A backend that failed() is not chosen for `retry_after`. Then a single request tries it, while
 ///   the others still leave it out; succeeded() puts it in use.
 /// * If all backends are left out, the one that failed longest ago is chosen. So pick() finds none
@@ -136,8 +141,11 @@ public:
     ~backend_set();
 
     /// Nothing: the request has tried every backend. Otherwise adds the choice to `tried`.
-    [[nodiscard]] std::optional<backend_lease>
-    pick(tried_backends& tried, clock::time_point now = clock::now()) const noexcept;
+    ///
+    /// @param full  Backends at which the request would have to wait for a connection.
+    [[nodiscard]] std::optional<backend_lease> pick(backend_marks& tried,
+                                                    clock::time_point now = clock::now(),
+                                                    backend_marks full = {}) const noexcept;
 
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
     [[nodiscard]] const backend_address& address(std::size_t index) const noexcept;
@@ -149,8 +157,8 @@ private:
     struct entry;
 
     [[nodiscard]] const entry& at(std::size_t index) const noexcept;
-    /// Of those in use and not tried; count_: none.
-    [[nodiscard]] std::size_t least_busy(const tried_backends& tried) const noexcept;
+    /// Of those in use and not left out by `but`; count_: none.
+    [[nodiscard]] std::size_t least_busy(const backend_marks& but) const noexcept;
 
     // The entries change, whoever looks at the set.
     std::unique_ptr<entry[]> entries_; // NOLINT(modernize-avoid-c-arrays): atomics do not move

@@ -119,36 +119,31 @@ exchange_request passage::message() {
 // --- backends ------------------------------------------------------------------------------------
 
 task<result<unsigned>> passage::try_backends() {
-    tried_backends tried;
+    backend_search search{*core_->backends(), connections_->pools, connections_->wait};
     for (;;) {
-        lease_ = core_->backends()->pick(tried);
+        lease_ = search.next();
         if (!lease_) co_return failure_;
         is_noted_ = false;
         backend_ = lease_->name();
-        const result<std::optional<unsigned>> outcome = co_await try_backend();
+        const result<std::optional<unsigned>> outcome = co_await try_backend(search);
         if (!outcome) co_return fail(outcome);
         if (*outcome) co_return **outcome;
     }
 }
 
-task<result<std::optional<unsigned>>> passage::try_backend() {
+task<result<std::optional<unsigned>>> passage::try_backend(backend_search& search) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     constexpr auto forever = std::chrono::steady_clock::time_point::max();
     for (bool is_new = false;; is_new = true) {
-        backend_connections& pools = connections_->pools;
-        task<result<backend_connection>> borrowing =
-            is_new ? pools.borrow_new(*lease_) : pools.borrow(*lease_);
+        task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new);
         result<backend_connection> lent = co_await std::move(borrowing);
         if (!lent) {
             if (within.stopped()) co_return fail(lent);
-            const bool is_busy = lent.error() == std::errc::resource_unavailable_try_again;
-            if (is_busy || is_own_shortage(lent.error())) {
-                core_->report(gateway_event::trouble, backend_,
-                              is_busy ? "waiting for a connection" : "connecting", lent.error());
-                co_return std::optional{503U};
-            }
-            note_failure("connecting", lent.error());
-            co_return std::optional<unsigned>{};
+            const no_connection judged = backend_search::judge(lent.error());
+            failure_ = judged.status;
+            if (judged.kind == gateway_event::failed) lease_->failed();
+            core_->report(judged.kind, backend_, judged.doing, lent.error());
+            co_return judged.is_final ? std::optional{failure_} : std::nullopt;
         }
         const bool was_kept = lent->is_reused();
         connection_keeper* const keeper = this;

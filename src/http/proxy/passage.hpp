@@ -2,6 +2,7 @@
 // passage: one request through a reverse proxy. Layer http, private.
 
 #include "http/client/client_exchange.hpp"
+#include "http/gateway/backend_search.hpp"
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/spooled_body.hpp"
 #include "http/proxy/proxy_core.hpp"
@@ -63,7 +64,7 @@ private:
     [[nodiscard]] task<result<unsigned>> run_spooled(std::string_view directory);
     [[nodiscard]] task<result<unsigned>> try_backends();
     /// Nothing: another backend may be asked.
-    [[nodiscard]] task<result<std::optional<unsigned>>> try_backend();
+    [[nodiscard]] task<result<std::optional<unsigned>>> try_backend(backend_search& search);
     /// Judges a request that got no answer, as try_backend().
     [[nodiscard]] result<std::optional<unsigned>> judge_failure(std::error_code why, bool was_kept);
     [[nodiscard]] bool can_repeat() const noexcept;

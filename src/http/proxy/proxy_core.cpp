@@ -76,11 +76,11 @@ void proxy_core::report(gateway_event kind, std::string_view backend, std::strin
 
 proxy_connections::proxy_connections(std::shared_ptr<const proxy_core> core)
     : of{std::move(core)}
+    , wait{limit_of(of->options().wait)}
     , pools{of->backends(),
             {.keep = of->options().keep_connections,
              .most = of->options().connections,
              .connect = of->options().connect,
-             .wait = limit_of(of->options().wait),
              .idle = limit_of(of->options().keep_alive)}} {}
 
 std::shared_ptr<proxy_connections> connections_of(exchange& with,

@@ -9,6 +9,7 @@
 #include <simplenet/http/proxy_options.hpp>
 #include <simplenet/ip/address_set.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ struct proxy_connections {
 
     // Kept, because a loop finds this by its address.
     const std::shared_ptr<const proxy_core> of;
+    const std::chrono::nanoseconds wait; // of a request, for places
     backend_connections pools;
 };
 

@@ -262,6 +262,28 @@ TEST_P(failure_test, a_place_is_waited_for_only_so_long) {
     EXPECT_TRUE(has_status(everything(first), 200));
 }
 
+TEST_P(failure_test, a_place_is_waited_for_only_so_long_at_all_backends_together) {
+    closed_port other;
+    other.open();
+    const std::string one = address_of(responder_);
+    const std::string two = address_of(other);
+    const std::array backends{http::backend{one}, http::backend{two}};
+    serve_scripts({.backends = backends, .connections = 1, .wait = 20ms});
+    std::array clients{request(), request()};
+    std::array busy{responder_.accept(), other.accept()};
+    for (raw_peer& each : busy)
+        static_cast<void>(take_request(each));
+
+    raw_peer third = request();
+    EXPECT_TRUE(has_status(everything(third), 503));
+
+    EXPECT_EQ(reports_.count(http::gateway_event::trouble), 1U); // one for each wait
+    for (raw_peer& each : busy)
+        each.send(answer_of(hello));
+    for (raw_peer& each : clients)
+        EXPECT_TRUE(has_status(everything(each), 200));
+}
+
 TEST_P(failure_test, a_client_that_goes_away_ends_its_request) {
     serve_scripts();
     raw_peer client = request();

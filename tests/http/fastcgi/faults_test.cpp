@@ -63,13 +63,14 @@ class asking_a_backend : public fault_scenario {
         const auto set = std::make_shared<const backend_set>(backends);
         const fastcgi_settings settings{{.backends = backends}, "/app"};
         backend_connections connections{set, {}};
-        tried_backends tried;
+        std::chrono::nanoseconds wait = std::chrono::seconds{10};
+        backend_marks tried;
         backend_lease lease = *set->pick(tried);
         small_source source;
         spooled_body body{"/nowhere"};
         const auto filled = co_await body.fill(source);
         if (!filled) co_return filled;
-        auto connection = co_await connections.borrow(lease);
+        auto connection = co_await connections.borrow(lease, wait);
         if (!connection) co_return fail(connection);
         const std::string front{fastcgi::begin_request(true).data(), 16};
         request_sender sender{front, body, body.size()};

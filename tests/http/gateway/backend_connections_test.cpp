@@ -28,15 +28,15 @@ namespace {
 using namespace std::chrono_literals;
 using http::detail::backend_connections;
 using http::detail::backend_lease;
+using http::detail::backend_marks;
 using http::detail::backend_set;
 using http::detail::connection_limits;
-using http::detail::tried_backends;
 
 std::shared_ptr<const backend_set> set_of(std::string_view address) {
     return std::make_shared<const backend_set>(std::array{http::backend{address}});
 }
 backend_lease lease_of(const backend_set& set) {
-    tried_backends tried;
+    backend_marks tried;
     return *set.pick(tried);
 }
 
@@ -54,6 +54,7 @@ protected:
 
     std::optional<tcp_listener> listener_;
     std::shared_ptr<const backend_set> set_;
+    std::chrono::nanoseconds wait_ = 10s;
 };
 
 TEST_P(backend_connections_test, a_connection_is_used_again_until_its_peer_ends_it) {
@@ -61,17 +62,17 @@ TEST_P(backend_connections_test, a_connection_is_used_again_until_its_peer_ends_
         listen();
         backend_connections connections{set_, {}};
         const backend_lease lease = lease_of(*set_);
-        auto first = or_throw(co_await connections.borrow(lease));
+        auto first = or_throw(co_await connections.borrow(lease, wait_));
         auto peer = or_throw(co_await listener_->accept());
         EXPECT_FALSE(first.is_reused());
         connections.give_back(lease, std::move(first));
 
-        auto again = or_throw(co_await connections.borrow(lease));
+        auto again = or_throw(co_await connections.borrow(lease, wait_));
         EXPECT_TRUE(again.is_reused());
         connections.give_back(lease, std::move(again));
         peer.close();
 
-        const auto other = or_throw(co_await connections.borrow(lease));
+        const auto other = or_throw(co_await connections.borrow(lease, wait_));
         EXPECT_FALSE(other.is_reused());
         EXPECT_EQ(connections.size(0), 1U);
     });
@@ -82,8 +83,8 @@ TEST_P(backend_connections_test, no_more_than_keep_are_idle) {
         listen();
         backend_connections connections{set_, {.keep = 1}};
         const backend_lease lease = lease_of(*set_);
-        auto one = or_throw(co_await connections.borrow(lease));
-        auto two = or_throw(co_await connections.borrow(lease));
+        auto one = or_throw(co_await connections.borrow(lease, wait_));
+        auto two = or_throw(co_await connections.borrow(lease, wait_));
 
         connections.give_back(lease, std::move(one));
         connections.give_back(lease, std::move(two));
@@ -98,7 +99,7 @@ TEST_P(backend_connections_test, a_connection_that_was_idle_too_long_is_closed) 
         listen();
         backend_connections connections{set_, {.idle = 1ms}};
         const backend_lease lease = lease_of(*set_);
-        auto one = or_throw(co_await connections.borrow(lease));
+        auto one = or_throw(co_await connections.borrow(lease, wait_));
         auto peer = or_throw(co_await listener_->accept());
         connections.give_back(lease, std::move(one));
         std::array<std::byte, 1> byte;
@@ -114,12 +115,12 @@ TEST_P(backend_connections_test, a_new_connection_replaces_those_that_are_kept) 
         listen();
         backend_connections connections{set_, {}};
         const backend_lease lease = lease_of(*set_);
-        auto one = or_throw(co_await connections.borrow(lease));
-        auto two = or_throw(co_await connections.borrow(lease));
+        auto one = or_throw(co_await connections.borrow(lease, wait_));
+        auto two = or_throw(co_await connections.borrow(lease, wait_));
         connections.give_back(lease, std::move(one));
         connections.give_back(lease, std::move(two));
 
-        const auto other = or_throw(co_await connections.borrow_new(lease));
+        const auto other = or_throw(co_await connections.borrow_new(lease, wait_));
 
         EXPECT_FALSE(other.is_reused());
         EXPECT_EQ(connections.size(0), 1U);
@@ -129,15 +130,18 @@ TEST_P(backend_connections_test, a_new_connection_replaces_those_that_are_kept) 
 TEST_P(backend_connections_test, a_place_is_waited_for_only_so_long) {
     run([&]() -> task<> {
         listen();
-        backend_connections connections{set_, {.most = 1, .wait = 1ms}};
+        backend_connections connections{set_, {.most = 1}};
         const backend_lease lease = lease_of(*set_);
-        const auto held = or_throw(co_await connections.borrow(lease));
+        const auto held = or_throw(co_await connections.borrow(lease, wait_));
 
-        const auto refused = co_await connections.borrow(lease);
+        wait_ = 1ms;
+        const auto refused = co_await connections.borrow(lease, wait_);
 
         EXPECT_EQ(error_of(refused), std::errc::resource_unavailable_try_again);
+        EXPECT_EQ(wait_, 0ms);
+        wait_ = 10s;
         // The caller's own limit is another error.
-        task<result<http::detail::backend_connection>> waiting = connections.borrow(lease);
+        task<result<http::detail::backend_connection>> waiting = connections.borrow(lease, wait_);
         const auto late = co_await with_timeout(std::move(waiting), 0ms);
         EXPECT_EQ(error_of(late), errc::deadline_exceeded);
     });
@@ -148,10 +152,10 @@ TEST_P(backend_connections_test, a_waiter_gets_the_place_of_a_connection_that_en
         listen();
         backend_connections connections{set_, {.most = 1}};
         const backend_lease lease = lease_of(*set_);
-        std::optional held{or_throw(co_await connections.borrow(lease))};
+        std::optional held{or_throw(co_await connections.borrow(lease, wait_))};
         bool lent = false;
         auto waiting = spawn([&]() -> task<> {
-            const auto mine = or_throw(co_await connections.borrow(lease));
+            const auto mine = or_throw(co_await connections.borrow(lease, wait_));
             lent = true;
         });
         co_await yield();
@@ -173,7 +177,7 @@ TEST_P(backend_connections_test, unix_sockets_are_backends_too) {
         backend_connections connections{set, {}};
         const backend_lease lease = lease_of(*set);
 
-        auto connection = or_throw(co_await connections.borrow(lease));
+        auto connection = or_throw(co_await connections.borrow(lease, wait_));
         auto peer = or_throw(co_await listener.accept());
         static_cast<void>(or_throw(co_await async_write_all(connection.stream(), "x")));
         std::array<std::byte, 2> bytes;
@@ -189,7 +193,7 @@ TEST_P(backend_connections_test, a_backend_that_is_not_there_is_an_error) {
         backend_connections connections{set, {}};
         const backend_lease lease = lease_of(*set);
 
-        const auto refused = co_await connections.borrow(lease);
+        const auto refused = co_await connections.borrow(lease, wait_);
 
         EXPECT_EQ(error_of(refused), std::errc::connection_refused);
         EXPECT_EQ(connections.size(0), 0U);

@@ -23,14 +23,14 @@ constexpr std::array three{backend{"a:1"}, backend{"b:1"}, backend{"c:1"}};
 
 /// What one request is given that has tried nothing; it ends at once.
 std::string choice_of(const backend_set& set, moment now = start) {
-    tried_backends tried;
+    backend_marks tried;
     const auto lease = set.pick(tried, now);
     return lease ? std::string{lease->name()} : "none";
 }
 
 /// Lets `name` fail at `now`.
 void fail_at(const backend_set& set, std::string_view name, moment now) {
-    tried_backends tried;
+    backend_marks tried;
     while (auto lease = set.pick(tried, now)) {
         if (lease->name() == name) {
             lease->failed(now);
@@ -89,7 +89,7 @@ TEST(backend_set_test, the_backend_with_the_fewest_requests_for_its_weight_is_ne
     std::multiset<std::string> chosen;
 
     for (int each = 0; each < 6; ++each) {
-        tried_backends tried;
+        backend_marks tried;
         held.push_back(*set.pick(tried, start));
         chosen.emplace(held.back().name());
     }
@@ -101,7 +101,7 @@ TEST(backend_set_test, the_backend_with_the_fewest_requests_for_its_weight_is_ne
 
 TEST(backend_set_test, a_request_is_not_given_the_same_backend_twice) {
     const backend_set set{three};
-    tried_backends tried;
+    backend_marks tried;
     std::set<std::string> chosen;
 
     while (const auto lease = set.pick(tried, start))
@@ -116,7 +116,7 @@ TEST(backend_set_test, a_failed_backend_is_left_out_until_one_request_tries_it) 
     for (int each = 0; each < 6; ++each)
         EXPECT_NE(choice_of(set, start + 9s), "b:1");
 
-    tried_backends tried;
+    backend_marks tried;
     const auto trial = set.pick(tried, start + 10s);
 
     EXPECT_EQ(trial->name(), "b:1");
@@ -127,7 +127,7 @@ TEST(backend_set_test, a_failed_backend_is_left_out_until_one_request_tries_it) 
 TEST(backend_set_test, a_trial_that_succeeds_ends_the_absence) {
     const backend_set set{three};
     fail_at(set, "b:1", start);
-    tried_backends tried;
+    backend_marks tried;
     auto trial = *set.pick(tried, start + 10s);
 
     EXPECT_TRUE(trial.succeeded());
@@ -142,7 +142,7 @@ TEST(backend_set_test, a_trial_that_fails_begins_the_absence_again) {
     const backend_set set{three};
     fail_at(set, "b:1", start);
     {
-        tried_backends tried;
+        backend_marks tried;
         auto trial = *set.pick(tried, start + 10s);
         EXPECT_FALSE(trial.failed(start + 15s));
     }
@@ -167,7 +167,7 @@ TEST(backend_set_test, of_backends_that_all_failed_the_first_to_fail_is_tried) {
     fail_at(set, "a:1", start + 1s);
     fail_at(set, "b:1", start + 2s);
 
-    tried_backends tried;
+    backend_marks tried;
     EXPECT_EQ(set.pick(tried, start + 3s)->name(), "c:1");
     EXPECT_EQ(set.pick(tried, start + 3s)->name(), "a:1");
     EXPECT_EQ(set.pick(tried, start + 3s)->name(), "b:1");
@@ -178,9 +178,21 @@ TEST(backend_set_test, of_backends_that_all_failed_the_first_to_fail_is_tried) {
     EXPECT_EQ(choice_of(single, start), "a:1");
 }
 
+TEST(backend_set_test, full_backends_are_chosen_only_if_all_in_use_are_full) {
+    const backend_set set{three};
+    fail_at(set, "c:1", start);
+    backend_marks tried;
+    backend_marks full;
+    full.add(0);
+
+    EXPECT_EQ(set.pick(tried, start, full)->name(), "b:1");
+    EXPECT_EQ(set.pick(tried, start, full)->name(), "a:1");
+    EXPECT_EQ(set.pick(tried, start, full)->name(), "c:1");
+}
+
 TEST(backend_set_test, status_tells_the_figures_of_each_backend) {
     const backend_set set{std::array{backend{"a:1"}, backend{"unix:/b", 5}}};
-    tried_backends tried;
+    backend_marks tried;
     auto lease = *set.pick(tried, start);
     auto moved = std::move(lease);
     moved.failed(start);
@@ -200,7 +212,7 @@ TEST(backend_set_test, counts_are_exact_with_several_threads) {
     const backend_set set{three, 0s};
     const auto use = [&set] {
         for (int each = 0; each < 2000; ++each) {
-            tried_backends tried;
+            backend_marks tried;
             auto lease = *set.pick(tried);
             if (each % 3 == 0) lease.failed();
             if (each % 3 == 1) lease.succeeded();

@@ -1,0 +1,37 @@
+#include "http/gateway/backend_search.hpp"
+
+namespace simplenet::v0::http::detail {
+
+namespace {
+
+/// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
+/// That says nothing about the backend.
+[[nodiscard]] bool is_own_shortage(const std::error_code& why) noexcept {
+    return why == std::errc::too_many_files_open ||
+           why == std::errc::too_many_files_open_in_system || why == std::errc::no_buffer_space ||
+           why == std::errc::not_enough_memory ||
+           why == std::errc::address_not_available; // no port is left, connect(2)
+}
+
+} // namespace
+
+std::optional<backend_lease> backend_search::next() noexcept {
+    // The counts of the set are those of all loops, but places are those of one.
+    backend_marks full;
+    for (std::size_t each = 0; among_.size() > 1 && each < among_.size(); ++each)
+        if (!over_.has_room(each)) full.add(each);
+    return among_.pick(tried_, backend_set::clock::now(), full);
+}
+
+no_connection backend_search::judge(std::error_code why) noexcept {
+    using enum gateway_event;
+    // The time is up, and the others in use were full too.
+    if (why == std::errc::resource_unavailable_try_again) {
+        return {503, trouble, "waiting for a connection", true};
+    }
+    // Another backend may have an idle connection, or be reached from other ports.
+    if (is_own_shortage(why)) return {503, trouble, "connecting", false};
+    return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting", false};
+}
+
+} // namespace simplenet::v0::http::detail

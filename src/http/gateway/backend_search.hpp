@@ -1,0 +1,57 @@
+#pragma once
+// backend_search: finds a request a connection to one of the backends of a gateway. Layer http,
+// private.
+
+#include "http/gateway/backend_connections.hpp"
+#include "http/gateway/backend_set.hpp"
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/http/backend.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace simplenet::v0::http::detail {
+
+/// What follows from an error of backend_search::borrow(), unless the caller was stopped.
+struct no_connection {
+    unsigned status;        // of the answer, if no other backend gives one
+    gateway_event kind;     // `failed`: the backend is to blame; otherwise this side is
+    std::string_view doing; // for the report
+    bool is_final;          // no other backend need be asked
+};
+
+/// Chooses backends for a request, one after the other, and lends it connections to them.
+///
+/// Promises: a request waits for a place only while all backends in use are full on this loop, and
+/// for no longer than its limit at all of them together.
+///
+/// Loop thread only.
+class backend_search {
+public:
+    /// @param wait  For places. Not for connecting, nor for answers.
+    backend_search(const backend_set& among, backend_connections& over,
+                   std::chrono::nanoseconds wait) noexcept
+        : among_{among}
+        , over_{over}
+        , wait_{wait} {}
+
+    /// The next backend to ask, one with a free place if there is one. Nothing: all were tried.
+    [[nodiscard]] std::optional<backend_lease> next() noexcept;
+    /// As backend_connections::borrow(), or borrow_new().
+    [[nodiscard]] task<result<backend_connection>> borrow(const backend_lease& at, bool is_new) {
+        return is_new ? over_.borrow_new(at, wait_) : over_.borrow(at, wait_);
+    }
+    [[nodiscard]] static no_connection judge(std::error_code why) noexcept;
+
+private:
+    const backend_set& among_;
+    backend_connections& over_;
+    std::chrono::nanoseconds wait_; // what is left
+    backend_marks tried_;
+};
+
+} // namespace simplenet::v0::http::detail
