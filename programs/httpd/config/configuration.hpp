@@ -245,6 +245,8 @@ struct configuration {
     log_options log;
     std::optional<simplenet::endpoint> status; ///< `[status]`: where figures are served.
     position status_where;
+    /// Names by which the status server may be asked; as site::hosts.
+    std::vector<std::string> status_hosts;
 };
 
 } // namespace httpd

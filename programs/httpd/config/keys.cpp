@@ -439,11 +439,12 @@ constexpr section route_section = make_section<route>(
 constexpr key site_keys[]{
     {.name = "hosts",
      .type = value_type::hosts,
-     .stored = {[](void* to, value given, position) {
-                    static_cast<site*>(to)->hosts =
-                        std::get<std::vector<std::string>>(std::move(given));
-                },
-                [](const void* from) -> value { return static_cast<const site*>(from)->hosts; }},
+     .stored = {
+         [](void* to, value given, position) {
+             static_cast<site*>(to)->hosts = std::get<std::vector<std::string>>(std::move(given));
+         },
+         [](const void* from) -> value { return static_cast<const site*>(from)->hosts; },
+         [](void* to, position where) { static_cast<site*>(to)->hosts_where.push_back(where); }},
      .description =
          "The names that the site answers to, without ports. `*.example.org` stands for "
          "all names below example.org. Names with letters other than a to z are written as "
@@ -670,6 +671,12 @@ constexpr key status_keys[]{
      .description =
          "Serves `/metrics` for Prometheus, `/` for people, and `/health`. Everybody who "
          "reaches the address sees the figures."},
+    {.name = "hosts",
+     .type = value_type::hosts,
+     .stored = stored_in<&configuration::status_hosts>(),
+     .description = "The names by which it may be asked, beside addresses and `localhost`. Others "
+                    "get 421: a page of somebody else could give its own name this address, and "
+                    "let the browser of a visitor read the figures (DNS rebinding)."},
 };
 constexpr section status_section = make_section<configuration>(
     "[status]", "Figures of the running program. Without this table they are not served.",

@@ -56,6 +56,8 @@ using value = std::variant<std::monostate, bool, std::uint64_t, std::chrono::nan
 struct storage {
     void (*set)(void* object, value given, position where) = nullptr;
     value (*get)(const void* object) = nullptr;
+    /// Of a list: stores the place of each item, in order. Null: they are not needed.
+    void (*add_place)(void* object, position where) = nullptr;
 };
 
 /// Where the tables of a key are stored.

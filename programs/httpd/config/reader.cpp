@@ -161,9 +161,9 @@ private:
         if (!read) return;
         key.stored.set(object, *std::move(read), given.value.where);
         // Parallel to the names, which are in order if they are all good.
-        if (key.type != value_type::hosts) return;
+        if (key.stored.add_place == nullptr) return;
         for (const node& each : given.value.items)
-            static_cast<site*>(object)->hosts_where.push_back(each.where);
+            key.stored.add_place(object, each.where);
     }
 
     void read_table(const key& key, const entry& given, void* object) {

@@ -226,9 +226,10 @@ void program::serve(const configuration& with) {
     listeners_.commit(std::move(next), passed_);
     sites_ = std::move(made);
     board_->set_sources(std::move(figures));
+    if (!moves_status && status_) status_->replace(board_, with.status_hosts);
     if (!moves_status || !with.status) return;
-    status_.emplace(
-        value_or_throw(status_server::adopt(group_, std::move(for_status), board_), "status"));
+    status_.emplace(value_or_throw(
+        status_server::adopt(group_, std::move(for_status), board_, with.status_hosts), "status"));
     status_at_ = with.status;
 }
 

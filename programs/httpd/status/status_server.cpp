@@ -1,5 +1,7 @@
 #include "httpd/status/status_server.hpp"
 
+#include "httpd/config/text.hpp"
+#include "httpd/serve/host_table.hpp"
 #include "httpd/status/metrics_text.hpp"
 #include "httpd/status/status_json.hpp"
 #include "httpd/status/status_page.hpp"
@@ -7,10 +9,13 @@
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/insight/write_metrics.hpp>
+#include <simplenet/ip/ip_address.hpp>
 #include <simplenet/runtime/run_blocking.hpp>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace httpd {
@@ -66,14 +71,50 @@ std::string all_metrics(const status_figures& of) {
     return metrics_text(of) + library.str();
 }
 
+using names = std::shared_ptr<const std::vector<std::string>>;
+
+bool may_be_asked_as(std::string_view host, const std::vector<std::string>& names) {
+    host = name_of_host(host);
+    if (host.empty() || equal_without_case(host, "localhost")) return true;
+    std::string_view address = host;
+    if (address.starts_with('[') && address.ends_with(']'))
+        address = address.substr(1, address.size() - 2);
+    if (simplenet::ip_address::parse(address)) return true;
+    return std::ranges::any_of(names, [host](std::string_view name) {
+        if (!name.starts_with("*.")) return equal_without_case(host, name);
+        name.remove_prefix(1); // the dot is part of it
+        return host.size() > name.size() &&
+               equal_without_case(host.substr(host.size() - name.size()), name);
+    });
+}
+
+task<result<>> refuse_name(response& answer) {
+    co_return co_await with_common_fields(answer).status(421).send(
+        "text/plain; charset=utf-8", "this name is not one of `hosts` of [status]\n");
+}
+
+/// `next`, for those who ask by a name that may be used.
+template <class Handler>
+auto named(names allowed, Handler next) {
+    return
+        [allowed = std::move(allowed), next = std::move(next)](request& asked, response& answer) {
+            if (!may_be_asked_as(asked.host(), *allowed)) return refuse_name(answer);
+            return next(asked, answer);
+        };
+}
+
 } // namespace
 
-simplenet::http::router status_routes(std::shared_ptr<const status_board> board) {
+simplenet::http::router status_routes(std::shared_ptr<const status_board> board,
+                                      const std::vector<std::string>& hosts) {
+    const auto allowed = std::make_shared<const std::vector<std::string>>(hosts);
     simplenet::http::router routes;
-    routes.get("/", page).get("/health", health);
+    routes.get("/", named(allowed, page)).get("/health", named(allowed, health));
     routes.get("/metrics",
-               figures_handler(board, "text/plain; version=0.0.4; charset=utf-8", all_metrics));
-    routes.get("/status.json", figures_handler(std::move(board), "application/json", status_json));
+               named(allowed, figures_handler(board, "text/plain; version=0.0.4; charset=utf-8",
+                                              all_metrics)));
+    routes.get("/status.json",
+               named(allowed, figures_handler(std::move(board), "application/json", status_json)));
     return routes;
 }
 
@@ -102,12 +143,11 @@ result<status_server> status_server::listen(simplenet::event_loop_group& group,
     return status_server{*std::move(made)};
 }
 
-result<status_server>
-status_server::adopt(simplenet::event_loop_group& group,
-                     std::vector<simplenet::nonblocking::tcp_listener> sockets,
-                     std::shared_ptr<const status_board> board) {
-    auto made = simplenet::http::server::adopt(group, std::move(sockets),
-                                               status_routes(std::move(board)), status_options());
+result<status_server> status_server::adopt(
+    simplenet::event_loop_group& group, std::vector<simplenet::nonblocking::tcp_listener> sockets,
+    std::shared_ptr<const status_board> board, const std::vector<std::string>& hosts) {
+    auto made = simplenet::http::server::adopt(
+        group, std::move(sockets), status_routes(std::move(board), hosts), status_options());
     if (!made) return simplenet::fail(made);
     return status_server{*std::move(made)};
 }

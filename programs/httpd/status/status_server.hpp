@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,11 @@ namespace httpd {
 
 /// What the status server serves; every other path is 404. The figures are collected on a thread of
 /// run_blocking(), /health answers on its loop.
-[[nodiscard]] simplenet::http::router status_routes(std::shared_ptr<const status_board> board);
+///
+/// @param hosts  The names by which it may be asked, as configuration::status_hosts. Addresses and
+///     `localhost` are no other site's name, and a request without a host is no browser's.
+[[nodiscard]] simplenet::http::router status_routes(std::shared_ptr<const status_board> board,
+                                                    const std::vector<std::string>& hosts = {});
 
 /// How the status server serves: with limits that are as small as its requests.
 [[nodiscard]] simplenet::http::server_options status_options();
@@ -42,7 +47,12 @@ public:
     [[nodiscard]] static simplenet::result<status_server>
     adopt(simplenet::event_loop_group& group,
           std::vector<simplenet::nonblocking::tcp_listener> sockets,
-          std::shared_ptr<const status_board> board);
+          std::shared_ptr<const status_board> board, const std::vector<std::string>& hosts);
+
+    /// From the next request of each connection on.
+    void replace(std::shared_ptr<const status_board> board, const std::vector<std::string>& hosts) {
+        server_.replace(status_routes(std::move(board), hosts));
+    }
 
     /// As of http::server.
     [[nodiscard]] simplenet::result<std::vector<simplenet::unique_fd>> duplicate_listeners() const {

@@ -76,6 +76,7 @@ error = "off"
 level = "debug"
 [status]
 address = "127.0.0.1:8081"
+hosts = ["status.example.org"]
 )";
 
 std::string printed(const std::string& text) {

@@ -176,6 +176,16 @@ class reload_test(support.TestCase):
                 support.wait_until(lambda: get(ports[0], "/health")[1] == "ok\n", "the status")
                 self.assertEqual(get(ports[1])[1], "front page")
 
+    def test_names_of_the_status_are_replaced(self):
+        port = support.free_port()
+        status = f'[status]\naddress = "127.0.0.1:{port}"'
+        self.configure(site=status)
+        with self.start() as server:
+            self.assertEqual(get(port, "/metrics", headers={"Host": "figures.example"})[0], 421)
+            self.configure(site=status + '\nhosts = ["figures.example"]')
+            server.reload()
+            self.assertEqual(get(port, "/metrics", headers={"Host": "figures.example"})[0], 200)
+
     def test_listeners_with_chosen_ports_go_on(self):
         self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
         with self.start() as server:

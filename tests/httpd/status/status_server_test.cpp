@@ -31,15 +31,19 @@ protected:
         group_.emplace(make_group(2));
         board_->answered({.status = 200, .body_bytes = 5, .site = "example.org"});
         server_.emplace(*status_server::listen(*group_, simplenet::endpoint::loopback(0), board_));
+        server_->replace(board_, {"status.example.org", "*.example.net"});
     }
     void TearDown() override {
         server_.reset();
         group_.reset();
     }
 
-    [[nodiscard]] std::string ask(const std::string& request) const {
+    [[nodiscard]] std::string ask(const std::string& request,
+                                  const std::string& host = "127.0.0.1") const {
         auto stream = *simplenet::blocking::tcp_stream::connect(server_->local_endpoint());
-        const std::string whole = request + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        const std::string whole =
+            host.empty() ? request + " HTTP/1.0\r\n\r\n"
+                         : request + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
         EXPECT_TRUE(stream.write_all(whole));
         std::string answer;
         std::array<std::byte, 4096> some;
@@ -105,6 +109,20 @@ TEST_P(status_server_test, serves_nothing_else) {
         EXPECT_THAT(ask("GET " + path), StartsWith("HTTP/1.1 404 ")) << path;
     for (const std::string method : {"POST", "PUT", "DELETE"})
         EXPECT_THAT(ask(method + " /metrics"), StartsWith("HTTP/1.1 405 ")) << method;
+}
+
+TEST_P(status_server_test, a_name_that_is_not_configured_gets_no_figures) {
+    for (const std::string host : {"evil.example", "status.example.org.evil.example", "example.net",
+                                   "127.0.0.1.evil.example", "localhost.evil.example:8081"})
+        for (const std::string path : {"/", "/metrics", "/status.json", "/health"})
+            EXPECT_THAT(ask("GET " + path, host), StartsWith("HTTP/1.1 421 ")) << host << path;
+}
+
+TEST_P(status_server_test, addresses_localhost_and_configured_names_get_figures) {
+    for (const std::string host :
+         {"127.0.0.1:8081", "[::1]:8081", "[::1]", "localhost", "LOCALHOST:8081",
+          "Status.Example.org:8081", "status.example.org.", "a.b.example.net", ""})
+        EXPECT_THAT(ask("GET /metrics", host), StartsWith("HTTP/1.1 200 ")) << host;
 }
 
 TEST_P(status_server_test, figures_of_the_program_are_asked_for_each_time) {
