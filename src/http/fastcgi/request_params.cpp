@@ -2,6 +2,7 @@
 
 #include "http/codec/list.hpp"
 #include "http/codec/scan.hpp"
+#include "http/gateway/field_rules.hpp"
 
 #include <algorithm>
 #include <array>
@@ -78,13 +79,6 @@ private:
                                [name](std::string_view each) { return iequals(each, name); });
 }
 
-/// Fields by which a proxy tells who the client is.
-[[nodiscard]] bool tells_client(std::string_view name) noexcept {
-    constexpr std::string_view prefix = "X-Forwarded-";
-    return iequals(name.substr(0, prefix.size()), prefix) || iequals(name, "Forwarded") ||
-           iequals(name, "X-Real-IP");
-}
-
 void param_writer::add_field(const fields& all, fields::iterator first) {
     const std::string_view name = (*first).name;
     const std::string_view between = iequals(name, "Cookie") ? "; " : ", ";
@@ -117,7 +111,7 @@ void write_fields(const fastcgi_settings& with, const request& asked, param_writ
     for (auto each = all.begin(); each != all.end(); ++each) {
         const std::string_view name = (*each).name;
         if (!has_plain_name(name) || is_left_out(name)) continue;
-        if (!is_trusted && tells_client(name)) continue;
+        if (!is_trusted && tells_client(kind_of_field(name))) continue;
         const auto is_same = [name](const field& other) { return iequals(other.name, name); };
         if (std::any_of(all.begin(), each, is_same)) continue; // joined already
         to.add_field(all, each);

@@ -1,8 +1,8 @@
 // Passing the answer of a backend on.
 
 #include "http/codec/websocket_handshake.hpp"
+#include "http/gateway/field_rules.hpp"
 #include "http/gateway/read_ahead.hpp"
-#include "http/proxy/field_rules.hpp"
 #include "http/proxy/passage.hpp"
 #include "http/proxy/tunnel.hpp"
 #include "http/server/exchange.hpp"

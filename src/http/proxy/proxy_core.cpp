@@ -2,8 +2,8 @@
 
 #include "http/codec/authority.hpp"
 #include "http/codec/list.hpp"
+#include "http/gateway/field_rules.hpp"
 #include "http/gateway/spooled_body.hpp"
-#include "http/proxy/field_rules.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
 

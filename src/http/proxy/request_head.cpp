@@ -3,7 +3,7 @@
 #include "http/codec/list.hpp"
 #include "http/codec/target.hpp"
 #include "http/codec/uri_characters.hpp"
-#include "http/proxy/field_rules.hpp"
+#include "http/gateway/field_rules.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include "http/proxy/request_head.hpp"
 
 #include "http/codec/target.hpp"
-#include "http/proxy/field_rules.hpp"
+#include "http/gateway/field_rules.hpp"
 
 #include <simplenet/http/fields.hpp>
 #include <simplenet/ip/ip_address.hpp>

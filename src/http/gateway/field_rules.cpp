@@ -1,4 +1,4 @@
-#include "http/proxy/field_rules.hpp"
+#include "http/gateway/field_rules.hpp"
 
 #include "http/codec/list.hpp"
 
@@ -30,7 +30,7 @@ constexpr std::string_view forwarded_prefix = "X-Forwarded-";
 
 field_kind kind_of_field(std::string_view name) noexcept {
     using enum field_kind;
-    if (name.size() > forwarded_prefix.size() &&
+    if (name.size() >= forwarded_prefix.size() &&
         iequals(name.substr(0, forwarded_prefix.size()), forwarded_prefix)) {
         return kind_of_forwarded(name);
     }

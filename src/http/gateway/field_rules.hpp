@@ -1,5 +1,5 @@
 #pragma once
-// What a reverse proxy does with a field, by its name alone. Layer http, private.
+// What a gateway does with a field, by its name alone. Layer http, private.
 
 #include <simplenet/core/abi.hpp>
 
