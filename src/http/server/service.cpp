@@ -9,8 +9,11 @@ bool server_state::replace(route_table routes, const server_options* options,
                     ? std::make_shared<const serving>(std::move(routes), *options)
                     : std::make_shared<const serving>(std::move(routes), *served_.what);
 #if SIMPLENET_HAS_TLS
+    if (context != nullptr && !served_.handshakes) return false;
+    // One of the limits is for handshakes, also where the context stays.
+    if (context == nullptr && options != nullptr && served_.handshakes)
+        context = &served_.handshakes->with;
     if (context != nullptr) {
-        if (!served_.handshakes) return false;
         auto added = tls::detail::settings_of(*context, tls::server_options{.server = transport_});
         if (!added) return false;
         added->last_hello = next->with.last_request;

@@ -218,6 +218,15 @@ TEST_P(http_tls_test, the_context_is_replaced_from_the_next_handshake_on) {
     EXPECT_EQ(ask_securely(get_closing), plain_answer("x", "Connection: close\r\n"));
 }
 
+TEST_P(http_tls_test, the_time_for_a_last_hello_is_replaced_with_the_limits) {
+    serve_securely(http::router{}, {.last_request = 1h});
+    EXPECT_TRUE(server().replace(http::router{}, {.limits = {.last_request = 20ms}}));
+    testing::raw_peer silent = connect();
+    ASSERT_TRUE(eventually([&] { return server().statistics().open == 1; }));
+
+    EXPECT_EQ(shut_down(5s).drained, 1U);
+}
+
 class http_tls_file_test : public http_tls_test {
 protected:
     /// Sends a file, which may wait only for a moment.
