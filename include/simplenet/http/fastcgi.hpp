@@ -54,7 +54,9 @@ struct fastcgi_options {
     /// the client has connected.
     std::string_view server_name{};
     /// Peers whose Forwarded, `X-Forwarded-*` and X-Real-IP become variables. Those of others say
-    /// whatever a client likes, and scripts believe them. nullptr: nobody's.
+    /// whatever a client likes, and scripts believe them. A Forwarded whose quotes are not in order
+    /// is left out, and X-Real-IP is the client of request::set_peer(), if the program has told
+    /// one. nullptr: nobody's.
     const address_set* trusted = nullptr;
     /// Further variables. They win over those of the request.
     std::span<const field> params{};

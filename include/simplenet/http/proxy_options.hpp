@@ -26,7 +26,9 @@ struct proxy_options {
 
     /// Peers whose Forwarded, X-Real-IP and fields that begin with `X-Forwarded-` are
     /// passed on, with this hop added to the lists. From all others these fields are dropped, and
-    /// the backend gets what the connection tells. Null: nobody.
+    /// the backend gets what the connection tells; so it does in place of a Forwarded with quotes
+    /// that could swallow this hop. X-Real-IP is the client of request::set_peer(), if the program
+    /// has told one. Null: nobody.
     const address_set* trusted = nullptr;
     /// Sent as Host. Empty: what the client sent.
     std::string_view host{};

@@ -103,23 +103,36 @@ void param_writer::add_field(const fields& all, fields::iterator first) {
     end_param(begin, at);
 }
 
+void write_address(param_writer& to, std::string_view name, const endpoint& from) {
+    to.add(name, from.address().to_string());
+}
+
+[[nodiscard]] bool is_clear_forwarded(const fields& all) {
+    return std::ranges::all_of(all.all("Forwarded"), has_clear_elements);
+}
+
 void write_fields(const fastcgi_settings& with, const request& asked, param_writer& to) {
     const bool is_trusted =
         !with.trusted.empty() && with.trusted.contains(asked.connection_peer().address());
+    const bool is_told = asked.peer().address() != asked.connection_peer().address();
     if (!asked.host().empty()) to.add("HTTP_HOST", asked.host());
     const fields& all = asked.fields();
     for (auto each = all.begin(); each != all.end(); ++each) {
         const std::string_view name = (*each).name;
         if (!has_plain_name(name) || is_left_out(name)) continue;
-        if (!is_trusted && tells_client(kind_of_field(name))) continue;
+        const field_kind kind = kind_of_field(name);
+        if (!is_trusted && tells_client(kind)) continue;
         const auto is_same = [name](const field& other) { return iequals(other.name, name); };
         if (std::any_of(all.begin(), each, is_same)) continue; // joined already
+        if (kind == field_kind::forwarded && !is_clear_forwarded(all)) continue;
+        // As REMOTE_ADDR, if the program has told a client: a proxy that only sets X-Forwarded-For
+        // passes on the X-Real-IP of its client, and scripts take it for the one true address.
+        if (kind == field_kind::real_ip && is_told) {
+            write_address(to, "HTTP_X_REAL_IP", asked.peer());
+            continue;
+        }
         to.add_field(all, each);
     }
-}
-
-void write_address(param_writer& to, std::string_view name, const endpoint& from) {
-    to.add(name, from.address().to_string());
 }
 
 /// The target as most clients write it: applications route by it, and take `https://h/x` for a

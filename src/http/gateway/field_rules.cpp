@@ -86,6 +86,20 @@ field_kind kind_of_folded_field(std::string_view name) noexcept {
     return field_kind::ordinary;
 }
 
+bool has_clear_elements(std::string_view forwarded) noexcept {
+    for (std::size_t at = 0; at < forwarded.size(); ++at) {
+        if (forwarded[at] == '\\') return false;
+        if (forwarded[at] != '"') continue;
+        if (at == 0 || forwarded[at - 1] != '=') return false;
+        for (++at; at < forwarded.size() && forwarded[at] != '"'; ++at)
+            if (forwarded[at] == '\\') ++at;
+        if (at >= forwarded.size()) return false;
+        const std::string_view behind = trim_blanks(forwarded.substr(at + 1));
+        if (!behind.empty() && behind.front() != ',' && behind.front() != ';') return false;
+    }
+    return true;
+}
+
 bool equals_folded(std::string_view left, std::string_view right) noexcept {
     const auto folded = [](char byte) { return byte == '_' ? '-' : to_lower(byte); };
     return std::ranges::equal(left, right, {}, folded, folded);

@@ -39,6 +39,14 @@ enum class field_kind : std::uint8_t {
     return kind >= field_kind::forwarded;
 }
 
+/// Whether every reader of a Forwarded finds the same elements in it, also in one that is
+/// continued.
+// A client may leave a quote open, and its proxy append to that: what the proxy says then stands in
+// a string of the client. Readers differ about quotes and backslashes in other places than around a
+// whole value (RFC 7239, section 4). An address without its quotes is not well-formed either, but
+// harms nobody, and real proxies send it.
+[[nodiscard]] bool has_clear_elements(std::string_view forwarded) noexcept;
+
 /// Whether two names are the same for a backend that reads "_" as "-".
 [[nodiscard]] bool equals_folded(std::string_view left, std::string_view right) noexcept;
 

@@ -170,6 +170,7 @@ public:
         if (!text_.empty()) text_ += ", ";
         text_ += value;
     }
+    void clear() noexcept { text_.clear(); }
     /// Begins the field, with what was received; the new last element follows.
     void begin(std::string& to) const {
         to.append(name_).append(": ");
@@ -201,6 +202,7 @@ public:
         }
         const std::string peer = text_of(asked_.peer);
         const std::string_view scheme = asked_.secure ? "https" : "http";
+        if (!is_forwarded_clear_) forwarded_.clear();
         forwarded_.begin(to_);
         to_.append("for=");
         const bool is_v6 = peer.contains(':');
@@ -251,10 +253,15 @@ private:
     void take_from_trusted(const field& each, field_kind kind) {
         switch (kind) {
         case field_kind::forwarded:
+            is_forwarded_clear_ = is_forwarded_clear_ && has_clear_elements(each.value);
             return forwarded_.add(each.value);
         case field_kind::forwarded_for:
             return forwarded_for_.add(each.value);
         case field_kind::real_ip:
+            // It may be from the client of a proxy that only sets X-Forwarded-For. Backends take it
+            // for the one true address, which is known if the program has told another client than
+            // the peer.
+            if (asked_.client != asked_.peer) return;
             has_real_ip_ = true;
             break;
         case field_kind::proto:
@@ -289,6 +296,7 @@ private:
     received_list via_{"Via"};
     received_list forwarded_{"Forwarded"};
     received_list forwarded_for_{"X-Forwarded-For"};
+    bool is_forwarded_clear_ = true;
     bool has_real_ip_ = false;
     bool has_proto_ = false;
     bool has_host_ = false;

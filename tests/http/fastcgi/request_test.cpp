@@ -109,6 +109,39 @@ TEST_P(request_test, what_a_trusted_proxy_says_of_the_client_is_passed_on) {
     EXPECT_EQ(got.param("HTTP_X_FORWARDED_ANYTHING"), "evil");
 }
 
+TEST_P(request_test, a_forwarded_that_would_swallow_what_follows_is_left_out) {
+    constexpr std::array<std::string_view, 1> proxies{"127.0.0.1"};
+    const address_set trusted = or_throw(address_set::parse(proxies));
+    serve_scripts({.trusted = &trusted, .keep_connections = 0});
+
+    const received_request got =
+        received("/a.php", "Forwarded: for=\"evil\r\nForwarded: for=192.0.2.1\r\n");
+
+    EXPECT_EQ(got.param("HTTP_FORWARDED"), "(none)");
+}
+
+// A proxy that sets X-Forwarded-For and no X-Real-IP passes on the one of its client.
+TEST_P(request_test, the_client_that_the_program_knows_is_the_only_real_one) {
+    constexpr std::array<std::string_view, 1> proxies{"127.0.0.1"};
+    const address_set trusted = or_throw(address_set::parse(proxies));
+    const std::string address = address_of(responder_);
+    const std::array backends{http::backend{address}};
+    const http::fastcgi_handler php{
+        {.backends = backends, .trusted = &trusted, .keep_connections = 0}};
+    http::router routes;
+    routes.fallback([php](http::request& asked, http::response& answer) -> task<result<>> {
+        asked.set_peer({or_throw(ip_address::parse("203.0.113.9")), 0});
+        co_return co_await php(asked, answer);
+    });
+    serve(std::move(routes));
+
+    const received_request got = received("/a.php", "X-Forwarded-For: 203.0.113.9\r\n"
+                                                    "X-Real-IP: evil\r\nx-real-ip: evil\r\n");
+
+    EXPECT_EQ(got.param("REMOTE_ADDR"), "203.0.113.9");
+    EXPECT_EQ(got.param("HTTP_X_REAL_IP"), "203.0.113.9");
+}
+
 TEST_P(request_test, variables_of_the_options_win) {
     const std::vector<http::field> params{{"HTTPS", "on"}, {"HTTP_ACCEPT", "mine"}, {"LONG", "x"}};
     serve_scripts({.params = params, .keep_connections = 0});

@@ -124,6 +124,42 @@ TEST(request_head_test, a_trusted_peer_is_believed_and_the_lists_go_on) {
               "X-Forwarded-For: 203.0.113.9, 198.51.100.2, 192.0.2.1\r\n\r\n");
 }
 
+TEST(request_head_test, a_forwarded_that_would_swallow_what_follows_is_replaced) {
+    for (const std::string_view bad :
+         {R"(for="203.0.113.9)", R"(for="203.0.113.9\")", R"(for=203.0.113.9")", R"(for=\"a")",
+          R"(for="a"b)", R"(for=a;by="b, for=c)"}) {
+        const http::fields fields =
+            fields_of({{"Forwarded", "for=198.51.100.2"}, {"Forwarded", bad}});
+        passed_request asked = asked_with(fields);
+        asked.trusted = true;
+        EXPECT_TRUE(has_line(write_request_head(asked, plain_rules, "backend"),
+                             "Forwarded: for=192.0.2.1;host=example.org;proto=http"))
+            << bad;
+    }
+    // Not well-formed without quotes, and understood by all.
+    for (const std::string_view good :
+         {R"(for="[2001:db8::1]:4711" , for=x)", R"(for="a\"b";by=c)", "for=[2001:db8::1]"}) {
+        const http::fields fields = fields_of({{"Forwarded", good}});
+        passed_request asked = asked_with(fields);
+        asked.trusted = true;
+        EXPECT_TRUE(has_line(write_request_head(asked, plain_rules, "backend"),
+                             "Forwarded: " + std::string{good} +
+                                 ", for=192.0.2.1;host=example.org;proto=http"));
+    }
+}
+
+// A proxy that sets X-Forwarded-For and no X-Real-IP passes on the one of its client.
+TEST(request_head_test, the_client_that_the_program_knows_is_the_only_real_one) {
+    const http::fields fields = fields_of(
+        {{"X-Forwarded-For", "203.0.113.9"}, {"X-Real-IP", "10.0.0.1"}, {"x-real-ip", "10.0.0.2"}});
+    passed_request asked = asked_with(fields);
+    asked.trusted = true;
+    asked.client = address("203.0.113.9");
+    const std::string head = write_request_head(asked, plain_rules, "backend");
+    EXPECT_TRUE(has_line(head, "X-Real-IP: 203.0.113.9"));
+    EXPECT_EQ(head.find("10.0.0."), std::string::npos) << head;
+}
+
 TEST(request_head_test, a_trusted_peer_cannot_be_made_to_forget_the_client) {
     const http::fields fields =
         fields_of({{"Connection", "X-Forwarded-For"}, {"X-Forwarded-For", "203.0.113.9"}});
