@@ -26,7 +26,6 @@ struct access_entry {
     bool complete = false;                ///< The whole answer was taken.
     bool secure = false;                  ///< TLS.
     std::string_view site;                ///< The first name of the site that has answered.
-    std::string_view backend;             ///< The address of the backend that has answered.
 };
 
 } // namespace httpd

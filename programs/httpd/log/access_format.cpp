@@ -186,7 +186,6 @@ char* append_json(char* to, const access_entry& of, system_clock::time_point now
     to = append_text(to, R"(","referer":")", of.referer);
     to = append_text(to, R"(","user_agent":")", of.user_agent);
     to = append_text(to, R"(","site":")", of.site);
-    to = append_text(to, R"(","backend":")", of.backend);
     return append(to, "\"}\n");
 }
 
@@ -198,7 +197,7 @@ std::size_t room_for_line(const access_entry& of, log_format format) noexcept {
     constexpr std::size_t rest = 320 + 4 * longest_number + longest_address + 16;
     const std::size_t texts = of.user.size() + of.method.size() + of.target.size() +
                               of.host.size() + of.referer.size() + of.user_agent.size() +
-                              of.site.size() + of.backend.size();
+                              of.site.size();
     return rest + texts * (format == log_format::json ? longest_escape<escapes::json>
                                                       : longest_escape<escapes::hex>);
 }

@@ -49,7 +49,7 @@ std::string_view cut(std::string_view text) noexcept {
 /// Of a request whose texts are so long that its line could not be buffered.
 access_entry cut_texts(access_entry entry) noexcept {
     for (auto* const text : {&entry.user, &entry.method, &entry.target, &entry.host, &entry.referer,
-                             &entry.user_agent, &entry.site, &entry.backend}) {
+                             &entry.user_agent, &entry.site}) {
         *text = cut(*text);
     }
     return entry;

@@ -16,8 +16,10 @@ namespace httpd {
 
 /// A ring with what belongs to it. The thread that made it produces; the log's writer consumes.
 ///
-/// A lane has one file and one format for ever: if those of the log change, its threads make new
-/// lanes, so that no line goes where it does not belong.
+/// All lines of a lane go to one file in one format: if those of the log change, its threads make
+/// new lanes with their next lines, so that no line goes where it does not belong. A thread that
+/// has no next line does not keep a file open: after a while the writer empties its lane and lets
+/// it point to the new file, where nothing comes of it.
 struct lane {
     std::unique_ptr<ring> bytes;
     log_format format = log_format::combined;

@@ -35,7 +35,7 @@ void append(access_log& to, const std::string& target) {
 
 /// The target of a line of either format; the whole line if it is none.
 std::string target_of(const std::string& line) {
-    const bool is_json = line.starts_with(R"({"time":")") && line.ends_with(R"("backend":""})");
+    const bool is_json = line.starts_with(R"({"time":")") && line.ends_with(R"("site":""})");
     const bool is_combined = line.starts_with("0.0.0.0 - - [") && line.ends_with(R"( "-" "-")");
     const std::string_view before = is_json ? R"("target":")" : R"("GET )";
     const auto begin = line.find(before);
