@@ -31,8 +31,7 @@ struct lane {
 
     // The writer's.
     std::shared_ptr<log_file> file;
-    std::size_t begun = 0;      ///< Bytes of the first line in `bytes` that are in the file.
-    std::uint64_t reported = 0; ///< Of `dropped`.
+    std::size_t begun = 0; ///< Bytes of the first line in `bytes` that are in the file.
     /// When it was first seen that its log has another file by now.
     std::chrono::steady_clock::time_point left_at{};
 

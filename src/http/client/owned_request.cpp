@@ -41,11 +41,6 @@ void remove_all(http::fields& from, const std::array<std::string_view, N>& names
         from.remove(each);
 }
 
-/// Whether a request without a body says so (RFC 9110, section 8.6).
-[[nodiscard]] bool anticipates_body(std::string_view method) noexcept {
-    return method == "POST" || method == "PUT" || method == "PATCH";
-}
-
 void append_length(std::string& head, std::uint64_t length) {
     std::array<char, 20> digits;
     char* const begin = digits.data();

@@ -2,32 +2,18 @@
 
 #include "http/codec/ascii.hpp"
 #include "http/codec/authority.hpp"
+#include "http/codec/length.hpp"
 #include "http/codec/list.hpp"
 #include "http/codec/refusal.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <optional>
 
 namespace simplenet::v0::http::detail {
 
 namespace {
-
-/// 1*DIGIT and at most 2^63 - 1: what a signed number of another recipient can hold, too.
-std::optional<std::uint64_t> parse_length(std::string_view text) noexcept {
-    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-    if (text.empty()) return {};
-    std::uint64_t length = 0;
-    for (const char byte : text) {
-        if (!ascii::is_digit(byte)) return {};
-        const auto digit = static_cast<std::uint64_t>(byte - '0');
-        if (length > (most - digit) / 10) return {};
-        length = length * 10 + digit;
-    }
-    return length;
-}
 
 /// Judges the only Transfer-Encoding. 0: it is `chunked` and nothing else.
 unsigned refusal_of_codings(std::string_view value) noexcept {

@@ -1,5 +1,5 @@
 #pragma once
-// is_idempotent: what a method says about sending a request again. Layer http/codec.
+// What a method says about its requests. Layer http/codec.
 
 #include <simplenet/core/abi.hpp>
 
@@ -15,6 +15,11 @@ namespace simplenet::v0::http::detail {
     constexpr std::array<std::string_view, 6> methods{"GET",   "HEAD", "OPTIONS",
                                                       "TRACE", "PUT",  "DELETE"};
     return std::ranges::find(methods, method) != methods.end();
+}
+
+/// Whether a request of this method that has no body says so (RFC 9110, section 8.6).
+[[nodiscard]] constexpr bool anticipates_body(std::string_view method) noexcept {
+    return method == "POST" || method == "PUT" || method == "PATCH";
 }
 
 } // namespace simplenet::v0::http::detail

@@ -1,26 +1,16 @@
 #include "http/fastcgi/cgi_head.hpp"
 
 #include "http/codec/ascii.hpp"
+#include "http/codec/length.hpp"
 #include "http/codec/list.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
 
 namespace {
-
-/// As in Content-Length (RFC 9110, section 8.6).
-[[nodiscard]] std::optional<std::uint64_t> read_length(std::string_view text) noexcept {
-    if (text.empty() || !std::ranges::all_of(text, ascii::is_digit)) return std::nullopt;
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, number).ec != std::errc{}) return std::nullopt;
-    if (number >> 63U != 0) return std::nullopt;
-    return number;
-}
 
 /// `3DIGIT [SP reason]`; 0: something else, or no final status of HTTP.
 [[nodiscard]] unsigned read_status(std::string_view text) noexcept {
@@ -100,7 +90,7 @@ bool cgi_head::take_value(std::string_view name, std::string_view value) {
     case 14:
         if (!iequals(name, "Content-Length")) return true;
         if (length_) return false;
-        length_ = read_length(value);
+        length_ = parse_length(value);
         return length_.has_value();
     default:
         return true;

@@ -3,6 +3,7 @@
 
 #include "http/fastcgi/request_params.hpp"
 #include "http/fastcgi/settings.hpp"
+#include "http/text_hash.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
@@ -52,13 +53,6 @@ public:
 
 private:
     using clock = std::chrono::steady_clock;
-
-    struct text_hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view text) const noexcept {
-            return std::hash<std::string_view>{}(text);
-        }
-    };
 
     [[nodiscard]] task<result<script_path>> look(std::string_view path);
 

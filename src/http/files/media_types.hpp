@@ -1,6 +1,8 @@
 #pragma once
 // Media types by the extension of a file's name. Layer http, private.
 
+#include "http/text_hash.hpp"
+
 #include <simplenet/core/abi.hpp>
 
 #include <cstddef>
@@ -28,13 +30,6 @@ public:
     [[nodiscard]] std::string_view find(std::string_view extension) const noexcept;
 
 private:
-    struct text_hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view text) const noexcept {
-            return std::hash<std::string_view>{}(text);
-        }
-    };
-
     void add(std::string_view extension, std::string_view type);
     void read_line(std::string_view line);
 

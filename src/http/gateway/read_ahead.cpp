@@ -32,9 +32,7 @@ task<result<>> read_ahead::read() {
             continue;
         }
         const mutable_buffer room{into->memory.data() + into->end, into->memory.size() - into->end};
-        reading_ = true;
         const result<std::size_t> count = co_await from_.read_some(room);
-        reading_ = false;
         if (count) {
             into->end += *count;
             has_bytes_.set();

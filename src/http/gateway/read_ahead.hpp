@@ -69,7 +69,6 @@ private:
     response& to_;
     const std::size_t most_;
     std::deque<block> blocks_;
-    bool reading_ = false; // into the last block
     bool ended_ = false;
     std::error_code failure_;
     async_event has_bytes_; // or the end has come

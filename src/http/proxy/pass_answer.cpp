@@ -1,5 +1,6 @@
 // Passing the answer of a backend on.
 
+#include "http/codec/length.hpp"
 #include "http/codec/websocket_handshake.hpp"
 #include "http/gateway/field_rules.hpp"
 #include "http/gateway/read_ahead.hpp"
@@ -12,7 +13,6 @@
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/stream/transfer.hpp>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -27,10 +27,7 @@ constexpr std::size_t relay_piece = std::size_t{16} * 1024;
 [[nodiscard]] bool has_good_length(const http::fields& fields) noexcept {
     const std::size_t count = fields.count("Content-Length");
     if (count == 0) return true;
-    const std::string_view text = *fields.find("Content-Length");
-    constexpr std::size_t most_length_digits = 18; // below 2^63
-    return count == 1 && !text.empty() && text.size() <= most_length_digits &&
-           std::ranges::all_of(text, [](char each) { return each >= '0' && each <= '9'; });
+    return count == 1 && parse_length(*fields.find("Content-Length"));
 }
 
 task<result<>> write_all(response& to, const_buffer from) {

@@ -15,11 +15,6 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
-/// Whether a request without a body says so (RFC 9110, section 8.6).
-[[nodiscard]] bool expects_length(std::string_view method) noexcept {
-    return method == "POST" || method == "PUT" || method == "PATCH";
-}
-
 /// What stands in Host if no client has told one.
 [[nodiscard]] std::string_view host_of_backend(std::string_view name) noexcept {
     return name.starts_with("unix:") ? std::string_view{"localhost"} : name;
@@ -110,7 +105,7 @@ exchange_request passage::message() {
         made.stream = *passing_;
         made.content_length = asked_.content_length();
     } else {
-        passed.has_body = expects_length(asked_.method());
+        passed.has_body = anticipates_body(asked_.method());
     }
     made.head = write_request_head(passed, core_->rules(), host_of_backend(backend_));
     return made;

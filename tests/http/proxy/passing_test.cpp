@@ -268,6 +268,9 @@ TEST_P(passing_test, answers_to_head_have_no_body) {
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"},
         {"HTTP/1.1 204 None\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n",
+         "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n", bad_gateway},
         {"HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n", bad_gateway},
     };
     serve_proxy();
