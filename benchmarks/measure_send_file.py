@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 
-import nginx_server
+import web_servers
 
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as file:
@@ -100,7 +100,8 @@ def main():
     parent = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=parent) as place:
         os.chmod(place, 0o755)  # so that a server that changes its user may read it
-        path = os.path.join(place, "file")
+        os.mkdir(os.path.join(place, "www"))
+        path = os.path.join(place, "www", "file")
         with open(path, "wb") as file:
             left = given.size
             while left:
@@ -110,8 +111,9 @@ def main():
             Sender(f"async_send_file, {backend}", lambda port, backend=backend: [
                 given.example, path, "--port", str(port), "--backend", backend])
             for backend in ("epoll", "io_uring")]
-        if nginx_server.program():
-            senders.append(Sender("nginx, sendfile on", lambda port: nginx_server.command(place, port)))
+        if web_servers.nginx_program():
+            senders.append(Sender("nginx, sendfile on", lambda port: web_servers.COMMANDS["nginx"](
+                web_servers.arguments(["nginx", "--place", place, "--port", str(port)]))))
         if shutil.which("socat"):
             for block in ("8192", "262144"):
                 senders.append(Sender(f"socat -b {block}", lambda port, block=block: [

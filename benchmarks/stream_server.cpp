@@ -1,6 +1,6 @@
 // Our side of the scenarios that are not echo: a source, a server that answers through a
 // queued_writer, and one that answers HTTP requests with a file. The counterpart of the first two
-// is asio_server.cpp, of the third nginx_server.py.
+// is asio_server.cpp, of the third web_servers.py.
 //
 //   --file BYTES   the size of the file
 //   --answer WAY   how head and file are sent: joined by async_send_file() or apart

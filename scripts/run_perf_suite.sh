@@ -31,6 +31,12 @@ if ((install)); then
     want valgrind have valgrind
     want apache2-utils have ab
     want nginx-light have_daemon nginx
+    want apache2-bin have_daemon apache2
+    want php-fpm compgen -G '/usr/sbin/php-fpm*'
+    want wrk have wrk
+    want libtomlplusplus-dev have_header toml++/toml.h
+    want libcli11-dev have_header CLI/CLI.hpp
+    want libspdlog-dev have_header spdlog/spdlog.h
     install_wanted
 fi
 

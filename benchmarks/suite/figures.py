@@ -4,7 +4,7 @@
     python3 scripts/generate_perf_figures.py --all --out DIR      # figures of everything that was measured
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
-    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http
+    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http, --web
     python3 scripts/generate_perf_figures.py --counts             # performance-counts.md: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
@@ -16,7 +16,7 @@ import os
 import sys
 
 from . import tables
-from .data import Data, newest
+from .data import BASE, Data, newest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.path.join(ROOT, "docs", "development", "perf-data")
@@ -41,12 +41,16 @@ OTHERS = {
     "asyncio": "Python asyncio",
     "bare_epoll": "bare epoll",
     "bare_io_uring": "bare io_uring",
+    "nginx": "nginx",
+    "nginx_debian": "nginx, as Debian configures it",
+    "apache": "Apache, event MPM",
 }
 NAMES = {**OURS, **OTHERS}
 COLOURS = {
     **dict(zip(OURS, ["#0b5fa5", "#3d8fd1", "#0f7a4d", "#45b583", "#0b5fa5", "#0f7a4d", "#7fb8e6", "#8fd4b5"])),
     **dict(
-        zip(OTHERS, ["#c1440e", "#c1440e", "#e58a5c", "#8a5ba8", "#c9a227", "#a08a55", "#999999", "#444444", "#777777"])
+        zip(OTHERS, ["#c1440e", "#c1440e", "#e58a5c", "#8a5ba8", "#c9a227", "#a08a55", "#999999", "#444444", "#777777",
+                     "#c1440e", "#e58a5c", "#8a5ba8"])
     ),
 }
 
@@ -94,13 +98,13 @@ def bars(plot, title, groups, axis, file, line=None, logarithmic=False):
     print(os.path.relpath(file), file=sys.stderr)
 
 
-def relative(data, keys):
+def relative(data, keys, base=BASE):
     """Paired costs; a cost of ours that is a tie is drawn pale."""
     found = []
     for label, key in keys:
-        costs = data.costs(key)
+        costs = data.costs(key, base)
         if costs:
-            found.append((label, {name: (*three, data.unclear(key, name)) for name, three in costs.items()}))
+            found.append((label, {name: (*three, data.unclear(key, name, base)) for name, three in costs.items()}))
     return found
 
 
@@ -153,6 +157,13 @@ def draw(data, out, format_name, names=None):
     ]
     keys = [(label, ("micro", name, "cpu_ns")) for label, name in pieces]
     chart("micro", f"Pieces of a loop\n{where}", absolute(data, keys), "nanoseconds", logarithmic=True)
+    keys = [(label.replace(", ", ",\n").replace(" B ", " B\n"), key) for label, key in tables.WEB if key[0] == "web_answers"]
+    title = f"Web servers, one worker: processor time of the server\n{paired}"
+    chart("web_answers", title, relative(data, keys, "nginx"), "per request, nginx = 1", line=1.0, logarithmic=True)
+    for case in dict.fromkeys(key[1] for key in data.medians if key[0] == "web_ab"):
+        keys = [(f"{which} %", ("web_ab", case, f"p{which}_ms")) for which in (50, 90, 95, 99, 100)]
+        title = f"ab, {case}: requests that are answered within\n{where}"
+        chart(f"web_ab_{case}", title, absolute(data, keys), "milliseconds", logarithmic=True)
     for scenario, measure, title, axis in (
         ("memory_per_connection", "bytes_per_connection", "Memory of an idle connection", "bytes"),
         ("instructions", "instructions", "Instructions in user space per round trip", "instructions"),

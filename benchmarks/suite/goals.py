@@ -86,6 +86,23 @@ GOALS = [
         )
         for backend, most in (("epoll", on_epoll), ("io_uring", on_io_uring))
     ),
+    *(
+        Goal(f"web_{case}_{backend}", "web_answers", case, "server_cpu_ns", f"ours_{backend}", "nginx", f"cost <= {most}")
+        for case, on_epoll, on_io_uring in (
+            ("hello_100", 0.90, 0.85),
+            ("file_612B_100", 0.62, 0.62),
+            ("file_10KiB_100", 0.85, 0.85),
+            ("file_1MiB_100", 1.0, 1.0),
+            ("tls_612B_100", 0.85, 0.85),
+            ("proxied_612B_100", 0.85, 0.85),
+            ("php_4", 0.75, 0.75),
+        )
+        for backend, most in (("epoll", on_epoll), ("io_uring", on_io_uring))
+    ),
+    Goal("web_latency", "web_latency", ".*", "p99_ns", "ours_.*", "nginx", "cost <= 1.0", True),
+    Goal("web_log_epoll", "web_log", ".*", "server_cpu_ns", "ours_epoll_.*", "no_log_epoll", "cost <= 1.03"),
+    Goal("web_log_io_uring", "web_log", ".*", "server_cpu_ns", "ours_io_uring_.*", "no_log_io_uring", "cost <= 1.03"),
+    Goal("web_start", "web_start", ".*", "start_ms", "ours_.*", "", "value <= 50"),
     Goal("http_idle_memory", "http_idle_memory", ".*", "bytes_per_connection", "ours_.*", "", "value <= 1024"),
     Goal("http_allocations", "http_allocations", ".*", "allocations", "ours_.*", "", "value <= 0"),
     Goal("allocations", "allocations", "echo_.*", "allocations", "ours_.*", "", "value <= 0.001"),

@@ -1,5 +1,6 @@
 """Starts servers and load clients, each on its processor, and reads their output."""
 
+import contextlib
 import ctypes
 import os
 import select
@@ -62,9 +63,11 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        # Ended by its id, because servers serve for ever.
+        # Ended by their ids, because servers serve for ever; those of several processes do not end with the first.
         if self.process.poll() is None:
-            self.process.kill()
+            for each in family(self.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
         self.process.wait()
         self.process.stdout.close()
         self.process.stderr.close()
@@ -146,6 +149,32 @@ def run_load(client, server, cpu, options, timeout):
 def processor_ns(pid):
     """The processor time of all threads of a process: clock_getcpuclockid(3), which Python lacks."""
     return int(time.clock_gettime((~pid << 3) | 2) * 1e9)
+
+
+def family(pid):
+    """A process and all that descend from it."""
+    children = {}
+    for each in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{each}/stat") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # it has just ended
+        if state not in "ZX":  # nor has it ended, and nobody has asked for its status
+            children.setdefault(int(parent), []).append(int(each))
+    found = [pid]
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+def processor_ns_of_all(pid):
+    """The processor time of a server of several processes; those that have ended do not count."""
+    return sum(map(processor_ns, family(pid)))
+
+
+def anonymous_bytes_of_all(pid):
+    return sum(map(anonymous_bytes, family(pid)))
 
 
 def anonymous_bytes(pid):

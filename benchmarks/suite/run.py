@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import sys
+import textwrap
 import time
 
 from . import goals, lines, machine, paired, programs, report, saved, scenarios
@@ -47,6 +48,7 @@ class Suite:
         self.raw = raw
         self.runs = report.Runs()
         self.results = {"medians": [], "pairs": [], "noise": [], "skips": [], "goals": []}
+        self.shown = set()
         self.disturbed = []  # cases before which others were busy
 
     def say(self, kind, **fields):
@@ -111,6 +113,13 @@ class Suite:
         finally:
             progress.clear()
 
+    def show(self, configurations):
+        """Each configuration that has not been printed yet."""
+        for name, text in configurations:
+            if (name, text) not in self.shown:
+                self.shown.add((name, text))
+                print(f"configuration of {name}:\n" + textwrap.indent(text, "    "), file=self.out, flush=True)
+
     def amount_for(self, case):
         """How much of the case every subject runs; raises Failed if no subject can tell."""
         # Measured with a subject that is not ours if there is one; the amount is the same for all.
@@ -126,6 +135,8 @@ class Suite:
 
     def run_case(self, case, progress):
         where = {"scenario": case.scenario, "case": case.name}
+        if case.configurations:
+            self.show(case.configurations())
         live = list(case.subjects)
         rounds = self.repeats_of(case)
         busy = self.look()

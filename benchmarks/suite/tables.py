@@ -23,7 +23,7 @@ OTHERS = {
 BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
 # The tables of a component have a place of their own, because they may come from another run.
-COMPONENTS = ("tls", "http")
+COMPONENTS = ("tls", "http", "web")
 
 
 def component_marks(name):
@@ -148,6 +148,26 @@ HTTP_SERVERS = {
     "nginx": "nginx, with `tcp_nopush` and `open_file_cache`",
     "nginx_defaults": "nginx without them, as Debian installs it",
     "beast": "Boost.Beast, epoll",
+}
+
+
+WEB = [
+    ("fixed answer, 100", ("web_answers", "hello_100", "server_cpu_ns")),
+    ("file, 612 B", ("web_answers", "file_612B_100", "server_cpu_ns")),
+    ("10 KiB", ("web_answers", "file_10KiB_100", "server_cpu_ns")),
+    ("1 MiB", ("web_answers", "file_1MiB_100", "server_cpu_ns")),
+    ("612 B over TLS", ("web_answers", "tls_612B_100", "server_cpu_ns")),
+    ("612 B by proxy", ("web_answers", "proxied_612B_100", "server_cpu_ns")),
+    ("PHP, 4", ("web_answers", "php_4", "server_cpu_ns")),
+    ("p99, 1000", ("web_latency", "file_612B_1000", "p99_ns")),
+    ("memory, 10 000", ("web_idle_memory", "10000", "bytes_per_connection")),
+]
+WEB_SERVERS = {
+    "ours_epoll": "simplenet-httpd, epoll",
+    "ours_io_uring": "simplenet-httpd, io_uring",
+    "nginx": "nginx, one worker, with `tcp_nopush` and `open_file_cache`",
+    "nginx_debian": "nginx, as Debian configures it",
+    "apache": "Apache, event MPM, as Debian configures it",
 }
 
 
@@ -375,8 +395,28 @@ def http_markdown(data, root):
     return joined(parts, headings=(0,))
 
 
+def web_markdown(data, root):
+    """The tables of web servers: costs, and the percentiles of ab."""
+    parts = [
+        [
+            "Web servers under `wrk`, beside nginx, which is 1.00: processor time of the server for a request, without that of PHP",
+            "and of the server behind the proxy; how long the slowest of a hundred requests waits; memory. Less is better.",
+        ],
+        cost_table(data, WEB, WEB_SERVERS, "nginx", "cost of the server"),
+    ]
+    for case in dict.fromkeys(key[1] for key in data.medians if key[0] == "web_ab"):
+        rows = []
+        measures = ["requests_per_s", *(f"p{which}_ms" for which in (50, 66, 75, 80, 90, 95, 98, 99, 100))]
+        for subject, label in WEB_SERVERS.items():
+            values = [data.medians.get(("web_ab", case, each), {}).get(subject) for each in measures]
+            rows.append([label, *("-" if each is None else number(each) for each in values)])
+        head = [f"ab, {case.replace('_', ' ')}", "1/s", *(f"{each[1:-3]} % ms" for each in measures[1:])]
+        parts.append(grid(head, rows))
+    return joined([*parts, source(data, root, WEB, " --web")], headings=(0,))
+
+
 def component_markdown(name, data, root):
-    return {"tls": tls_markdown, "http": http_markdown}[name](data, root)
+    return {"tls": tls_markdown, "http": http_markdown, "web": web_markdown}[name](data, root)
 
 
 def update(text, tables, marks=(BEGIN, END)):

@@ -7,6 +7,7 @@ from .loops import callbacks_echo, loop_balance, many_loops, many_loops_matrix
 from .pieces import idle_wait, micro, udp
 from .servers import ab_matrix, accept_storm, async_tcp_echo, connection_churn, file_answers, ping_pong_matrix
 from .servers import pipelined_echo, queued_writer, streaming, tcp_echo, two_cores
+from .web import web_ab, web_answers, web_idle_memory, web_latency, web_log, web_start
 from .tls import tls_allocations, tls_echo, tls_handshakes, tls_idle_memory, tls_many_loops, tls_receive, tls_send
 
 SCENARIOS = {
@@ -36,6 +37,12 @@ SCENARIOS = {
     "http_answers": http_answers,
     "http_idle_memory": http_idle_memory,
     "http_allocations": http_allocations,
+    "web_answers": web_answers,
+    "web_latency": web_latency,
+    "web_log": web_log,
+    "web_ab": web_ab,
+    "web_idle_memory": web_idle_memory,
+    "web_start": web_start,
     "udp": udp,
     "micro": micro,
     "system_calls": system_calls,

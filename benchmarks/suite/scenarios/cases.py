@@ -1,9 +1,14 @@
 """The parts of a scenario, and the load client against a server."""
 
 import dataclasses
+import os
+import sys
 import typing
 
+import web_servers
+
 from .. import programs
+from ..subjects import Subject
 
 # Measures for which more is better; for all others less is better.
 MORE_IS_BETTER = {"mib_per_s", "round_trips_per_s", "requests_per_s", "messages_per_s"}
@@ -20,6 +25,9 @@ UNITS = {
     "round_trips_per_s": "1/s",
     "requests_per_s": "1/s",
     "bytes_per_connection": "B",
+    "added_bytes": "B",
+    "start_ms": "ms",
+    **{f"p{which}_ms": "ms" for which in (50, 66, 75, 80, 90, 95, 98, 99, 100)},
     "instructions": "instructions",
     "adds": "instructions",
     "allocations": "allocations",
@@ -41,6 +49,7 @@ class Case:
     parameters: dict = dataclasses.field(default_factory=dict)
     repeats: int = 0  # 0: as in the settings
     repeatable: bool = False  # counts, not clocks: one round is enough, and there is no noise
+    configurations: typing.Callable = None  # () -> [(subject, text)], printed for people
 
 
 # In quick mode the less central scenarios have fewer subjects.
@@ -115,3 +124,14 @@ def load_case(
 def buffer_for(size):
     """The same for every server: a page, or the size of the message if that is larger."""
     return max(4096, size)
+
+
+WEB_SERVERS = {"nginx": ("nginx", "nginx-light"), "apache": ("apache2", "apache2-bin")}
+
+
+def web_server(tools, kind, *arguments, name=None, **how):
+    """A server of benchmarks/web_servers.py; a part of it may be missing in `arguments`."""
+    script = os.path.join(tools.root, "benchmarks", "web_servers.py")
+    program, package = WEB_SERVERS.get(kind.split("_")[0], (None, None))
+    missing = f"{program} is not installed ({package})" if program and not web_servers.find(program) else ""
+    return Subject(name or kind, [sys.executable, script, kind, *map(str, arguments)], missing=missing, **how)

@@ -8,12 +8,11 @@ import sys
 import tempfile
 import time
 
-import nginx_server
+import web_servers
 
 from .. import programs
 from ..programs import Failed
-from ..subjects import Subject
-from .cases import Case
+from .cases import Case, web_server
 
 BACKENDS = ("epoll", "io_uring")
 # What a browser sends, 850 bytes with the request line.
@@ -46,16 +45,10 @@ request = function() return joined end
 
 def servers(tools, place, small):
     def own(backend):
-        arguments = ["--port", 0, "--backend", backend, "--root", place, "--small", small]
+        arguments = ["--port", 0, "--backend", backend, "--root", os.path.join(place, "www"), "--small", small]
         return tools.subject(f"ours_{backend}", "http_server", *arguments, ours=True, backend=backend, needs="zlib1g-dev")
 
-    script = os.path.join(tools.root, "benchmarks", "nginx_server.py")
-    missing = "" if nginx_server.program() else "nginx is not installed (nginx-light)"
-
-    def nginx(name, *more):
-        return Subject(name, [sys.executable, script, "--port", "0", "--place", place, *more], missing=missing)
-
-    return [*map(own, BACKENDS), nginx("nginx"), nginx("nginx_defaults", "--defaults")]
+    return [*map(own, BACKENDS), *(web_server(tools, name, "--place", place) for name in ("nginx", "nginx_defaults"))]
 
 
 def beast(tools):
@@ -64,27 +57,33 @@ def beast(tools):
 
 
 def wrk(tools, server, path, connections, seconds, fields, script=None):
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "10"]
-    for name, value in fields.items():
+    """(processor time of the server, wall time, number of answers)"""
+    text, taken, wall = run_wrk(tools, server, path, connections, seconds, fields, script)
+    return taken, wall, int(re.search(r"(\d+) requests in", text)[1])
+
+
+def run_wrk(tools, server, path, connections, seconds, fields=None, script=None, scheme="http", cpu=None, may_close=False):
+    """(what wrk says, processor time of the server, wall time); with `may_close` the server may end kept connections."""
+    cpu = tools.settings.server_cpu if cpu is None else cpu
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "10", "--latency"]
+    for name, value in (fields or {}).items():
         command += ["-H", f"{name}: {value}"]
     if script:
         command += ["-s", script]
-    command.append(f"http://127.0.0.1:{server.port}{path}")
-    before, begin = programs.processor_ns(server.pid), time.monotonic()
-    text = programs.run_text(command, tools.settings.server_cpu, tools.settings.timeout)
-    taken, wall = programs.processor_ns(server.pid) - before, time.monotonic() - begin
+    command.append(f"{scheme}://127.0.0.1:{server.port}{path}")
+    before, begin = programs.processor_ns_of_all(server.pid), time.monotonic()
+    text = programs.run_text(command, cpu, tools.settings.timeout)
+    taken, wall = programs.processor_ns_of_all(server.pid) - before, time.monotonic() - begin
     wrong = re.search(r"Non-2xx.*|Socket errors.*", text)
-    if wrong:
+    if wrong and not (may_close and re.fullmatch(r"Socket errors: connect 0, read \d+, write 0, timeout 0", wrong[0])):
         raise Failed(wrong[0])
-    return taken, wall, int(re.search(r"(\d+) requests in", text)[1])
+    return text, taken, wall
 
 
 def answers(tools, name, path, connections=100, size=0, small=0, fields=None, pipelined=1):
     settings = tools.settings
     place = tempfile.TemporaryDirectory(prefix="simplenet-http-")
-    os.chmod(place.name, 0o755)
-    with open(os.path.join(place.name, "file"), "wb") as file:
-        file.write(bytes(size))
+    web_servers.make_file(place.name, size)
     script = None
     if pipelined > 1:
         script = os.path.join(place.name, "pipelined.lua")
@@ -136,7 +135,7 @@ def http_idle_memory(tools):
     settings = tools.settings
     count = settings.http_idle_connections
     place = tempfile.TemporaryDirectory(prefix="simplenet-http-")
-    os.chmod(place.name, 0o755)
+    web_servers.make_file(place.name, 0)
 
     def measure(subject, _, place=place):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -162,6 +161,7 @@ def http_allocations(tools):
     counter = tools.path("count_allocations.so")
     trips = tools.settings.allocation_round_trips
     place = tempfile.TemporaryDirectory(prefix="simplenet-http-")
+    web_servers.make_file(place.name, 0)
 
     def measure(subject, _, place=place):
         if not os.path.exists(counter):

@@ -3,15 +3,11 @@
 import dataclasses
 import os
 import re
-import sys
 import tempfile
-
-import nginx_server
 
 from .. import programs
 from ..programs import Failed
-from ..subjects import Subject
-from .cases import FEW, Case, buffer_for, load_case
+from .cases import FEW, Case, buffer_for, load_case, web_server
 
 
 def async_tcp_echo(tools):
@@ -244,9 +240,7 @@ def file_answers(tools):
 
     # Not "ours", because the others are compared with it.
     apart = [dataclasses.replace(each, name=f"apart_{each.backend}", ours=False) for each in own("apart")]
-    script = os.path.join(tools.root, "benchmarks", "nginx_server.py")
-    missing = "" if nginx_server.program() else "nginx is not installed (nginx-light)"
-    nginx = Subject("nginx", [sys.executable, script, "--file", str(size), "--place"], missing=missing)
+    nginx = web_server(tools, "nginx", "--file", size, "--place")
 
     def measure(subject, _):
         if subject.name != "nginx":
