@@ -1,34 +1,22 @@
 #include "http/fastcgi/fastcgi_core.hpp"
 
-#include "http/codec/list.hpp"
 #include "http/codec/method.hpp"
 #include "http/codec/target.hpp"
 #include "http/files/open_beneath.hpp"
 #include "http/gateway/backend_search.hpp"
-#include "http/gateway/read_ahead.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
-#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
-#include <array>
-#include <bitset>
-#include <charconv>
-#include <chrono>
 #include <string>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
 
 namespace {
-
-/// The most of an answer to HEAD that is read and dropped for the sake of its connection, and the
-/// longest time: a script may go on for minutes behind its answer.
-constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
-constexpr std::chrono::seconds longest_drop{1};
 
 /// A body of this size leaves in one write with its request.
 constexpr std::size_t most_joined = std::size_t{16} * 1024;
@@ -38,22 +26,6 @@ constexpr std::size_t most_joined = std::size_t{16} * 1024;
             .most = options.connections,
             .connect = options.connect,
             .idle = options.idle};
-}
-
-/// Reads the rest of an answer, if it is small and comes soon, so that the connection can be used
-/// again. Otherwise the connection is closed with the exchange.
-///
-/// Meanwhile the answer leaves for the client (exchange::handler_waits()), whose next request
-/// waits.
-task<> drop_body(fastcgi_exchange& from) {
-    const auto until = std::chrono::steady_clock::now() + longest_drop;
-    const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
-    for (std::uint64_t total = 0; total <= most_dropped;) {
-        task<result<std::size_t>> reading = from.read_some(dropped);
-        const result<std::size_t> count = co_await with_deadline(std::move(reading), until);
-        if (!count) co_return;
-        total += *count;
-    }
 }
 
 } // namespace
@@ -70,18 +42,6 @@ fastcgi_core::fastcgi_core(const fastcgi_options& options, std::string_view pref
     const result<unique_fd> root = open_root(settings_.root);
     if (!root) throw std::system_error{root.error(), settings_.root};
 }
-
-/// A request and what is needed to ask for its answer.
-struct fastcgi_core::call {
-    request& asked;
-    response& answer;
-    fastcgi_loop& on;
-    growing_bytes front{}; // the records up to the body, or all of them
-    std::optional<spooled_body> body{};
-    std::uint64_t size = 0;   // bytes of the body behind `front`
-    bool is_streamed = false; // it is read from the client
-    unsigned status = 502;    // if no further backend answers
-};
 
 task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) const {
     const std::shared_ptr<fastcgi_loop> on = exchange::of(asked).loop().local<fastcgi_loop>(
@@ -245,85 +205,6 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
         }
     }
     co_return with.status;
-}
-
-task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
-                                             const backend_lease& lease) const {
-    response& answer = with.answer;
-    const cgi_head& head = from.head();
-    const bool is_head = with.asked.method() == "HEAD";
-    const unsigned status = head.status();
-    const bool is_bodiless = status == 204 || status == 205 || status == 304;
-    const const_buffer first = from.first_bytes();
-    const auto length = head.content_length();
-    if (length && !is_head && !is_bodiless &&
-        (first.size() > *length || (from.has_ended() && first.size() != *length))) {
-        report(gateway_event::bad_answer, &lease, "Content-Length is not the size of the answer",
-               errc::gateway_failed);
-        co_return 502U;
-    }
-    answer.status(status);
-    // What a program in front of this handler has set wins.
-    std::bitset<cgi_limits{}.fields> is_set;
-    for (std::size_t each = 0; each < head.fields().size(); ++each)
-        is_set[each] = answer.find(head.fields()[each].name(from.head_text())).has_value();
-    for (std::size_t at = 0; at < head.fields().size(); ++at) {
-        const field_entry& each = head.fields()[at];
-        const std::string_view name = each.name(from.head_text());
-        if (is_set[at]) continue;
-        if (is_for_gateway(name)) {
-            if (iequals(name, "X-Accel-Redirect") || iequals(name, "X-Sendfile")) {
-                report(gateway_event::bad_answer, &lease,
-                       "X-Accel-Redirect and X-Sendfile are not supported", errc::gateway_failed);
-            }
-            continue;
-        }
-        answer.add(name, each.value(from.head_text()));
-    }
-    if (length && !is_bodiless) {
-        std::array<char, 20> text;
-        const char* const end = std::to_chars(text.data(), text.data() + 20, *length).ptr;
-        answer.set("Content-Length", {text.data(), static_cast<std::size_t>(end - text.data())});
-    }
-    if (is_head || is_bodiless) {
-        // Without its length, an answer to HEAD must not claim to be empty.
-        result<> sent;
-        if (is_bodiless) {
-            sent = co_await answer.send({}, const_buffer{});
-        } else {
-            sent = co_await exchange::of(with.asked).send_head();
-        }
-        if (!sent) co_return fail(sent);
-        co_await drop_body(from);
-        co_return 0U;
-    }
-    if (from.has_ended()) {
-        const result<> sent = co_await answer.send({}, first);
-        if (!sent) co_return fail(sent);
-        co_return 0U;
-    }
-    if (first.empty()) {
-        const result<> begun = co_await exchange::of(with.asked).send_head();
-        if (!begun) co_return fail(begun);
-    }
-    read_ahead forward{from, answer, settings_.options.answer_ahead};
-    const result<> done = co_await forward.run();
-    if (done && (!length || from.body_bytes() == *length)) co_return 0U;
-    if (done) {
-        report(gateway_event::bad_answer, &lease, "the answer is smaller than its Content-Length",
-               errc::gateway_failed);
-        co_return fail(errc::gateway_failed);
-    }
-    if (!forward.is_reader_failure()) {
-        if (done.error() != std::errc::message_size) co_return fail(done);
-        report(gateway_event::bad_answer, &lease, "the answer is larger than its Content-Length",
-               done.error());
-        co_return fail(errc::gateway_failed);
-    }
-    const bool is_nonsense = from.why_failed() == fastcgi_exchange::failure::nonsense;
-    report(is_nonsense ? gateway_event::bad_answer : gateway_event::failed, &lease,
-           "reading the body of an answer", done.error());
-    co_return fail(errc::gateway_failed);
 }
 
 void fastcgi_core::report(gateway_event kind, const backend_lease* at, std::string_view text,

@@ -13,11 +13,12 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/fastcgi.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace simplenet::v0::http::detail {
 
@@ -45,6 +46,7 @@ public:
 private:
     struct call;
 
+    // --- fastcgi_core.cpp: the request, and who gets it ---
     /// The script and the rest of the path, or the status that says why there is none.
     [[nodiscard]] task<result<unsigned>> find_script(request& asked, fastcgi_loop& on,
                                                      std::string& spare, script_path& found) const;
@@ -53,14 +55,28 @@ private:
                                                    std::optional<spooled_body>& body) const;
     /// Asks one backend after the other.
     [[nodiscard]] task<result<unsigned>> ask(call& with) const;
-    /// Passes on the answer that has begun.
-    [[nodiscard]] task<result<unsigned>> pass_on(call& with, fastcgi_exchange& from,
-                                                 const backend_lease& lease) const;
     void report(gateway_event kind, const backend_lease* at, std::string_view text,
                 std::error_code why) const noexcept;
 
+    // --- pass_answer.cpp: the answer ---
+    /// Passes on the answer that has begun.
+    [[nodiscard]] task<result<unsigned>> pass_on(call& with, fastcgi_exchange& from,
+                                                 const backend_lease& lease) const;
+
     const fastcgi_settings settings_;
     const std::shared_ptr<const backend_set> backends_;
+};
+
+/// A request and what is needed to ask for its answer.
+struct fastcgi_core::call {
+    request& asked;
+    response& answer;
+    fastcgi_loop& on;
+    growing_bytes front{}; // the records up to the body, or all of them
+    std::optional<spooled_body> body{};
+    std::uint64_t size = 0;   // bytes of the body behind `front`
+    bool is_streamed = false; // it is read from the client
+    unsigned status = 502;    // if no further backend answers
 };
 
 } // namespace simplenet::v0::http::detail
