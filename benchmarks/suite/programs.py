@@ -170,7 +170,11 @@ def family(pid):
 
 def processor_ns_of_all(pid):
     """The processor time of a server of several processes; those that have ended do not count."""
-    return sum(map(processor_ns, family(pid)))
+    total = processor_ns(pid)
+    for each in family(pid)[1:]:
+        with contextlib.suppress(OSError):  # it has just ended
+            total += processor_ns(each)
+    return total
 
 
 def anonymous_bytes_of_all(pid):

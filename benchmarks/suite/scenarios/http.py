@@ -130,6 +130,12 @@ def ask(stream, times=1):
             raise Failed("a wrong answer")
 
 
+def need_descriptors(connections):
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < connections + 100:
+        raise Failed(f"{connections + 100} descriptors needed, the limit is {soft}")
+
+
 def http_idle_memory(tools):
     """Growth of RssAnon for each connection that has been answered once and is then silent."""
     settings = tools.settings
@@ -138,9 +144,7 @@ def http_idle_memory(tools):
     web_servers.make_file(place.name, 0)
 
     def measure(subject, _, place=place):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < count + 100:
-            raise Failed(f"{count + 100} descriptors needed, the limit is {soft}")
+        need_descriptors(count)
         with programs.Server(subject.command, settings.server_cpu) as server:
             before = programs.anonymous_bytes(server.pid)
             held = []

@@ -14,7 +14,7 @@ import web_servers
 from .. import programs
 from ..programs import Failed
 from .cases import Case, web_server
-from .http import ask, run_wrk
+from .http import ask, need_descriptors, run_wrk
 from .tls import certificate
 
 BACKENDS = ("epoll", "io_uring")
@@ -83,8 +83,7 @@ def php(tools, place):
             raise Failed("PHP-FPM did not start")
         yield path
     finally:
-        process.terminate()
-        process.wait(timeout=30)
+        programs.ask_to_end(process)
 
 
 @contextlib.contextmanager
@@ -93,8 +92,8 @@ def upstream(tools, place):
     server = tools.subject("upstream", "http_server", "--port", 0, "--root", os.path.join(place, "www"), "--small", 16384)
     if server.missing:
         raise Failed(server.missing)
-    with programs.Server(server.command, tools.settings.client_cpu) as running:
-        yield running.port
+    with programs.Server(server.command, tools.settings.client_cpu) as started:
+        yield started.port
 
 
 @contextlib.contextmanager
@@ -248,8 +247,9 @@ def web_log(tools):
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 
 
-def ab(tools, name, path, keep, size=0, kinds=("nginx", "nginx_debian", "apache"), behind=None, requests=None):
+def ab(tools, name, path, keep, size=0, behind=None, requests=None):
     settings = tools.settings
+    kinds = ("nginx", "apache")  # so many are more than Debian's nginx takes
     requests = requests or settings.web_requests
     connections = min(settings.web_connections, requests)
     behind = behind or {}
@@ -310,6 +310,7 @@ def web_idle_memory(tools):
     place = place_with(612)
 
     def measure(subject, _, place=place):
+        need_descriptors(count)
         with running(tools, subject, place.name) as server:
             before = programs.anonymous_bytes_of_all(server.pid)
             with contextlib.ExitStack() as held:

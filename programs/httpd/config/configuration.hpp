@@ -65,8 +65,8 @@ struct listener {
     position redirect_https_where;
 };
 
-/// Where HTTPS is found from outside: the port of the first listener with TLS. 443 without one:
-/// something else serves it then, or it is about to be configured.
+/// Where requests are redirected: the port of the first listener with TLS. 443 without one: another
+/// program serves it then, or its certificates do not exist yet.
 [[nodiscard]] std::uint16_t https_port(const std::vector<listener>& of) noexcept;
 
 /// `auth`

@@ -3,7 +3,6 @@
 #include <simplenet/coro/spawn.hpp>
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <ranges>
 #include <stdexcept>
@@ -46,7 +45,8 @@ listening_sockets listener_set::sockets_for(const listener& at, address_sockets&
     auto sockets = copy_sockets(at.address); // of another kind of server
     if (!sockets) refuse(at, sockets.error());
     if (!sockets->empty()) return *std::move(sockets);
-    if (left.at == at.address) return std::exchange(left.sockets, {});
+    // Several may have the same address with port 0, and each gets a port of its own.
+    if (left.at == at.address && at.address.port() != 0) return std::exchange(left.sockets, {});
     simplenet::listen_options options;
     // `[::]:80` beside `0.0.0.0:80` is no conflict.
     options.v6_only = at.address.address().is_v6() && at.address.address().is_any();
@@ -133,9 +133,8 @@ void listener_set::commit(change next, passed_sockets& passed) {
         if (each.context) each.options.tls = &*each.context;
 #endif
         // A server of the same kind takes every context and all limits that can be configured.
-        [[maybe_unused]] const bool is_replaced =
-            each.goes_on->server->replace(std::move(each.routes), each.options);
-        assert(is_replaced);
+        if (!each.goes_on->server->replace(std::move(each.routes), each.options))
+            throw std::logic_error{"a server of the same kind refused its options"};
         now[index].server = std::move(each.goes_on->server);
     }
     for (served& each : served_) {

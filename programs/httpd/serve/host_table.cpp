@@ -25,8 +25,7 @@ host_table::host_table(const std::vector<site>& sites)
     }
 }
 
-std::optional<std::size_t> host_table::find(std::string_view host) const {
-    if (is_single_) return 0;
+std::optional<std::size_t> host_table::look_up(std::string_view host) const {
     constexpr std::size_t longest_name = 255; // RFC 1035, section 2.3.4
     std::array<char, longest_name> text;
     host = name_of_host(host);

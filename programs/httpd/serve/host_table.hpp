@@ -24,9 +24,15 @@ public:
     /// The index of the site for the host of a request, which may have a port. Names are compared
     /// without case and without a dot at their end; a name itself wins over `*.`, and of those the
     /// longest. None: no site has it, and there are several.
-    [[nodiscard]] std::optional<std::size_t> find(std::string_view host) const;
+    [[nodiscard]] std::optional<std::size_t> find(std::string_view host) const {
+        return is_single_ ? 0 : look_up(host);
+    }
+    /// Whether a site has the name, or has none and so all. A single site answers to others too.
+    [[nodiscard]] bool is_served(std::string_view host) const { return look_up(host).has_value(); }
 
 private:
+    [[nodiscard]] std::optional<std::size_t> look_up(std::string_view host) const;
+
     struct text_hash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const noexcept {

@@ -190,9 +190,10 @@ void served_site::learn_client(request& asked) const {
 served_site::outcome served_site::serve(request& asked, response& answer, const arrival& by) const {
     asked.set_label(name_);
     if (!is_.trusted.set.empty()) learn_client(asked);
-    // Before access control: a password is asked for where nobody reads it on its way.
+    // Before access control: so that no password is sent in clear text.
     if (by.https_port && !asked.secure() && !asked.path().starts_with(acme_challenges))
-        return redirect_to_https(*by.https_port, asked, answer);
+        return by.is_foreign ? send_error(421, answer)
+                             : redirect_to_https(*by.https_port, asked, answer);
     const served_route& to = route_for(asked.path());
     prepare(to, asked, answer);
     // Without a coroutine of its own.

@@ -33,6 +33,8 @@ struct gateway_listener {
 struct arrival {
     /// Where `https` is, if what has not come by it is redirected there.
     std::optional<std::uint16_t> https_port;
+    /// No site has the name that was asked for, so nobody is redirected there.
+    bool is_foreign = false;
 };
 
 /// A backend of a route, at a moment.

@@ -31,6 +31,10 @@ simplenet::task<simplenet::result<>> sites::serve(http::request& asked, http::re
     const auto site = by_host_.find(asked.host());
     if (!site) return send_error(421, answer);
     if (asked.path() == "*") return answer_for_all(answer);
+    if (by.https_port && !by_host_.is_served(asked.host())) {
+        return served_[*site]->serve(asked, answer,
+                                     {.https_port = by.https_port, .is_foreign = true});
+    }
     return served_[*site]->serve(asked, answer, by);
 }
 

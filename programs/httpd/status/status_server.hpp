@@ -22,7 +22,8 @@ namespace httpd {
 /// run_blocking(), /health answers on its loop.
 ///
 /// @param hosts  The names by which it may be asked, as configuration::status_hosts. Addresses and
-///     `localhost` are no other site's name, and a request without a host is no browser's.
+///     `localhost` cannot be rebound, and browsers always send a Host. `/health` answers to every
+///     name, for load balancers.
 [[nodiscard]] simplenet::http::router status_routes(std::shared_ptr<const status_board> board,
                                                     const std::vector<std::string>& hosts = {});
 

@@ -135,7 +135,12 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
     bool was_sent = false; // to a backend, which may have worked on it
     while (auto lease = search.next()) {
         for (bool is_renewed = false;; is_renewed = true) {
-            if (is_renewed || with.on.connections.idle(lease->index()) == 0) lease->waits_on_new();
+            // A connection that is about to be made, unless a place is waited for.
+            const std::size_t at = lease->index();
+            if ((is_renewed || with.on.connections.idle(at) == 0) &&
+                with.on.connections.has_room(at)) {
+                lease->waits_on_new();
+            }
             task<result<backend_connection>> borrowing = search.borrow(*lease, is_renewed);
             result<backend_connection> connection = co_await std::move(borrowing);
             if (!connection) {
@@ -144,7 +149,6 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 with.status = judged.status;
                 if (judged.kind == gateway_event::failed) lease->failed();
                 report(judged.kind, &*lease, judged.doing, connection.error());
-                if (judged.is_final) co_return with.status;
                 break;
             }
             if (!connection->is_reused()) lease->waits_on_new();

@@ -89,8 +89,8 @@ void fastcgi_exchange::complete() {
     sender_.give_up();
     // A process of PHP-FPM serves one connection until that ends, and its others may all be busy
     // so. When a request has waited for a process, close the connection, so that the process serves
-    // it; but requests that wait for this connection get it. At once would be too early: of the
-    // requests of a burst each would find others that wait, and no connection would ever be kept.
+    // it; but requests that wait for this connection get it. At once would be too early: in
+    // a burst every request would find another one waiting, and no connection would ever be kept.
     const bool is_wanted_here = keeper_.is_full(at_.index());
     if (is_kept &&
         (is_wanted_here || !at_.do_others_wait(simplenet::detail::timed_queue::present())))

@@ -3,6 +3,7 @@
 #include "http/codec/list.hpp"
 #include "http/codec/scan.hpp"
 #include "http/gateway/field_rules.hpp"
+#include "http/server/exchange.hpp"
 
 #include <algorithm>
 #include <array>
@@ -114,7 +115,7 @@ void write_address(param_writer& to, std::string_view name, const endpoint& from
 void write_fields(const fastcgi_settings& with, const request& asked, param_writer& to) {
     const bool is_trusted =
         !with.trusted.empty() && with.trusted.contains(asked.connection_peer().address());
-    const bool is_told = asked.peer().address() != asked.connection_peer().address();
+    const bool is_told = exchange::of(asked).is_peer_told();
     if (!asked.host().empty()) to.add("HTTP_HOST", asked.host());
     const fields& all = asked.fields();
     for (auto each = all.begin(); each != all.end(); ++each) {
@@ -125,8 +126,9 @@ void write_fields(const fastcgi_settings& with, const request& asked, param_writ
         const auto is_same = [name](const field& other) { return iequals(other.name, name); };
         if (std::any_of(all.begin(), each, is_same)) continue; // joined already
         if (kind == field_kind::forwarded && !is_clear_forwarded(all)) continue;
-        // As REMOTE_ADDR, if the program has told a client: a proxy that only sets X-Forwarded-For
-        // passes on the X-Real-IP of its client, and scripts take it for the one true address.
+        // The address of REMOTE_ADDR, if the program has told a client: a proxy that only sets
+        // X-Forwarded-For passes on the X-Real-IP of its client, and scripts take it for the one
+        // true address.
         if (kind == field_kind::real_ip && is_told) {
             write_address(to, "HTTP_X_REAL_IP", asked.peer());
             continue;

@@ -59,7 +59,8 @@ public:
     /// Lends a connection to the backend of `at`.
     ///
     /// @param at    Borrowed until the await returns.
-    /// @param wait  For a connection if there are `most`; borrowed. Made less by what was waited.
+    /// @param wait  Time left for a place if there are `most`, and for connecting then; borrowed.
+    ///              Reduced by the time spent.
     ///
     /// @par Errors
     /// - `std::errc::resource_unavailable_try_again`: none within the wait. The backend has not

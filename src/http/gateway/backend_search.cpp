@@ -18,20 +18,22 @@ namespace {
 std::optional<backend_lease> backend_search::next() noexcept {
     // The counts of the set are those of all loops, but places are those of one.
     backend_marks full;
-    for (std::size_t each = 0; among_.size() > 1 && each < among_.size(); ++each)
-        if (!over_.has_room(each)) full.add(each);
+    const bool is_time_up = wait_ <= std::chrono::nanoseconds::zero();
+    for (std::size_t each = 0; among_.size() > 1 && each < among_.size(); ++each) {
+        if (over_.has_room(each)) continue;
+        (is_time_up ? tried_ : full).add(each);
+    }
     return among_.pick(tried_, backend_set::clock::now(), full);
 }
 
 no_connection backend_search::judge(std::error_code why) noexcept {
     using enum gateway_event;
-    // The time is up, and the others in use were full too.
     if (why == std::errc::resource_unavailable_try_again) {
-        return {503, trouble, "waiting for a connection", true};
+        return {503, trouble, "waiting for a connection"};
     }
     // Another backend may have an idle connection, or be reached from other ports.
-    if (is_own_shortage(why)) return {503, trouble, "connecting", false};
-    return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting", false};
+    if (is_own_shortage(why)) return {503, trouble, "connecting"};
+    return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting"};
 }
 
 } // namespace simplenet::v0::http::detail

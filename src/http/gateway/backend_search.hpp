@@ -1,6 +1,5 @@
 #pragma once
-// backend_search: finds a request a connection to one of the backends of a gateway. Layer http,
-// private.
+// backend_search: finds a connection to a backend for a request. Layer http, private.
 
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
@@ -21,18 +20,18 @@ struct no_connection {
     unsigned status;        // of the answer, if no other backend gives one
     gateway_event kind;     // `failed`: the backend is to blame; otherwise this side is
     std::string_view doing; // for the report
-    bool is_final;          // no other backend need be asked
 };
 
 /// Chooses backends for a request, one after the other, and lends it connections to them.
 ///
-/// Promises: a request waits for a place only while all backends in use are full on this loop, and
-/// for no longer than its limit at all of them together.
+/// Promises: a request waits for a place only if all backends in use were full on this loop when it
+/// chose one, and for no longer than its limit at all of them together. After that it still gets a
+/// place that has become free elsewhere meanwhile.
 ///
 /// Loop thread only.
 class backend_search {
 public:
-    /// @param wait  For places. Not for connecting, nor for answers.
+    /// @param wait  For places, and for connecting once one was waited for.
     backend_search(const backend_set& among, backend_connections& over,
                    std::chrono::nanoseconds wait) noexcept
         : among_{among}

@@ -45,8 +45,9 @@ struct alignas(64) backend_set::entry {
     unsigned weight = 1;
 
     mutable std::atomic<unsigned> active = 0;
-    // Requests of backend_lease::waits_on_new(), those that wait no more, and what had begun at a
-    // moment that is looked back at.
+    // Requests of backend_lease::waits_on_new(), and those of them that wait no more. `marked` is
+    // the value of `waits_begun` at `marked_at`: once `waits_ended` reaches it, everybody who
+    // waited then has been served.
     mutable std::atomic<std::uint64_t> waits_begun = 0;
     mutable std::atomic<std::uint64_t> waits_ended = 0;
     mutable std::atomic<std::uint64_t> marked = 0;
@@ -183,16 +184,17 @@ void backend_lease::waits_no_more() noexcept {
 }
 
 // Backends accept in the order in which others connect, so that those who waited at a moment have
-// been served when as many waits have ended as had begun by then. That is right but for requests
-// that take unequal times, and then the connections of a moment are closed for nothing.
+// been served when as many waits have ended as had begun by then. A slow script breaks this
+// assumption; the cost is a few needless closes.
 bool backend_lease::do_others_wait(clock::time_point now) const noexcept {
     const backend_set::entry& of = set_->at(index_);
     const std::uint64_t begun = of.waits_begun.load(std::memory_order_relaxed);
     const std::uint64_t ended = of.waits_ended.load(std::memory_order_relaxed);
     if (begun == ended) return false;
-    if (ended >= of.marked.load(std::memory_order_relaxed)) {
-        of.marked.store(begun, std::memory_order_relaxed);
+    if (ended >= of.marked.load(std::memory_order_acquire)) {
+        // In this order: another loop must not find the new mark with the old time.
         of.marked_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+        of.marked.store(begun, std::memory_order_release);
         return false;
     }
     const clock::time_point since{clock::duration{of.marked_at.load(std::memory_order_relaxed)}};

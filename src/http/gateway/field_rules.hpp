@@ -42,8 +42,8 @@ enum class field_kind : std::uint8_t {
 /// Whether every reader of a Forwarded finds the same elements in it, also in one that is
 /// continued.
 // A client may leave a quote open, and its proxy append to that: what the proxy says then stands in
-// a string of the client. Readers differ about quotes and backslashes in other places than around a
-// whole value (RFC 7239, section 4). An address without its quotes is not well-formed either, but
+// a string of the client. Parsers disagree about quotes and backslashes anywhere but around a whole
+// value (RFC 7239, section 4). An address without its quotes is not well-formed either, but
 // harms nobody, and real proxies send it.
 [[nodiscard]] bool has_clear_elements(std::string_view forwarded) noexcept;
 

@@ -88,6 +88,7 @@ exchange_request passage::message() {
                           .peer = peer.address(),
                           .trusted = trusted,
                           .client = asked_.peer().address(),
+                          .client_is_told = exchange::of(asked_).is_peer_told(),
                           .has_body = true,
                           .length = asked_.content_length(),
                           .upgrades = !key_.empty()};
@@ -138,7 +139,7 @@ task<result<std::optional<unsigned>>> passage::try_backend(backend_search& searc
             failure_ = judged.status;
             if (judged.kind == gateway_event::failed) lease_->failed();
             core_->report(judged.kind, backend_, judged.doing, lent.error());
-            co_return judged.is_final ? std::optional{failure_} : std::nullopt;
+            co_return std::nullopt;
         }
         const bool was_kept = lent->is_reused();
         connection_keeper* const keeper = this;

@@ -259,9 +259,8 @@ private:
             return forwarded_for_.add(each.value);
         case field_kind::real_ip:
             // It may be from the client of a proxy that only sets X-Forwarded-For. Backends take it
-            // for the one true address, which is known if the program has told another client than
-            // the peer.
-            if (asked_.client != asked_.peer) return;
+            // for the one true address, which is known if the program has told the client.
+            if (asked_.client_is_told) return;
             has_real_ip_ = true;
             break;
         case field_kind::proto:

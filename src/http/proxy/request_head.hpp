@@ -37,8 +37,9 @@ struct passed_request {
     /// The peer of the connection, and whether what it says about others counts.
     ip_address peer;
     bool trusted = false;
-    /// What the peer says, or else the peer.
+    /// What the program has told, or else the peer.
     ip_address client;
+    bool client_is_told = false;
     /// The body: its size; none if it leaves in chunks.
     bool has_body = false;
     std::optional<std::uint64_t> length;

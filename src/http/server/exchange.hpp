@@ -99,6 +99,9 @@ public:
     // --- for handlers of the library ---
 
     [[nodiscard]] static exchange& of(request& asked) noexcept { return *asked.exchange_; }
+    [[nodiscard]] static const exchange& of(const request& asked) noexcept {
+        return *asked.exchange_;
+    }
     [[nodiscard]] const request& asked() const noexcept { return request_; }
     [[nodiscard]] loop_state& loop() const noexcept { return connection_.loop; }
     /// What `{name...}` at the end of the route matched, as it stands in the path.
@@ -139,6 +142,7 @@ public:
     void set_user(std::string_view name);
     void set_peer(const endpoint& client) noexcept { told_peer_ = client; }
     void set_secure(bool secure) noexcept { told_secure_ = secure; }
+    [[nodiscard]] bool is_peer_told() const noexcept { return told_peer_.has_value(); }
     [[nodiscard]] endpoint peer() const noexcept {
         return told_peer_ ? *told_peer_ : connection_.info.peer;
     }

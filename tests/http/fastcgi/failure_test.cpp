@@ -61,12 +61,15 @@ TEST_P(failure_test, no_connection_is_kept_when_others_have_waited_for_a_process
     ASSERT_TRUE(eventually([&] { return php.backends().front().active == 3; }));
 
     // For as long as its connection is kept, the next request gets it, and the others wait.
-    for (;;) {
+    bool is_kept = true;
+    EXPECT_TRUE(eventually([&] {
         busy.send(answer_of(hello));
         EXPECT_TRUE(has_status(everything(client), 200));
         client = request();
-        if (!take_request(busy).is_complete) break;
-    }
+        is_kept = take_request(busy).is_complete;
+        return !is_kept;
+    }));
+    if (is_kept) return;
 
     waiting.push_back(std::move(client));
     for (raw_peer& each : waiting) {

@@ -130,7 +130,9 @@ TEST_P(request_test, the_client_that_the_program_knows_is_the_only_real_one) {
         {.backends = backends, .trusted = &trusted, .keep_connections = 0}};
     http::router routes;
     routes.fallback([php](http::request& asked, http::response& answer) -> task<result<>> {
-        asked.set_peer({or_throw(ip_address::parse("203.0.113.9")), 0});
+        const bool is_far = asked.fields().find("X-Forwarded-For").has_value();
+        const std::string_view client = is_far ? "203.0.113.9" : "127.0.0.1";
+        asked.set_peer({or_throw(ip_address::parse(client)), 0});
         co_return co_await php(asked, answer);
     });
     serve(std::move(routes));
@@ -140,6 +142,8 @@ TEST_P(request_test, the_client_that_the_program_knows_is_the_only_real_one) {
 
     EXPECT_EQ(got.param("REMOTE_ADDR"), "203.0.113.9");
     EXPECT_EQ(got.param("HTTP_X_REAL_IP"), "203.0.113.9");
+    // Also a client that has the address of the proxy.
+    EXPECT_EQ(received("/a.php", "X-Real-IP: evil\r\n").param("HTTP_X_REAL_IP"), "127.0.0.1");
 }
 
 TEST_P(request_test, variables_of_the_options_win) {

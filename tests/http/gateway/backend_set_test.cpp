@@ -55,6 +55,26 @@ TEST(backend_set_test, addresses_are_names_with_ports_or_paths) {
     EXPECT_EQ(std::get<tcp_address>(*parse_backend_address("[::1]:80")).host, "::1");
 }
 
+TEST(backend_set_test, those_who_wait_on_new_connections_are_seen_after_a_while) {
+    const std::array one{backend{"a:1"}};
+    const backend_set set{one, 10s};
+    const auto lease = [&] {
+        backend_marks tried;
+        return *set.pick(tried, start);
+    };
+    backend_lease first = lease();
+    backend_lease second = lease();
+    first.waits_on_new();
+    second.waits_on_new();
+    first.succeeded();
+
+    EXPECT_FALSE(first.do_others_wait(start)); // begins to look
+    EXPECT_FALSE(first.do_others_wait(start + backend_lease::patience - 1ns));
+    EXPECT_TRUE(first.do_others_wait(start + backend_lease::patience));
+    second.succeeded();
+    EXPECT_FALSE(first.do_others_wait(start + 1h));
+}
+
 TEST(backend_set_test, a_set_that_cannot_work_is_refused) {
     const std::vector<backend> too_many(most_backends + 1, backend{"a:1"});
     for (const std::vector<backend>& bad :

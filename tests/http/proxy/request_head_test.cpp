@@ -155,8 +155,18 @@ TEST(request_head_test, the_client_that_the_program_knows_is_the_only_real_one) 
     passed_request asked = asked_with(fields);
     asked.trusted = true;
     asked.client = address("203.0.113.9");
+    asked.client_is_told = true;
     const std::string head = write_request_head(asked, plain_rules, "backend");
     EXPECT_TRUE(has_line(head, "X-Real-IP: 203.0.113.9"));
+    EXPECT_EQ(head.find("10.0.0."), std::string::npos) << head;
+}
+
+TEST(request_head_test, a_client_with_the_address_of_the_proxy_has_no_other) {
+    const http::fields fields = fields_of({{"X-Real-IP", "10.0.0.1"}});
+    passed_request asked = asked_with(fields);
+    asked.trusted = asked.client_is_told = true;
+    const std::string head = write_request_head(asked, plain_rules, "backend");
+    EXPECT_TRUE(has_line(head, "X-Real-IP: 192.0.2.1"));
     EXPECT_EQ(head.find("10.0.0."), std::string::npos) << head;
 }
 

@@ -159,7 +159,9 @@ class reload_test(support.TestCase):
                                       f'address = "127.0.0.1:{taken.getsockname()[1]}"')
                 with asking(port) as asked:
                     for _ in range(20):
+                        before = asked.answered
                         server.reload(" error not reloaded")
+                        support.wait_until(lambda before=before: asked.answered > before, "an answer")
                 self.assertEqual(asked.failed, [])
 
     def test_an_address_moves_between_a_listener_and_the_status(self):
@@ -320,6 +322,7 @@ class asking:
 
     def __init__(self, port):
         self.failed = []
+        self.answered = 0
         self._port = port
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._ask) for _ in range(4)]
@@ -332,6 +335,7 @@ class asking:
                 answer = error
             if answer != (200, "front page"):
                 self.failed.append(answer)
+            self.answered += 1
 
     def __enter__(self):
         for each in self._threads:

@@ -302,6 +302,15 @@ TEST_P(sites_test, a_listener_redirects_to_https_at_the_same_name) {
     EXPECT_THAT(ask("GET / HTTP/1.0\r\n\r\n"), has_status(400));
 }
 
+TEST_P(sites_test, nobody_is_redirected_to_a_name_that_no_site_has) {
+    serve_sites("[[site]]\nroot = \"$\"\nhosts = [\"example.org\", \"*.example.net\"]\n",
+                {.https_port = 443});
+
+    EXPECT_THAT(ask_for("/", "Host: evil.example\r\n"), has_status(421));
+    EXPECT_THAT(ask_for("/", "Host: a.example.net\r\n"),
+                HasSubstr("Location: https://a.example.net/\r\n"));
+}
+
 TEST_P(sites_test, a_redirection_to_https_names_a_port_that_is_not_443) {
     serve_sites("[[site]]\nroot = \"$\"\n", {.https_port = 8443});
 
