@@ -102,6 +102,7 @@ GOALS = [
     Goal("web_latency", "web_latency", ".*", "p99_ns", "ours_.*", "nginx", "cost <= 1.0", True),
     Goal("web_log_epoll", "web_log", ".*", "server_cpu_ns", "ours_epoll_.*", "no_log_epoll", "cost <= 1.03"),
     Goal("web_log_io_uring", "web_log", ".*", "server_cpu_ns", "ours_io_uring_.*", "no_log_io_uring", "cost <= 1.03"),
+    Goal("web_idle_memory", "web_idle_memory", ".*", "bytes_per_connection", "ours_.*", "nginx", "cost <= 1.0"),
     Goal("web_start", "web_start", ".*", "start_ms", "ours_.*", "", "value <= 50"),
     Goal("http_idle_memory", "http_idle_memory", ".*", "bytes_per_connection", "ours_.*", "", "value <= 1024"),
     Goal("http_allocations", "http_allocations", ".*", "allocations", "ours_.*", "", "value <= 0"),
