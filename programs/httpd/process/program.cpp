@@ -403,7 +403,8 @@ int run_program(const command_line& line, const reading_result& first) {
     raise_descriptor_limit();
     try {
         program whole{line, first.configuration};
-        simplenet::run(whole.attend(), {.handle_signals = false});
+        simplenet::run(whole.attend(),
+                       {.backend = first.configuration.backend, .handle_signals = false});
         return EXIT_SUCCESS;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "simplenet-httpd: %s\n", error.what());

@@ -27,6 +27,10 @@ def program():
     return _options.program
 
 
+def backend():
+    return _options.backend
+
+
 def certificates():
     """A directory with server.pem, server.key and root.pem; None without TLS."""
     return _options.certificates

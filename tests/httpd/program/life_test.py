@@ -14,6 +14,14 @@ from httpd_support import get
 
 
 class start_test(support.TestCase):
+    def test_every_loop_waits_by_the_backend_of_the_configuration(self):
+        self.configure()
+        with self.start() as server:
+            place = f"/proc/{server.pid}/fd"
+            kinds = {os.readlink(f"{place}/{each}") for each in os.listdir(place)}
+        other = "anon_inode:[io_uring]" if support.backend() == "epoll" else "anon_inode:[eventpoll]"
+        self.assertNotIn(other, kinds)
+
     def test_a_folder_is_served_without_a_configuration(self):
         with self.start("--root", self.path("www"), "--listen", "127.0.0.1:0", "--workers", "1") as server:
             self.assertEqual(get(server.port())[:2], (200, "front page"))
