@@ -128,6 +128,8 @@ private:
     [[nodiscard]] status_sources sources(const configuration& of,
                                          const std::shared_ptr<const sites>& served);
     void reload();
+    /// Signals that mean the same while the program serves and while it ends; ignores others.
+    void act_on(int signal);
     /// Throws if `next` cannot be served; then nothing has changed.
     void change_to(const configuration& next);
     [[nodiscard]] task<> end();
@@ -292,6 +294,15 @@ void program::announce() {
     errors_.write(log_level::info, "ready");
 }
 
+void program::act_on(int signal) {
+    if (signal == SIGUSR1) {
+        access_.reopen();
+        errors_.reopen();
+    } else if (signal == SIGUSR2) {
+        group_.dump_tasks(std::cerr);
+    }
+}
+
 task<> program::attend() {
     announce();
     notify_manager("READY=1");
@@ -302,15 +313,11 @@ task<> program::attend() {
         case SIGHUP:
             reload();
             break;
-        case SIGUSR1:
-            access_.reopen();
-            errors_.reopen();
-            break;
-        case SIGUSR2:
-            group_.dump_tasks(std::cerr);
-            break;
-        default:
+        case SIGTERM:
+        case SIGINT:
             co_return co_await end();
+        default:
+            act_on(*number);
         }
     }
 }
@@ -369,15 +376,8 @@ task<> program::cut_at_next_signal() {
         case SIGTERM:
         case SIGINT:
             co_return listeners_.cut();
-        case SIGUSR1:
-            access_.reopen();
-            errors_.reopen();
-            break;
-        case SIGUSR2:
-            group_.dump_tasks(std::cerr);
-            break;
-        default: // a reload of what ends
-            break;
+        default: // not a reload of what ends
+            act_on(*number);
         }
     }
 }

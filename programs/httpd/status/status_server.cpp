@@ -134,15 +134,6 @@ simplenet::http::server_options status_options() {
     return options;
 }
 
-result<status_server> status_server::listen(simplenet::event_loop_group& group,
-                                            const simplenet::endpoint& at,
-                                            std::shared_ptr<const status_board> board) {
-    auto made = simplenet::http::server::listen(group, at, status_routes(std::move(board)),
-                                                status_options());
-    if (!made) return simplenet::fail(made);
-    return status_server{*std::move(made)};
-}
-
 result<status_server> status_server::adopt(
     simplenet::event_loop_group& group, std::vector<simplenet::nonblocking::tcp_listener> sockets,
     std::shared_ptr<const status_board> board, const std::vector<std::string>& hosts) {

@@ -33,15 +33,7 @@ namespace httpd {
 /// An http::server of its own, on the loops of the program.
 class status_server {
 public:
-    /// @pre As for http::server::listen().
-    ///
-    /// @par Errors
-    /// - Those of http::server::listen().
-    [[nodiscard]] static simplenet::result<status_server>
-    listen(simplenet::event_loop_group& group, const simplenet::endpoint& at,
-           std::shared_ptr<const status_board> board);
-
-    /// The same on sockets that listen already.
+    /// @param sockets  They listen already.
     ///
     /// @par Errors
     /// - Those of http::server::adopt().
@@ -61,14 +53,6 @@ public:
     }
     [[nodiscard]] simplenet::endpoint local_endpoint() const noexcept {
         return server_.local_endpoint();
-    }
-    /// As of http::server.
-    [[nodiscard]] simplenet::task<simplenet::shutdown_report>
-    shutdown(std::chrono::nanoseconds grace) {
-        return server_.shutdown(grace);
-    }
-    void request_shutdown(std::chrono::nanoseconds grace) noexcept {
-        server_.request_shutdown(grace);
     }
 
 private:

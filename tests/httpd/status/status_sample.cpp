@@ -7,6 +7,7 @@
 //     /reload/failed a reload failed; /reload/ok one succeeded
 
 #include "httpd/log/access_entry.hpp"
+#include "httpd/process/listening_sockets.hpp"
 #include "httpd/status/status_board.hpp"
 #include "httpd/status/status_server.hpp"
 
@@ -107,9 +108,11 @@ int main(int argc, char** argv) {
     options.context = board.get();
     auto web = http::server::listen(*group, endpoint::loopback(port_of(argc, argv, "--web-port")),
                                     routes(*board), options);
-    auto status = httpd::status_server::listen(
-        *group, endpoint::loopback(port_of(argc, argv, "--port")), board);
-    if (!web || !status) return EXIT_FAILURE;
+    auto sockets =
+        httpd::open_sockets(*group, endpoint::loopback(port_of(argc, argv, "--port")), {});
+    if (!web || !sockets) return EXIT_FAILURE;
+    auto status = httpd::status_server::adopt(*group, *std::move(sockets), board, {});
+    if (!status) return EXIT_FAILURE;
     board->set_sources({.servers =
                             [&] {
                                 return std::vector<httpd::server_figures>{

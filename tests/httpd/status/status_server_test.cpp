@@ -1,5 +1,6 @@
 #include "httpd/status/status_server.hpp"
 
+#include "httpd/process/listening_sockets.hpp"
 #include "httpd/status/status_page.hpp"
 #include "support/promtool.hpp"
 #include "support/served_group.hpp"
@@ -30,8 +31,9 @@ protected:
         if (IsSkipped()) return;
         group_.emplace(make_group(2));
         board_->answered({.status = 200, .body_bytes = 5, .site = "example.org"});
-        server_.emplace(*status_server::listen(*group_, simplenet::endpoint::loopback(0), board_));
-        server_->replace(board_, {"status.example.org", "*.example.net"});
+        auto sockets = *open_sockets(*group_, simplenet::endpoint::loopback(0), {});
+        server_.emplace(*status_server::adopt(*group_, std::move(sockets), board_,
+                                              {"status.example.org", "*.example.net"}));
     }
     void TearDown() override {
         server_.reset();
