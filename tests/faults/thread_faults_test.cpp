@@ -94,6 +94,8 @@ class blocking : public threads_play {
     }
 };
 TEST_P(thread_faults_test, run_blocking) {
+    // A thread starts when the others are not idle yet, and keeps memory until it ends.
+    expect_caches();
     fail_everywhere<blocking>();
 }
 

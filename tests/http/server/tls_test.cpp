@@ -124,6 +124,7 @@ TEST_P(http_tls_test, an_answer_leaves_although_its_handler_goes_on) {
 
     EXPECT_THAT(ask_securely(get, "early"), EndsWith("early"));
     released = true;
+    end_loops(); // the handler looks at `released`
 }
 
 TEST_P(http_tls_test, a_client_that_does_not_read_is_cut_off) {
