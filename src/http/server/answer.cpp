@@ -83,8 +83,11 @@ void exchange::set_field(std::string_view name, std::string_view value, bool rep
         if (iequals(value, "keep-alive")) return;
         if (!iequals(value, "upgrade")) bad_field_ = true; // of a 426: RFC 9110, section 7.8
     }
-    if (replaces) fields_.remove(name);
-    fields_.add(name, value);
+    if (replaces) {
+        fields_.set(name, value);
+    } else {
+        fields_.add(name, value);
+    }
     if (iequals(name, "Date")) has_date_ = true;
     if (iequals(name, "Content-Type")) has_type_ = true;
 }

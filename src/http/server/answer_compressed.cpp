@@ -39,8 +39,7 @@ bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> si
     if (const auto tag = fields_.find("ETag"); tag && !tag->starts_with("W/")) {
         // Other bytes than the plain ones, and not the same each time (RFC 9110, section 8.8.1).
         const std::string weak = "W/" + std::string{*tag};
-        fields_.remove("ETag");
-        fields_.add("ETag", weak);
+        fields_.set("ETag", weak);
     }
     return true;
 }

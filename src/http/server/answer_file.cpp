@@ -37,31 +37,34 @@ void exchange::forget_content() noexcept {
 }
 
 task<result<>> exchange::send_file(int fd, std::uint64_t size, file_options options) {
+    if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
+    if ((!options.entity_tag.empty() && !is_entity_tag(options.entity_tag)) ||
+        !valid_field_value(options.content_type)) {
+        co_return fail(std::errc::invalid_argument);
+    }
     co_return co_await send_content({.fd = fd, .memory = nullptr}, size, options);
 }
 
 task<result<>> exchange::send_content(content_source from, std::uint64_t size,
                                       file_options options) {
     if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
-    if (has_bad_head() || forbids_body() || (announced_ && *announced_ != size) ||
-        (!options.entity_tag.empty() && !is_entity_tag(options.entity_tag)) ||
-        !valid_field_value(options.content_type)) {
+    if (has_bad_head() || forbids_body() || (announced_ && *announced_ != size)) {
         co_return fail(std::errc::invalid_argument);
     }
     const std::string_view method = request_.method_;
     current_representation current{.entity_tag = options.entity_tag, .last_modified = {}};
-    if (!options.entity_tag.empty()) set_field("ETag", options.entity_tag, true);
+    if (!options.entity_tag.empty()) fields_.set("ETag", options.entity_tag);
     const bool compressed = takes_gzip(options.content_type, size);
     if (options.last_modified >= 0) {
         current.last_modified = options.last_modified;
         char date[date_size];
         format_date(options.last_modified, date);
-        set_field("Last-Modified", {date, date_size}, true);
+        fields_.set("Last-Modified", {date, date_size});
     }
     byte_range part{.first = 0, .size = size};
     if (options.conditional && status_ == 200 && (method == "GET" || head_only_)) {
         const auto entries = parser_.fields();
-        if (!compressed) set_field("Accept-Ranges", "bytes", true);
+        if (!compressed) fields_.set("Accept-Ranges", "bytes");
         switch (evaluate(method, entries, head_, current)) {
         case verdict::not_modified: {
             status_ = 304;
@@ -84,7 +87,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
         const requested_ranges ranges = asked ? parse_ranges(*asked, size) : requested_ranges{};
         if (ranges.is == requested_ranges::verdict::unsatisfiable) {
             std::array<char, max_content_range> text;
-            set_field("Content-Range", write_unsatisfied_range(text, size), true);
+            fields_.set("Content-Range", write_unsatisfied_range(text, size));
             announced_.reset();
             forget_content();
             co_await answer_simply(416);
@@ -98,7 +101,7 @@ task<result<>> exchange::send_content(content_source from, std::uint64_t size,
             }
             std::array<char, max_content_range> text;
             part = ranges.ranges[0];
-            set_field("Content-Range", write_content_range(text, part, size), true);
+            fields_.set("Content-Range", write_content_range(text, part, size));
         }
     }
     if (compressed) co_return co_await send_compressed_file(from, size, options.content_type);

@@ -161,6 +161,7 @@ public:
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
     [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
     [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options);
+    /// @pre The entity tag and the type of `options` are valid.
     [[nodiscard]] task<result<>> send_content(content_source from, std::uint64_t size,
                                               file_options options);
     [[nodiscard]] task<result<>> flush();

@@ -39,9 +39,11 @@ void field_block::add(std::string_view name, std::string_view value) {
     at = std::ranges::copy(value, at).out;
     std::ranges::copy(std::string_view{"\r\n"}, at);
     size_ += added;
+    names_ |= bit_of(name);
 }
 
 void field_block::remove(std::string_view name) noexcept {
+    if ((names_ & bit_of(name)) == 0) return;
     std::size_t at = 0;
     while (at < size_) {
         const field_line line = first_line(lines().substr(at));
@@ -55,6 +57,7 @@ void field_block::remove(std::string_view name) noexcept {
 }
 
 std::optional<std::string_view> field_block::find(std::string_view name) const noexcept {
+    if ((names_ & bit_of(name)) == 0) return std::nullopt;
     for (std::string_view left = lines(); !left.empty();) {
         const field_line line = first_line(left);
         if (iequals(line.name, name)) return line.value;
@@ -65,6 +68,7 @@ std::optional<std::string_view> field_block::find(std::string_view name) const n
 
 bool field_block::lists(std::string_view name, std::string_view element) const noexcept {
     bool found = false;
+    if ((names_ & bit_of(name)) == 0) return found;
     for (std::string_view left = lines(); !left.empty() && !found;) {
         const field_line line = first_line(left);
         left.remove_prefix(line.size);

@@ -4,6 +4,7 @@
 #include <simplenet/core/abi.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -26,7 +27,15 @@ public:
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
     /// Whether the list that all fields of this name are together has `element`, without case.
     [[nodiscard]] bool lists(std::string_view name, std::string_view element) const noexcept;
-    void clear() noexcept { size_ = 0; }
+    /// Removes all fields of this name, and adds one. @pre As add().
+    void set(std::string_view name, std::string_view value) {
+        remove(name);
+        add(name, value);
+    }
+    void clear() noexcept {
+        size_ = 0;
+        names_ = 0;
+    }
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::string_view lines() const noexcept { return {data(), size_}; }
@@ -34,9 +43,15 @@ public:
 private:
     static constexpr std::size_t inside = 448; // bytes
 
+    /// A bit for `name`, which names of another size or with another first letter seldom share.
+    [[nodiscard]] static std::uint64_t bit_of(std::string_view name) noexcept {
+        const auto first = static_cast<unsigned char>(name.empty() ? '\0' : name.front());
+        return std::uint64_t{1} << ((name.size() * 5 + (first | 0x20U)) % 64);
+    }
     [[nodiscard]] const char* data() const noexcept { return large_ ? large_.get() : small_; }
     [[nodiscard]] char* data() noexcept { return large_ ? large_.get() : small_; }
 
+    std::uint64_t names_ = 0; // the bits of all that were added: most searches end here
     std::size_t size_ = 0;
     std::size_t capacity_ = inside;
     std::unique_ptr<char[]> large_; // in place of small_, once that was too small

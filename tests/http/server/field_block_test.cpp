@@ -1,0 +1,58 @@
+// The fields of an answer.
+
+#include "http/server/field_block.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+
+namespace simplenet::v0::http::detail {
+namespace {
+
+TEST(field_block_test, set_replaces_all_of_a_name_in_any_case) {
+    field_block block;
+    block.add("Vary", "a");
+    block.add("X-One", "1");
+    block.add("vary", "b");
+    block.set("VARY", "c");
+
+    EXPECT_EQ(block.lines(), "X-One: 1\r\nVARY: c\r\n");
+}
+
+TEST(field_block_test, names_that_are_alike_in_size_and_first_letter_are_distinguished) {
+    field_block block;
+    block.add("X-One", "1");
+
+    EXPECT_EQ(block.find("X-Two"), std::nullopt);
+    EXPECT_FALSE(block.lists("X-Two", "1"));
+    block.remove("X-Two");
+    block.set("X-Two", "2");
+    EXPECT_EQ(block.lines(), "X-One: 1\r\nX-Two: 2\r\n");
+}
+
+TEST(field_block_test, a_removed_or_cleared_field_is_not_found) {
+    field_block block;
+    block.add("ETag", "\"1\"");
+    block.remove("etag");
+    EXPECT_EQ(block.find("ETag"), std::nullopt);
+    block.add("ETag", "\"2\"");
+    block.clear();
+
+    EXPECT_EQ(block.find("ETag"), std::nullopt);
+    EXPECT_TRUE(block.empty());
+}
+
+TEST(field_block_test, a_large_block_keeps_all) {
+    field_block block;
+    std::string expected;
+    for (int each = 0; each < 100; ++each) {
+        const std::string name = "X-" + std::to_string(each);
+        block.add(name, "value");
+        expected += name + ": value\r\n";
+    }
+
+    EXPECT_EQ(block.lines(), expected);
+    EXPECT_EQ(block.find("x-99"), "value");
+}
+
+} // namespace
+} // namespace simplenet::v0::http::detail
