@@ -69,7 +69,14 @@ struct fastcgi_options {
     std::size_t request_buffer = std::size_t{64} * 1024;
     /// Bytes of an answer that are read ahead of a slow client, to be done with the backend.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
-    /// For large bodies. Empty: TMPDIR, or /tmp.
+    /// Further bytes of it, in an unlinked file, unless `streamed`: a multiple of 64 KiB. All
+    /// answers of this handler together take at most 16 times as much. 0: none.
+    std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
+    /// When an answer finds no room there either, so that its backend waits for its client: the
+    /// longest time in which the client takes nothing; one second while other requests wait for
+    /// the backend. Then the answer is aborted. 0: only that second, and the server's limits.
+    std::chrono::nanoseconds answer_hold = std::chrono::seconds{10};
+    /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};
 
     // For each backend and loop.

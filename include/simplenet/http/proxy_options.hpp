@@ -53,8 +53,11 @@ struct proxy_options {
     bool streamed = false;
     /// Of a request's body, in memory; the rest goes to a file without a name. Unless `streamed`.
     std::size_t request_buffer = std::size_t{64} * 1024;
-    /// How far an answer is read ahead. Unless `streamed`.
+    /// How far an answer is read ahead, in memory. Unless `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
+    /// How much farther, in a file without a name: a multiple of 64 KiB. All answers of this
+    /// handler together take at most 16 times as much. 0: none. Unless `streamed`.
+    std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};
 

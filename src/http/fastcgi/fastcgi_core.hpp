@@ -7,6 +7,7 @@
 #include "http/fastcgi/settings.hpp"
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/spool_queue.hpp"
 #include "http/gateway/spooled_body.hpp"
 
 #include <simplenet/core/error.hpp>
@@ -65,6 +66,7 @@ private:
 
     const fastcgi_settings settings_;
     const std::shared_ptr<const backend_set> backends_;
+    mutable disk_budget on_disk_{settings_.options.answer_spool * large_answers_on_disk};
 };
 
 /// A request and what is needed to ask for its answer.

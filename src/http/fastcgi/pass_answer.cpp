@@ -24,6 +24,9 @@ namespace {
 constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
 constexpr std::chrono::seconds longest_drop{1};
 
+/// How long a client may take nothing of an answer that occupies a process others wait for.
+constexpr std::chrono::seconds longest_hold_while_wanted{1};
+
 /// Reads the rest of an answer, if it is small and comes soon, so that the connection can be used
 /// again. Otherwise the connection is closed with the exchange.
 ///
@@ -101,13 +104,28 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         const result<> begun = co_await exchange::of(with.asked).send_head();
         if (!begun) co_return fail(begun);
     }
-    read_ahead forward{from, answer, settings_.options.answer_ahead};
+    const fastcgi_options& options = settings_.options;
+    const ahead_limits limits{.memory = options.answer_ahead,
+                              .file = options.streamed ? 0 : options.answer_spool,
+                              .directory = settings_.temporary_directory,
+                              .budget = &on_disk_,
+                              .hold = options.answer_hold,
+                              .hold_while_wanted = longest_hold_while_wanted,
+                              .backend = &lease};
+    read_ahead forward{from, answer, limits};
     const result<> done = co_await forward.run();
+    if (const std::error_code why = forward.disk_failure()) {
+        report(gateway_event::trouble, nullptr, "storing an answer", why);
+    }
     if (done && (!length || from.body_bytes() == *length)) co_return 0U;
     if (done) {
         report(gateway_event::bad_answer, &lease, "the answer is smaller than its Content-Length",
                errc::gateway_failed);
         co_return fail(errc::gateway_failed);
+    }
+    if (forward.is_held()) {
+        report(gateway_event::trouble, &lease, "a client took too long over its answer",
+               done.error());
     }
     if (!forward.is_reader_failure()) {
         if (done.error() != std::errc::message_size) co_return fail(done);

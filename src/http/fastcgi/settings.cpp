@@ -1,6 +1,6 @@
 #include "http/fastcgi/settings.hpp"
 
-#include "http/gateway/spooled_body.hpp"
+#include "http/gateway/spool_file.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,10 @@
 #include "http/gateway/read_ahead.hpp"
 
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/time/deadline.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace simplenet::v0::http::detail {
@@ -10,6 +13,7 @@ namespace {
 
 // What one write_some() of a response takes at most.
 constexpr std::size_t read_ahead_block = std::size_t{16} * 1024;
+constexpr auto no_limit = std::chrono::nanoseconds::max();
 
 } // namespace
 
@@ -24,17 +28,16 @@ task<result<>> read_ahead::run() {
 task<result<>> read_ahead::read() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
-        block* const into = block_with_room();
-        if (into == nullptr) {
-            has_room_.reset();
-            const result<> waited = co_await has_room_.wait();
+        const mutable_buffer into = room();
+        if (into.empty()) {
+            const result<> waited = co_await wait_for_client();
             if (!waited) co_return waited;
             continue;
         }
-        const mutable_buffer room{into->memory.data() + into->end, into->memory.size() - into->end};
-        const result<std::size_t> count = co_await from_.read_some(room);
+        const result<std::size_t> count = co_await from_.read_some(into);
         if (count) {
-            into->end += *count;
+            const result<> kept = co_await keep(*count);
+            if (!kept) co_return kept;
             has_bytes_.set();
             continue;
         }
@@ -46,13 +49,60 @@ task<result<>> read_ahead::read() {
     }
 }
 
+mutable_buffer read_ahead::room() {
+    into_ = spool_.empty() ? block_with_room() : nullptr;
+    if (into_ == nullptr) return spool_.room();
+    return {into_->memory.data() + into_->end, into_->memory.size() - into_->end};
+}
+
+task<result<>> read_ahead::keep(std::size_t count) {
+    if (into_ != nullptr) {
+        into_->end += count;
+        co_return result<>{};
+    }
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const result<> stored = co_await spool_.put(count);
+    if (stored || within.stopped()) co_return stored;
+    // These bytes follow those that are in the file.
+    disk_failure_ = stored.error();
+    while (!spool_.empty()) {
+        const result<> waited = co_await wait_for_client();
+        if (!waited) co_return waited;
+    }
+    blocks_.push_back({.memory = spool_.release(), .begin = 0, .end = count});
+    co_return result<>{};
+}
+
+task<result<>> read_ahead::wait_for_client() {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    has_room_.reset();
+    constexpr std::chrono::nanoseconds none{0};
+    const std::chrono::nanoseconds wanted =
+        limits_.backend == nullptr ? none : limits_.hold_while_wanted;
+    const std::chrono::nanoseconds most = limits_.hold > none ? limits_.hold : no_limit;
+    // Whether others wait is looked at now and then, because nothing tells it.
+    for (std::chrono::nanoseconds waited = none;;) {
+        const std::chrono::nanoseconds left = most - waited;
+        const std::chrono::nanoseconds step = wanted > none ? std::min(left, wanted) : left;
+        const result<> taken = co_await with_timeout(has_room_.wait(), step);
+        if (taken || within.stopped()) co_return taken;
+        waited += step;
+        const bool is_wanted = wanted > none && limits_.backend->do_others_wait(
+                                                    simplenet::detail::timed_queue::present());
+        if (waited >= most || is_wanted) {
+            is_held_ = true;
+            co_return taken;
+        }
+    }
+}
+
 read_ahead::block* read_ahead::block_with_room() {
     if (!blocks_.empty()) {
         block& last = blocks_.back();
         if (last.begin == last.end) last.begin = last.end = 0;
         if (last.end != last.memory.size()) return &last;
     }
-    if (blocks_.size() * read_ahead_block >= most_ && !blocks_.empty()) return nullptr;
+    if (blocks_.size() * read_ahead_block >= limits_.memory && !blocks_.empty()) return nullptr;
     blocks_.push_back({.memory = scratch::borrow(read_ahead_block)});
     return &blocks_.back();
 }
@@ -65,22 +115,34 @@ void read_ahead::drop_written() noexcept {
 }
 
 task<result<>> read_ahead::write() {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
         drop_written();
-        if (blocks_.empty() || blocks_.front().begin == blocks_.front().end) {
-            if (ended_) break;
+        if (has_blocks()) {
+            // The reader appends to the same block at most, behind these bytes.
+            block& front = blocks_.front();
+            const const_buffer bytes{front.memory.data() + front.begin, front.end - front.begin};
+            const result<std::size_t> count = co_await to_.write_some(bytes);
+            if (!count) co_return fail(count);
+            front.begin += *count;
+            has_room_.set();
+        } else if (!spool_.empty()) {
+            const result<const_buffer> bytes = co_await spool_.front();
+            if (!bytes) {
+                if (!within.stopped()) disk_failure_ = bytes.error();
+                co_return fail(bytes);
+            }
+            const result<std::size_t> count = co_await to_.write_some(*bytes);
+            if (!count) co_return fail(count);
+            spool_.drop(*count);
+            has_room_.set();
+        } else if (ended_) {
+            break;
+        } else {
             has_bytes_.reset();
             const result<> waited = co_await has_bytes_.wait();
             if (!waited) co_return waited;
-            continue;
         }
-        // The reader appends to the same block at most, behind these bytes.
-        block& front = blocks_.front();
-        const const_buffer bytes{front.memory.data() + front.begin, front.end - front.begin};
-        const result<std::size_t> count = co_await to_.write_some(bytes);
-        if (!count) co_return fail(count);
-        front.begin += *count;
-        has_room_.set();
     }
     if (failure_) co_return fail(failure_);
     co_return result<>{};

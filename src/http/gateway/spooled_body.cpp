@@ -1,90 +1,39 @@
 #include "http/gateway/spooled_body.hpp"
 
+#include "http/gateway/spool_file.hpp"
+
 #include <simplenet/core/detail/contract.hpp>
-#include <simplenet/core/unique_fd.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/runtime/run_blocking.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace simplenet::v0::http::detail {
-
-namespace {
-
-constexpr std::size_t spool_block = std::size_t{64} * 1024;
-
-[[nodiscard]] std::unexpected<std::error_code> last_error() noexcept {
-    return fail(std::error_code{errno, std::system_category()});
-}
-
-[[nodiscard]] result<unique_fd> open_unnamed(const std::string& directory) noexcept {
-    const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) return unique_fd{fd};
-    // EISDIR: a kernel that takes O_TMPFILE for O_DIRECTORY (open(2), O_TMPFILE).
-    if (errno != EOPNOTSUPP && errno != EISDIR) return last_error();
-    std::string name = directory + "/simplenet-XXXXXX";
-    unique_fd named{::mkostemp(name.data(), O_CLOEXEC)};
-    if (!named) return last_error();
-    if (::unlink(name.c_str()) != 0) return last_error();
-    return named;
-}
-
-} // namespace
-
-std::string default_temporary_directory() {
-    const char* const set = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
-    return set != nullptr && *set != '\0' ? set : "/tmp";
-}
 
 /// Its functions run on other threads, one at a time, while the loop leaves it alone.
 class spooled_body::file {
 public:
     explicit file(std::string_view directory)
-        : directory_{directory} {}
+        : file_{directory} {}
 
     /// Appends the block.
     [[nodiscard]] result<> write() {
-        if (!fd_) {
-            result<unique_fd> made = open_unnamed(directory_);
-            if (!made) return fail(made);
-            fd_ = *std::move(made);
-        }
-        const_buffer rest{block.data(), held};
-        while (!rest.empty()) {
-            const ssize_t count =
-                ::pwrite(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(size));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return last_error();
-            // No file system does this for a regular file, but a loop would never end.
-            if (count == 0) return fail(std::errc::no_space_on_device);
-            size += static_cast<std::uint64_t>(count);
-            rest = rest.subspan(static_cast<std::size_t>(count));
-        }
-        return {};
+        const result<> written = file_.write(size, {block.data(), held});
+        if (written) size += held;
+        return written;
     }
     /// Reads the block at `offset`, which is not at the end.
     [[nodiscard]] result<> read(std::uint64_t offset) {
         if (block.size() == 0) block = scratch::borrow(spool_block);
-        begin = offset;
         held = 0;
-        const std::size_t most =
+        begin = offset;
+        const auto most =
             static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), size - offset));
-        while (held < most) {
-            const ssize_t count = ::pread(fd_.get(), block.data() + held, most - held,
-                                          static_cast<off_t>(offset + held));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return last_error();
-            if (count == 0) return fail(std::errc::io_error);
-            held += static_cast<std::size_t>(count);
-        }
-        return {};
+        const result<> filled = file_.read(offset, {block.data(), most});
+        if (filled) held = most;
+        return filled;
     }
     /// What the block has at `offset`.
     [[nodiscard]] const_buffer at(std::uint64_t offset) const noexcept {
@@ -98,8 +47,7 @@ public:
     std::uint64_t begin = 0; // of the block in the file
 
 private:
-    std::string directory_;
-    unique_fd fd_;
+    spool_file file_;
 };
 
 task<result<>> spooled_body::fill(async_reader_ref from) {

@@ -16,9 +16,6 @@
 
 namespace simplenet::v0::http::detail {
 
-/// TMPDIR, or /tmp.
-[[nodiscard]] std::string default_temporary_directory();
-
 /// Holds a body: its first bytes in memory, the rest in a file that has no name.
 ///
 /// So a slow upload costs no backend, and the body can be sent again to another one.

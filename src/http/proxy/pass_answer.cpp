@@ -170,8 +170,15 @@ task<result<unsigned>> passage::pass_body() {
 task<result<unsigned>> passage::pass_on_at_once() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (!core_->options().streamed) {
-        read_ahead passing{*exchange_, answer_, core_->options().answer_ahead};
+        const ahead_limits limits{.memory = core_->options().answer_ahead,
+                                  .file = core_->options().answer_spool,
+                                  .directory = core_->directory(),
+                                  .budget = &core_->on_disk()};
+        read_ahead passing{*exchange_, answer_, limits};
         const result<> passed = co_await passing.run();
+        if (const std::error_code why = passing.disk_failure()) {
+            core_->report(gateway_event::trouble, backend_, "storing an answer", why);
+        }
         if (passed) co_return 0U;
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);
         co_return fail(cut_answer(passed.error()));

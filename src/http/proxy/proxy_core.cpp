@@ -3,7 +3,7 @@
 #include "http/codec/authority.hpp"
 #include "http/codec/list.hpp"
 #include "http/gateway/field_rules.hpp"
-#include "http/gateway/spooled_body.hpp"
+#include "http/gateway/spool_file.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/service.hpp"
 

@@ -4,6 +4,7 @@
 #include "http/client/client_settings.hpp"
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/spool_queue.hpp"
 #include "http/proxy/request_head.hpp"
 
 #include <simplenet/http/proxy_options.hpp>
@@ -35,6 +36,8 @@ public:
     [[nodiscard]] const std::shared_ptr<const backend_set>& backends() const noexcept {
         return backends_;
     }
+    /// Room for answers on the disk.
+    [[nodiscard]] disk_budget& on_disk() const noexcept { return on_disk_; }
     void report(gateway_event kind, std::string_view backend, std::string_view text,
                 std::error_code error = {}) const;
 
@@ -45,6 +48,7 @@ private:
     const std::string directory_;
     const std::shared_ptr<const client_settings> exchanges_;
     const std::shared_ptr<const backend_set> backends_;
+    mutable disk_budget on_disk_{options_.answer_spool * large_answers_on_disk};
 };
 
 /// The connections of a loop.

@@ -8,7 +8,9 @@
 #include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -22,8 +24,11 @@ namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using http::detail::ahead_limits;
+using http::detail::disk_budget;
 using http::detail::read_ahead;
 
+constexpr std::size_t kernel_buffers = 12'000'000; // those of both sides hold less
 constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
 /// Bytes that tell where they stand, counted as they are taken.
@@ -59,15 +64,21 @@ std::string numbered(std::size_t size) {
 
 class read_ahead_test : public http_test {
 protected:
-    /// Serves `size` bytes of known length, then `end`, with at most `most` held.
+    /// Serves `size` bytes of known length, then `end`, with at most `most` held in memory.
     void serve_source(std::size_t size, std::size_t most,
+                      std::error_code end = errc::end_of_stream) {
+        serve_within(size, {.memory = most}, end);
+    }
+    void serve_within(std::size_t size, const ahead_limits& limits,
                       std::error_code end = errc::end_of_stream) {
         http::router routes;
         routes.get("/", [=, this](http::request&, http::response& answer) -> task<result<>> {
             counted_source source{size, end, taken_};
-            read_ahead forward{source, answer, most};
+            read_ahead forward{source, answer, limits};
             const result<> done = co_await forward.run();
             failed_ = forward.is_reader_failure();
+            held_ = forward.is_held();
+            disk_failed_ = static_cast<bool>(forward.disk_failure());
             ended_ = true;
             co_return done;
         });
@@ -80,7 +91,17 @@ protected:
     }
 
     std::atomic<std::size_t> taken_ = 0;
+    /// Until the source is not read any more.
+    void wait_until_full() {
+        std::size_t before = 0;
+        wait_until([&] { return taken_ != 0; });
+        while (std::exchange(before, taken_) != taken_)
+            std::this_thread::sleep_for(50ms); // no event tells
+    }
+
     std::atomic<bool> failed_ = false;
+    std::atomic<bool> held_ = false;
+    std::atomic<bool> disk_failed_ = false;
     std::atomic<bool> ended_ = false;
 };
 
@@ -113,7 +134,7 @@ TEST_P(read_ahead_test, an_empty_body_is_an_empty_answer) {
 }
 
 TEST_P(read_ahead_test, the_source_is_read_to_its_end_although_the_client_reads_nothing) {
-    constexpr std::size_t size = 12'000'000; // more than the buffers of both kernels
+    constexpr std::size_t size = kernel_buffers;
     serve_source(size, size);
     raw_peer client = connect();
     client.send(get);
@@ -129,13 +150,78 @@ TEST_P(read_ahead_test, a_client_that_reads_nothing_costs_no_more_than_the_limit
     serve_source(size, 65536);
     raw_peer client = connect();
     client.send(get);
-    std::size_t before = 0;
-    wait_until([&] { return taken_ > 65536; });
-    while (std::exchange(before, taken_) != taken_)
-        std::this_thread::sleep_for(50ms);
+    wait_until_full();
 
     EXPECT_LT(taken_, size);
     EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+}
+
+TEST_P(read_ahead_test, a_file_holds_what_memory_does_not) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    serve_within(size, {.memory = 65536, .file = std::uint64_t{64} << 20U, .directory = "/tmp"});
+    raw_peer client = connect();
+    client.send(get);
+
+    wait_until([&] { return taken_ == size; });
+
+    EXPECT_FALSE(ended_);
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+    EXPECT_FALSE(disk_failed_);
+}
+
+TEST_P(read_ahead_test, a_small_file_is_used_again_and_again) {
+    constexpr std::size_t size = 3 * kernel_buffers;
+    serve_within(size, {.memory = 1, .file = 3 * 65536, .directory = "/tmp"});
+    raw_peer client = connect();
+    client.send(get);
+    wait_until_full();
+
+    EXPECT_LT(taken_, size);
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+}
+
+TEST_P(read_ahead_test, answers_share_the_disk_and_give_it_back) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    constexpr std::uint64_t all = 5 * 65536;
+    disk_budget budget{all};
+    serve_within(
+        size,
+        {.memory = 1, .file = std::uint64_t{64} << 20U, .directory = "/tmp", .budget = &budget});
+    raw_peer client = connect();
+    client.send(get);
+    wait_until_full();
+
+    EXPECT_LT(taken_, size);
+    EXPECT_FALSE(budget.take(65536));
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+    end_loops();
+    EXPECT_TRUE(budget.take(all));
+}
+
+TEST_P(read_ahead_test, a_disk_that_cannot_be_used_loses_nothing) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    serve_within(size,
+                 {.memory = 65536, .file = std::uint64_t{64} << 20U, .directory = "/nowhere"});
+    raw_peer client = connect();
+    client.send(get);
+    wait_until_full();
+
+    EXPECT_LT(taken_, size);
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+    end_loops();
+    EXPECT_TRUE(disk_failed_);
+}
+
+TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
+    serve_within(4 * kernel_buffers, {.memory = 65536, .hold = 50ms});
+    raw_peer client = connect();
+    client.send(get);
+
+    wait_until([&] { return ended_.load(); });
+
+    EXPECT_TRUE(held_);
+    EXPECT_FALSE(failed_);
+    EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
 }
 
 TEST_P(read_ahead_test, a_source_that_fails_makes_an_answer_that_does_not_look_complete) {
@@ -158,6 +244,29 @@ TEST_P(read_ahead_test, a_client_that_goes_away_ends_the_reading) {
     wait_until([&] { return ended_.load(); });
 
     EXPECT_FALSE(failed_);
+}
+
+TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_a_source_that_others_wait_for) {
+    const std::array one{http::backend{"a:1"}};
+    const http::detail::backend_set set{one, 10s};
+    const auto lease = [&] {
+        http::detail::backend_marks tried;
+        return *set.pick(tried, std::chrono::steady_clock::now());
+    };
+    const http::detail::backend_lease held = lease();
+    http::detail::backend_lease waiting = lease();
+    serve_within(4 * kernel_buffers,
+                 {.memory = 65536, .hold_while_wanted = 10ms, .backend = &held});
+    raw_peer client = connect();
+    client.send(get);
+    wait_until_full();
+    EXPECT_FALSE(ended_);
+
+    waiting.waits_on_new();
+    wait_until([&] { return ended_.load(); });
+
+    EXPECT_TRUE(held_);
+    end_loops();
 }
 
 /// A piece for each time that the test lets one through.
@@ -186,7 +295,7 @@ TEST_P(read_ahead_test, each_piece_leaves_at_once) {
     http::router routes;
     routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
         gated_source source{gate};
-        read_ahead forward{source, answer};
+        read_ahead forward{source, answer, ahead_limits{}};
         co_return co_await forward.run();
     });
     serve(std::move(routes));

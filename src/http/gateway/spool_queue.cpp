@@ -1,0 +1,70 @@
+#include "http/gateway/spool_queue.hpp"
+
+#include <simplenet/runtime/run_blocking.hpp>
+
+#include <algorithm>
+
+namespace simplenet::v0::http::detail {
+
+bool disk_budget::take(std::uint64_t bytes) noexcept {
+    std::uint64_t left = left_.load(std::memory_order_relaxed);
+    while (left >= bytes) {
+        if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
+    }
+    return false;
+}
+
+spool_queue::~spool_queue() {
+    if (shared_ != nullptr) shared_->give_back(reserved_);
+}
+
+mutable_buffer spool_queue::room() {
+    if (most_ == 0 || has_failed_) return {};
+    if (empty()) stored_ = taken_ = loaded_ = 0; // the file need not grow
+    const std::uint64_t at = stored_ % most_;
+    const std::uint64_t free = most_ - (stored_ - taken_);
+    const std::uint64_t size = std::min({std::uint64_t{spool_block}, free, most_ - at});
+    if (size < least_room && size != most_ - at) return {}; // not for every few bytes
+    if (at + size > reserved_) {
+        const std::uint64_t more = std::min(most_, at + spool_block) - reserved_;
+        if (shared_ != nullptr && !shared_->take(more)) return {};
+        reserved_ += more;
+    }
+    if (!on_) on_ = std::make_shared<shared_state>(directory_);
+    if (on_->in.size() == 0) on_->in = scratch::borrow(spool_block);
+    return {on_->in.data(), static_cast<std::size_t>(size)};
+}
+
+task<result<>> spool_queue::put(std::size_t count) {
+    auto write = [](const std::shared_ptr<shared_state>& to, std::uint64_t at, std::size_t size) {
+        return to->file.write(at, {to->in.data(), size});
+    };
+    const result<> written = co_await run_blocking(write, on_, stored_ % most_, count);
+    if (written) {
+        stored_ += count;
+    } else {
+        has_failed_ = true;
+    }
+    co_return written;
+}
+
+task<result<const_buffer>> spool_queue::front() {
+    if (taken_ == loaded_) {
+        if (on_->out.size() == 0) on_->out = scratch::borrow(spool_block);
+        const std::uint64_t at = taken_ % most_;
+        const auto size = static_cast<std::size_t>(
+            std::min({std::uint64_t{spool_block}, stored_ - taken_, most_ - at}));
+        auto read = [](const std::shared_ptr<shared_state>& from, std::uint64_t where,
+                       std::size_t bytes) {
+            return from->file.read(where, {from->out.data(), bytes});
+        };
+        const result<> filled = co_await run_blocking(read, on_, at, size);
+        if (!filled) co_return fail(filled);
+        loaded_ = taken_ + size;
+        out_end_ = size;
+    }
+    const auto left = static_cast<std::size_t>(loaded_ - taken_);
+    co_return const_buffer{on_->out.data() + (out_end_ - left), left};
+}
+
+} // namespace simplenet::v0::http::detail
