@@ -89,22 +89,20 @@ task<result<>> upload::read_source() {
     std::byte* const data = block_.data() + longest_chunk_head;
     const auto most =
         static_cast<std::size_t>(std::min<std::uint64_t>(piece, source_left_.value_or(piece)));
+    waited_for_source_ = true;
     task<result<std::size_t>> reading = source_.read_some({data, most});
     const result<std::size_t> count = co_await std::move(reading);
     if (!count) {
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-        if (within.stopped()) {
-            waited_for_source_ = true;
-        } else if (count.error() == simplenet::errc::end_of_stream && !source_left_) {
+        if (within.stopped()) co_return fail(count);
+        const bool is_end = count.error() == simplenet::errc::end_of_stream;
+        if (is_end && !source_left_) {
             front_ = last_chunk;
             source_ended_ = true;
             co_return result<>{};
-        } else {
-            source_failure_ = count.error() == simplenet::errc::end_of_stream
-                                  ? std::make_error_code(std::errc::message_size)
-                                  : count.error();
-            over_ = true;
         }
+        source_failure_ = is_end ? std::make_error_code(std::errc::message_size) : count.error();
+        over_ = true;
         co_return fail(count);
     }
     SIMPLENET_EXPECTS(*count != 0 && *count <= most, "read_some() of a body gave no bytes");

@@ -56,7 +56,7 @@ public:
     [[nodiscard]] std::error_code write_failure() const noexcept { return write_failure_; }
     /// Bytes that have left.
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
-    /// Whether the last run() was stopped while it waited for the caller's own stream.
+    /// Whether the last run() waited for the caller's own stream, and so not only for the server.
     [[nodiscard]] bool waited_for_source() const noexcept { return waited_for_source_; }
 
 private:

@@ -63,14 +63,12 @@ task<result<>> request_sender::read_source() {
     auto* const record = reinterpret_cast<char*>(block_.data());
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(longest_content, left_));
     const mutable_buffer into{record + header_size, most};
-    has_read_ = true;
+    has_read_ = waited_for_source_ = true;
     task<result<std::size_t>> reading = source_.read_some(into);
     const result<std::size_t> count = co_await std::move(reading);
     if (!count) {
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-        if (within.stopped()) {
-            waited_for_source_ = true;
-        } else {
+        if (!within.stopped()) {
             over_ = true;
             source_failure_ = count.error() == simplenet::errc::end_of_stream
                                   ? std::make_error_code(std::errc::message_size)

@@ -44,7 +44,7 @@ public:
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
     /// Whether the source has been read, so that what it gave cannot be had again from it.
     [[nodiscard]] bool has_read_source() const noexcept { return has_read_; }
-    /// Whether the last run() was stopped while it waited for the source.
+    /// Whether the last run() waited for the source, and so not only for the backend.
     [[nodiscard]] bool waited_for_source() const noexcept { return waited_for_source_; }
     /// Why the source could not be read to its end; zero if it could.
     [[nodiscard]] std::error_code source_failure() const noexcept { return source_failure_; }
