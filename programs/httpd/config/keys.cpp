@@ -449,7 +449,8 @@ constexpr key site_keys[]{
          "The names that the site answers to, without ports. `*.example.org` stands for "
          "all names below example.org. Names with letters other than a to z are written as "
          "A-labels (`xn--`). If empty, the site answers to every name that no other site has. "
-         "With several sites, a name that none of them has gets 421; a single site answers it."},
+         "With several sites, a name that none of them has gets 421; a single site answers it, "
+         "but `redirect_https` sends nobody to it."},
     {.name = "root",
      .type = value_type::file,
      .stored = stored_in<&site::root, &site::root_where>(),
@@ -674,8 +675,9 @@ constexpr key status_keys[]{
     {.name = "hosts",
      .type = value_type::hosts,
      .stored = stored_in<&configuration::status_hosts>(),
-     .description = "The names by which it may be asked, beside addresses and `localhost`. Others "
-                    "get 421: a page of somebody else could give its own name this address, and "
+     .description = "The names by which it may be asked, beside addresses and `localhost`; "
+                    "`*.example.org` stands for all names below example.org. Others get 421: a "
+                    "page of somebody else could give its own name this address, and "
                     "let the browser of a visitor read the figures (DNS rebinding)."},
 };
 constexpr section status_section = make_section<configuration>(

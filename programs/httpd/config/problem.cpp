@@ -7,12 +7,17 @@
 
 namespace httpd {
 
-std::string to_text(const problem& problem, std::string_view file) {
+std::string place_of(const problem& problem, std::string_view file) {
     std::string text{file};
     if (problem.where.line != 0) {
         text += ':';
         text += to_text(problem.where);
     }
+    return text;
+}
+
+std::string to_text(const problem& problem, std::string_view file) {
+    std::string text = place_of(problem, file);
     text += problem.severity == severity::warning ? ": warning: " : ": ";
     text += problem.text;
     return text;

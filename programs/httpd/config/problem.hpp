@@ -23,6 +23,9 @@ struct problem {
     std::string text;
 };
 
+/// `file:line:column`.
+[[nodiscard]] std::string place_of(const problem& problem, std::string_view file);
+
 /// `file:line:column: text`, with `warning:` before the text of a problem that is one.
 [[nodiscard]] std::string to_text(const problem& problem, std::string_view file);
 

@@ -119,8 +119,8 @@ std::expected<path_match, std::string> parse_suffix(std::string_view text) {
 } // namespace
 
 complaint wrong_host(std::string_view text) {
-    if (text.empty()) return "is empty; to serve every name, leave `hosts` out";
-    if (text == "*") return "is no name of a host; to serve every name, leave `hosts` out";
+    if (text.empty()) return "is empty; leave it out, or all of `hosts`";
+    if (text == "*") return "is no name of a host; for any name, leave `hosts` of a site out";
     if (text.find("://") != std::string_view::npos) return "is a URL; only the name is expected";
     if (text.starts_with('[')) {
         const bool closed = text.ends_with(']');

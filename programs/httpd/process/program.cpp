@@ -328,10 +328,10 @@ void program::reload() {
     try {
         const reading_result read = configure(line_);
         for (const problem& each : read.problems.sorted()) {
-            const std::string where = to_text(each, line_.config);
+            const std::string where = place_of(each, line_.config);
             const bool is_error = each.severity == severity::error;
             errors_.write(is_error ? log_level::error : log_level::warning, "in the configuration",
-                          {{"at", where}});
+                          {{"at", where}, {"why", std::string_view{each.text}}});
         }
         if (!read.problems.can_start()) throw std::runtime_error{"the configuration has errors"};
         change_to(read.configuration);
