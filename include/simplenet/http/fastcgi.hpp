@@ -73,8 +73,9 @@ struct fastcgi_options {
     /// answers of this handler together take at most 16 times as much. 0: none.
     std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
     /// When an answer finds no room there either, so that its backend waits for its client: the
-    /// longest time in which the client takes nothing; one second while other requests wait for
-    /// the backend. Then the answer is aborted. 0: only that second, and the server's limits.
+    /// longest time in which the client takes nothing; one second while other requests have waited
+    /// for the backend as long. Then the answer is aborted. 0: only that second, and the server's
+    /// limits. Unless `streamed`.
     std::chrono::nanoseconds answer_hold = std::chrono::seconds{10};
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};

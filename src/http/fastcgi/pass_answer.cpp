@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
 constexpr std::chrono::seconds longest_drop{1};
 
-/// How long a client may take nothing of an answer that occupies a process others wait for.
+/// How long a client may take nothing of an answer that occupies a process, while others have
+/// waited as long for one.
 constexpr std::chrono::seconds longest_hold_while_wanted{1};
 
 /// Reads the rest of an answer, if it is small and comes soon, so that the connection can be used
@@ -105,12 +106,14 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         if (!begun) co_return fail(begun);
     }
     const fastcgi_options& options = settings_.options;
+    constexpr std::chrono::nanoseconds none{0};
     const ahead_limits limits{.memory = options.answer_ahead,
                               .file = options.streamed ? 0 : options.answer_spool,
                               .directory = settings_.temporary_directory,
                               .budget = &on_disk_,
-                              .hold = options.answer_hold,
-                              .hold_while_wanted = longest_hold_while_wanted,
+                              .hold = options.streamed ? none : options.answer_hold,
+                              .hold_while_wanted =
+                                  options.streamed ? none : longest_hold_while_wanted,
                               .backend = &lease};
     read_ahead forward{from, answer, limits};
     const result<> done = co_await forward.run();

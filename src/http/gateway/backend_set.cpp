@@ -186,7 +186,8 @@ void backend_lease::waits_no_more() noexcept {
 // Backends accept in the order in which others connect, so that those who waited at a moment have
 // been served when as many waits have ended as had begun by then. A slow script breaks this
 // assumption; the cost is a few needless closes.
-bool backend_lease::do_others_wait(clock::time_point now) const noexcept {
+bool backend_lease::do_others_wait(clock::time_point now,
+                                   std::chrono::nanoseconds for_so_long) const noexcept {
     const backend_set::entry& of = set_->at(index_);
     const std::uint64_t begun = of.waits_begun.load(std::memory_order_relaxed);
     const std::uint64_t ended = of.waits_ended.load(std::memory_order_relaxed);
@@ -198,7 +199,7 @@ bool backend_lease::do_others_wait(clock::time_point now) const noexcept {
         return false;
     }
     const clock::time_point since{clock::duration{of.marked_at.load(std::memory_order_relaxed)}};
-    return now - since >= patience;
+    return now - since >= for_so_long;
 }
 
 bool backend_lease::succeeded() noexcept {

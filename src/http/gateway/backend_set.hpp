@@ -69,9 +69,11 @@ public:
     /// process for each connection, such as PHP-FPM, may have none left for it. Until succeeded(),
     /// failed(), or the end.
     void waits_on_new() noexcept;
-    /// Whether requests have waited so for `patience`, on any loop. A hint: sampled only
+    /// Whether requests have waited so for that long, on any loop. A hint: sampled only
     /// when called, and it assumes that the backend serves in the order of arrival.
-    [[nodiscard]] bool do_others_wait(clock::time_point now) const noexcept;
+    [[nodiscard]] bool
+    do_others_wait(clock::time_point now,
+                   std::chrono::nanoseconds for_so_long = patience) const noexcept;
     /// Long for a hello of PHP (0.1 ms), short for a client.
     static constexpr std::chrono::milliseconds patience{5};
 

@@ -87,8 +87,9 @@ task<result<>> read_ahead::wait_for_client() {
         const result<> taken = co_await with_timeout(has_room_.wait(), step);
         if (taken || within.stopped()) co_return taken;
         waited += step;
-        const bool is_wanted = wanted > none && limits_.backend->do_others_wait(
-                                                    simplenet::detail::timed_queue::present());
+        const bool is_wanted =
+            wanted > none &&
+            limits_.backend->do_others_wait(simplenet::detail::timed_queue::present(), wanted);
         if (waited >= most || is_wanted) {
             is_held_ = true;
             co_return taken;

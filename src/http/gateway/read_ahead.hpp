@@ -34,7 +34,7 @@ struct ahead_limits {
     /// Once all that is full, the longest time in which a client takes nothing of it: the backend
     /// waits for the client then. 0: no limit.
     std::chrono::nanoseconds hold{0};
-    /// Another limit, while other requests wait for this backend. 0: none.
+    /// Another limit, while other requests have waited for this backend as long. 0: none.
     std::chrono::nanoseconds hold_while_wanted{0};
     const backend_lease* backend = nullptr; ///< that of `hold_while_wanted`; borrowed
 };
