@@ -20,7 +20,7 @@ namespace {
     if (fd >= 0) return unique_fd{fd};
     // EISDIR: a kernel that takes O_TMPFILE for O_DIRECTORY (open(2), O_TMPFILE).
     if (errno != EOPNOTSUPP && errno != EISDIR) return last_error();
-    std::string name = directory + "/simplenet-XXXXXX";
+    std::string name = directory + "/simplenet-XXXXXX"; // mkostemp(3) replaces these letters
     unique_fd named{::mkostemp(name.data(), O_CLOEXEC)};
     if (!named) return last_error();
     if (::unlink(name.c_str()) != 0) return last_error();

@@ -84,6 +84,11 @@ protected:
         });
         serve(std::move(routes));
     }
+    raw_peer connect_and_ask() {
+        raw_peer client = connect();
+        client.send(get);
+        return client;
+    }
     template <class Condition>
     static void wait_until(Condition holds) {
         while (!holds())
@@ -136,8 +141,7 @@ TEST_P(read_ahead_test, an_empty_body_is_an_empty_answer) {
 TEST_P(read_ahead_test, the_source_is_read_to_its_end_although_the_client_reads_nothing) {
     constexpr std::size_t size = kernel_buffers;
     serve_source(size, size);
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
 
     wait_until([&] { return taken_ == size; });
 
@@ -148,8 +152,7 @@ TEST_P(read_ahead_test, the_source_is_read_to_its_end_although_the_client_reads_
 TEST_P(read_ahead_test, a_client_that_reads_nothing_costs_no_more_than_the_limit) {
     constexpr std::size_t size = 50'000'000;
     serve_source(size, 65536);
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
     wait_until_full();
 
     EXPECT_LT(taken_, size);
@@ -159,8 +162,7 @@ TEST_P(read_ahead_test, a_client_that_reads_nothing_costs_no_more_than_the_limit
 TEST_P(read_ahead_test, a_file_holds_what_memory_does_not) {
     constexpr std::size_t size = 2 * kernel_buffers;
     serve_within(size, {.memory = 65536, .file = std::uint64_t{64} << 20U, .directory = "/tmp"});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
 
     wait_until([&] { return taken_ == size; });
 
@@ -172,8 +174,7 @@ TEST_P(read_ahead_test, a_file_holds_what_memory_does_not) {
 TEST_P(read_ahead_test, a_small_file_is_used_again_and_again) {
     constexpr std::size_t size = 3 * kernel_buffers;
     serve_within(size, {.memory = 1, .file = 3 * 65536, .directory = "/tmp"});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
     wait_until_full();
 
     EXPECT_LT(taken_, size);
@@ -187,8 +188,7 @@ TEST_P(read_ahead_test, answers_share_the_disk_and_give_it_back) {
     serve_within(
         size,
         {.memory = 1, .file = std::uint64_t{64} << 20U, .directory = "/tmp", .budget = &budget});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
     wait_until_full();
 
     EXPECT_LT(taken_, size);
@@ -202,8 +202,7 @@ TEST_P(read_ahead_test, a_disk_that_cannot_be_used_loses_nothing) {
     constexpr std::size_t size = 2 * kernel_buffers;
     serve_within(size,
                  {.memory = 65536, .file = std::uint64_t{64} << 20U, .directory = "/nowhere"});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
     wait_until_full();
 
     EXPECT_LT(taken_, size);
@@ -214,8 +213,7 @@ TEST_P(read_ahead_test, a_disk_that_cannot_be_used_loses_nothing) {
 
 TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
     serve_within(4 * kernel_buffers, {.memory = 65536, .hold = 50ms});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
 
     wait_until([&] { return ended_.load(); });
 
@@ -226,8 +224,7 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
 
 TEST_P(read_ahead_test, a_source_that_fails_makes_an_answer_that_does_not_look_complete) {
     serve_source(100'000, 65536, std::make_error_code(std::errc::connection_reset));
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
 
     EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
     EXPECT_TRUE(failed_);
@@ -257,8 +254,7 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_a_source_that_
     http::detail::backend_lease waiting = lease();
     serve_within(4 * kernel_buffers,
                  {.memory = 65536, .hold_while_wanted = 10ms, .backend = &held});
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
     wait_until_full();
     EXPECT_FALSE(ended_);
 
@@ -299,8 +295,7 @@ TEST_P(read_ahead_test, each_piece_leaves_at_once) {
         co_return co_await forward.run();
     });
     serve(std::move(routes));
-    raw_peer client = connect();
-    client.send(get);
+    raw_peer client = connect_and_ask();
 
     for (int each = 0; each < 3; ++each) {
         gate = 1;
