@@ -106,13 +106,17 @@ say "$(cmake --version | head -n 1)"
 without_aslr=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr=(setarch "$(uname -m)" -R); fi
 
-# To a file or a pipe ctest writes two lines for each test: keep every fiftieth, and all other lines. Of a
-# program that failed, leave out the cases that passed.
+# To a file or a pipe ctest writes two lines for each test: keep every fiftieth, with the time so far, and all
+# other lines. Of a program that failed, leave out the cases that passed.
 condense() {
-    awk '/^ *Start +[0-9]+: / { next }
+    awk 'BEGIN { started = systime() }
+         /^ *Start +[0-9]+: / { next }
          /^\[ RUN      \] |^\[       OK \] / { next }
          /\*\*\*Skipped/ { next } # Listed with their reasons in the end.
-         /^ *[0-9]+\/[0-9]+ Test .* Passed / { if (++passed % 50) next }
+         /^ *[0-9]+\/[0-9]+ Test .* Passed / {
+             if (++passed % 50) next
+             $0 = $0 ", after " systime() - started " s"
+         }
          { sub(/ \.\.\.+ */, " ... "); print; fflush() }'
 }
 

@@ -8,7 +8,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 script_name=${0##*/}
 
 say() { printf '%s\n' "$*"; }
-headline() { printf '\n== %s\n' "$*"; }
+# With the time since scripts/check began, so that a log that ends early tells what took it.
+headline() {
+    local since=${SIMPLENET_CHECK_STARTED:+, after $((EPOCHSECONDS - SIMPLENET_CHECK_STARTED)) s}
+    printf '\n== %s%s\n' "$*" "$since"
+}
 warn() { printf '%s: %s\n' "$script_name" "$*" >&2; }
 
 die() {
