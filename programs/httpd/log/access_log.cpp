@@ -28,7 +28,6 @@ using steady = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t enough = std::size_t{64} * 1024; // bytes that are worth a write at once
-constexpr auto longest_wait = 1s;                      // of a line in its buffer
 constexpr std::size_t longest_cut_text = 4096;
 
 constinit thread_local time_text access_times;
@@ -62,6 +61,7 @@ class access_log::state {
 public:
     explicit state(const access_log_options& options)
         : buffer_{options.buffer}
+        , longest_wait_{options.longest_wait}
         , errors_{options.errors} {}
 
     /// Before anything else.
@@ -148,10 +148,13 @@ private:
     [[nodiscard]] bool all_empty() const noexcept;
 
     const std::size_t buffer_;
+    const std::chrono::nanoseconds longest_wait_; // of a line in its buffer
     std::mutex errors_mutex_;
     error_log* errors_; // null: none, or forgotten
     std::atomic<bool> off_ = true;
     std::atomic<std::uint64_t> generation_ = 0;
+    /// Some thread has 64 KiB for the writer, who may not have noticed yet.
+    std::atomic<bool> has_enough_ = false;
     /// The writer sleeps until it is woken: the next line has to do that.
     std::atomic<bool> idle_ = false;
     std::atomic<bool> stop_ = false;
@@ -202,6 +205,7 @@ void access_log::state::write_line(lane& to, const access_entry& entry) noexcept
     to.unannounced += size;
     if (to.unannounced >= enough) {
         to.unannounced = 0;
+        has_enough_.store(true, std::memory_order_release);
         wake_.wake();
     } else if (idle_.load(std::memory_order_relaxed) &&
                idle_.exchange(false, std::memory_order_relaxed)) {
@@ -282,7 +286,7 @@ access_log::state::round access_log::state::write_all() {
 void access_log::state::leave_old_file(lane& of, const std::shared_ptr<log_file>& file) noexcept {
     const auto now = steady::now();
     if (of.left_at == steady::time_point{}) of.left_at = now;
-    if (now < of.left_at + longest_wait) return;
+    if (now < of.left_at + longest_wait_) return;
     give_up(of);
     of.file = file;
 }
@@ -331,16 +335,19 @@ void access_log::state::wait(const round& after) noexcept {
     const auto is_asked = [this] {
         return stop_.load(std::memory_order_acquire) || reopen_.load(std::memory_order_acquire);
     };
-    if (after.has_work) return wake_.wait_until(steady::now() + longest_wait);
+    if (after.has_work) return wake_.wait_until(steady::now() + longest_wait_);
 
     idle_.store(true, std::memory_order_relaxed);
     // A thread that has not seen `idle_` yet has published its line within this second, whatever
     // order the processor has chosen for the two: that saves each line a fence.
-    wake_.wait_until(steady::now() + longest_wait);
+    wake_.wait_until(steady::now() + longest_wait_);
     if (idle_.load(std::memory_order_relaxed) && !is_asked() && all_empty()) wake_.wait();
 
     const bool is_first_line = !idle_.exchange(false, std::memory_order_relaxed);
-    if (is_first_line && !is_asked()) wake_.wait_until(steady::now() + longest_wait);
+    // Its wake() may have been the same as that of `has_enough_`.
+    const bool has_enough = has_enough_.exchange(false, std::memory_order_acquire);
+    if (is_first_line && !has_enough && !is_asked())
+        wake_.wait_until(steady::now() + longest_wait_);
 }
 
 bool access_log::state::all_empty() const noexcept {
