@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
 
 namespace simplenet::v0::http::detail {
 
@@ -26,11 +29,12 @@ field_line first_line(std::string_view lines) noexcept {
 
 void field_block::add(std::string_view name, std::string_view value) {
     const std::size_t added = name.size() + value.size() + 4;
+    std::unique_ptr<char[]> before; // `value` may be in it
     if (added > capacity_ - size_) {
         const std::size_t larger = std::max(2 * capacity_, size_ + added);
         auto grown = std::make_unique_for_overwrite<char[]>(larger);
         std::memcpy(grown.get(), data(), size_);
-        large_ = std::move(grown);
+        before = std::exchange(large_, std::move(grown));
         capacity_ = larger;
     }
     char* at = data() + size_;
@@ -40,6 +44,15 @@ void field_block::add(std::string_view name, std::string_view value) {
     std::ranges::copy(std::string_view{"\r\n"}, at);
     size_ += added;
     names_ |= bit_of(name);
+}
+
+void field_block::set(std::string_view name, std::string_view value) {
+    if ((names_ & bit_of(name)) == 0) return add(name, value);
+    const bool is_ours =
+        std::greater_equal<>{}(value.data(), data()) && std::less<>{}(value.data(), data() + size_);
+    const std::string copy{is_ours ? value : std::string_view{}};
+    remove(name);
+    add(name, is_ours ? copy : value);
 }
 
 void field_block::remove(std::string_view name) noexcept {

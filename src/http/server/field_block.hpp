@@ -19,19 +19,16 @@ public:
     field_block& operator=(const field_block&) = delete;
     ~field_block() = default;
 
-    /// @pre `name` is a token and `value` a valid value.
+    /// @pre `name` is a token and `value` a valid value, which may be one of this block.
     void add(std::string_view name, std::string_view value);
     /// Removes all fields of this name.
     void remove(std::string_view name) noexcept;
-    /// The value of the first one.
+    /// The value of the first one. Valid until a field is added or removed.
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
     /// Whether the list that all fields of this name are together has `element`, without case.
     [[nodiscard]] bool lists(std::string_view name, std::string_view element) const noexcept;
     /// Removes all fields of this name, and adds one. @pre As add().
-    void set(std::string_view name, std::string_view value) {
-        remove(name);
-        add(name, value);
-    }
+    void set(std::string_view name, std::string_view value);
     void clear() noexcept {
         size_ = 0;
         names_ = 0;

@@ -54,5 +54,20 @@ TEST(field_block_test, a_large_block_keeps_all) {
     EXPECT_EQ(block.find("x-99"), "value");
 }
 
+TEST(field_block_test, a_value_of_the_block_can_be_given_to_another_field) {
+    field_block block;
+    block.add("Padding", std::string(100, 'p'));
+    block.add("X-From", "the value");
+    block.set("Padding", *block.find("X-From"));
+    block.set("X-From", *block.find("X-From"));
+    for (int each = 0; each < 100; ++each) // the block grows meanwhile
+        block.add("X-To", *block.find("X-From"));
+
+    EXPECT_EQ(block.find("Padding"), "the value");
+    EXPECT_EQ(block.find("X-From"), "the value");
+    EXPECT_EQ(block.find("X-To"), "the value");
+    EXPECT_TRUE(block.lines().ends_with("X-To: the value\r\n"));
+}
+
 } // namespace
 } // namespace simplenet::v0::http::detail
