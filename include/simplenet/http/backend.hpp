@@ -63,6 +63,11 @@ enum class gateway_event : std::uint8_t {
     bad_answer,
     /// The request could not be passed on for a reason on this side, such as a full disk.
     trouble,
+    /// The directory `text` cannot store answers for slow clients. Nothing is lost; only the
+    /// backends wait for these clients. Told once in ten seconds at most.
+    not_stored,
+    /// An answer was aborted, because its client took nothing of it and kept the backend waiting.
+    slow_client,
 };
 
 /// What a gateway has to tell people, for their log.
@@ -70,7 +75,8 @@ struct gateway_report {
     gateway_event kind = gateway_event::failed;
     /// As backend::address. Empty: it concerns no backend. Valid during the call.
     std::string_view backend{};
-    /// The message; else what was being done, in a few words. Valid during the call.
+    /// The message or the directory; else what was being done, in a few words. Valid during the
+    /// call.
     std::string_view text{};
     /// Why; none with a message.
     std::error_code error{};

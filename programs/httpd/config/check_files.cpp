@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace httpd {
 namespace {
@@ -62,6 +64,24 @@ bool check_directory(std::string_view what, const std::string& directory, positi
         found.add(where, code(what) + ": " + quote(directory) +
                              " cannot be opened: " + std::system_category().message(error));
     return error == 0;
+}
+
+// What gateways cannot keep in memory goes there.
+void check_temporary_directory(const configuration& whole, problems& found) {
+    const char* const set = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
+    const std::string directory = set != nullptr && *set != '\0' ? set : "/tmp";
+    if (::access(directory.c_str(), W_OK | X_OK) == 0) return;
+    const std::string why = std::system_category().message(errno);
+    for (const site& each : whole.sites) {
+        const auto gateway = std::ranges::find_if(
+            each.routes, [](const route& one) { return !one.backends.empty(); });
+        if (gateway == each.routes.end()) continue;
+        found.add(gateway->where,
+                  "no temporary files can be made in " + quote(directory) + " (TMPDIR): " + why +
+                      ". Large bodies get 500, and slow clients make backends wait",
+                  severity::warning);
+        return;
+    }
 }
 
 void check_log(std::string_view what, const std::string& target, position where, problems& found) {
@@ -214,6 +234,7 @@ void check_files(const configuration& whole, problems& found) {
         if (each.tls) check_tls(*each.tls, found);
     for (const site& each : whole.sites)
         check_site(each, found);
+    check_temporary_directory(whole, found);
     check_log("access", whole.log.access, whole.log.access_where, found);
     check_log("error", whole.log.error, whole.log.error_where, found);
 }

@@ -112,6 +112,11 @@ void report_gateway(const http::gateway_report& report, void* context) {
                          {backend, text, error});
     case gateway_event::trouble:
         return log.write(log_level::error, "a request could not be passed on", {text, error});
+    case gateway_event::not_stored:
+        return log.write(log_level::warning, "answers are not stored for slow clients",
+                         {{"directory", report.text}, error});
+    case gateway_event::slow_client:
+        return log.write(log_level::warning, "a client was too slow for its backend", {backend});
     }
 }
 

@@ -7,6 +7,7 @@
 #include "http/fastcgi/settings.hpp"
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/once_in_a_while.hpp"
 #include "http/gateway/spool_queue.hpp"
 #include "http/gateway/spooled_body.hpp"
 
@@ -66,7 +67,8 @@ private:
 
     const fastcgi_settings settings_;
     const std::shared_ptr<const backend_set> backends_;
-    mutable disk_budget on_disk_{settings_.options.answer_spool * large_answers_on_disk};
+    const std::shared_ptr<disk_budget> on_disk_ = disk_budget_for(settings_.options.answer_spool);
+    mutable once_in_a_while tells_of_disk_{};
 };
 
 /// A request and what is needed to ask for its answer.

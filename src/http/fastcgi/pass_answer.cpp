@@ -24,10 +24,6 @@ namespace {
 constexpr std::uint64_t most_dropped = std::uint64_t{1024} * 1024;
 constexpr std::chrono::seconds longest_drop{1};
 
-/// How long a client may take nothing of an answer that occupies a process, while others have
-/// waited as long for one.
-constexpr std::chrono::seconds longest_hold_while_wanted{1};
-
 /// Reads the rest of an answer, if it is small and comes soon, so that the connection can be used
 /// again. Otherwise the connection is closed with the exchange.
 ///
@@ -106,19 +102,18 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         if (!begun) co_return fail(begun);
     }
     const fastcgi_options& options = settings_.options;
-    constexpr std::chrono::nanoseconds none{0};
-    const ahead_limits limits{.memory = options.answer_ahead,
-                              .file = options.streamed ? 0 : options.answer_spool,
-                              .directory = settings_.temporary_directory,
-                              .budget = &on_disk_,
-                              .hold = options.streamed ? none : options.answer_hold,
-                              .hold_while_wanted =
-                                  options.streamed ? none : longest_hold_while_wanted,
-                              .backend = &lease};
+    ahead_limits limits{.memory = options.answer_ahead};
+    if (!options.streamed) {
+        limits.file = options.answer_spool;
+        limits.directory = settings_.temporary_directory;
+        limits.budget = on_disk_;
+        limits.hold = options.answer_hold;
+        limits.backend = &lease;
+    }
     read_ahead forward{from, answer, limits};
     const result<> done = co_await forward.run();
     if (const std::error_code why = forward.disk_failure()) {
-        report(gateway_event::trouble, nullptr, "storing an answer", why);
+        if (tells_of_disk_()) report(gateway_event::not_stored, nullptr, limits.directory, why);
     }
     if (done && (!length || from.body_bytes() == *length)) co_return 0U;
     if (done) {
@@ -127,8 +122,7 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         co_return fail(errc::gateway_failed);
     }
     if (forward.is_held()) {
-        report(gateway_event::trouble, &lease, "a client took too long over its answer",
-               done.error());
+        report(gateway_event::slow_client, &lease, "passing an answer on", done.error());
     }
     if (!forward.is_reader_failure()) {
         if (done.error() != std::errc::message_size) co_return fail(done);

@@ -13,7 +13,10 @@ namespace {
 
 // What one write_some() of a response takes at most.
 constexpr std::size_t read_ahead_block = std::size_t{16} * 1024;
-constexpr auto no_limit = std::chrono::nanoseconds::max();
+
+ignored_time::time_point now() noexcept {
+    return simplenet::detail::timed_queue::present();
+}
 
 } // namespace
 
@@ -28,12 +31,14 @@ task<result<>> read_ahead::run() {
 task<result<>> read_ahead::read() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
+        if (spool_.holds_room_for_nothing()) co_await spool_.clear();
         const mutable_buffer into = room();
         if (into.empty()) {
             const result<> waited = co_await wait_for_client();
             if (!waited) co_return waited;
             continue;
         }
+        ignored_.restart(now());
         const result<std::size_t> count = co_await from_.read_some(into);
         if (count) {
             const result<> kept = co_await keep(*count);
@@ -76,25 +81,27 @@ task<result<>> read_ahead::keep(std::size_t count) {
 task<result<>> read_ahead::wait_for_client() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     has_room_.reset();
-    constexpr std::chrono::nanoseconds none{0};
-    const std::chrono::nanoseconds wanted =
-        limits_.backend == nullptr ? none : limits_.hold_while_wanted;
-    const std::chrono::nanoseconds most = limits_.hold > none ? limits_.hold : no_limit;
-    // Whether others wait is looked at now and then, because nothing tells it.
-    for (std::chrono::nanoseconds waited = none;;) {
-        const std::chrono::nanoseconds left = most - waited;
-        const std::chrono::nanoseconds step = wanted > none ? std::min(left, wanted) : left;
+    for (;;) {
+        const ignored_time::time_point begin = now();
+        if (has_held_too_long(begin)) {
+            is_held_ = true;
+            co_return fail(simplenet::errc::deadline_exceeded);
+        }
+        std::chrono::nanoseconds step = std::chrono::nanoseconds::max();
+        if (limits_.hold > step.zero()) step = limits_.hold - ignored_.until(begin);
+        // Whether others wait is looked at now and then, because nothing tells it.
+        if (limits_.backend != nullptr) step = std::min(step, limits_.hold_while_wanted);
         const result<> taken = co_await with_timeout(has_room_.wait(), step);
         if (taken || within.stopped()) co_return taken;
-        waited += step;
-        const bool is_wanted =
-            wanted > none &&
-            limits_.backend->do_others_wait(simplenet::detail::timed_queue::present(), wanted);
-        if (waited >= most || is_wanted) {
-            is_held_ = true;
-            co_return taken;
-        }
     }
+}
+
+bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept {
+    const std::chrono::nanoseconds ignored = ignored_.until(now);
+    if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
+    const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
+    return limits_.backend != nullptr && ignored >= wanted &&
+           limits_.backend->do_others_wait(now, wanted);
 }
 
 read_ahead::block* read_ahead::block_with_room() {
@@ -119,33 +126,39 @@ task<result<>> read_ahead::write() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
         drop_written();
-        if (has_blocks()) {
+        block* const front = has_blocks() ? &blocks_.front() : nullptr;
+        const_buffer bytes;
+        if (front != nullptr) {
             // The reader appends to the same block at most, behind these bytes.
-            block& front = blocks_.front();
-            const const_buffer bytes{front.memory.data() + front.begin, front.end - front.begin};
-            const result<std::size_t> count = co_await to_.write_some(bytes);
-            if (!count) co_return fail(count);
-            front.begin += *count;
-            has_room_.set();
+            bytes = {front->memory.data() + front->begin, front->end - front->begin};
         } else if (!spool_.empty()) {
-            const result<const_buffer> bytes = co_await spool_.front();
-            if (!bytes) {
-                if (!within.stopped()) disk_failure_ = bytes.error();
-                co_return fail(bytes);
+            const result<const_buffer> stored = co_await spool_.front();
+            if (!stored) {
+                if (!within.stopped()) disk_failure_ = stored.error();
+                co_return fail(stored);
             }
-            const result<std::size_t> count = co_await to_.write_some(*bytes);
-            if (!count) co_return fail(count);
-            spool_.drop(*count);
-            has_room_.set();
+            bytes = *stored;
         } else if (ended_) {
             break;
         } else {
             has_bytes_.reset();
             const result<> waited = co_await has_bytes_.wait();
             if (!waited) co_return waited;
+            continue;
         }
+        ignored_.offered(now());
+        const result<std::size_t> count = co_await to_.write_some(bytes);
+        if (!count) co_return fail(count);
+        ignored_.taken(now(), *count);
+        if (front != nullptr) {
+            front->begin += *count;
+        } else {
+            spool_.drop(*count);
+        }
+        has_room_.set();
     }
-    if (failure_) co_return fail(failure_);
+    is_reader_failure_ = static_cast<bool>(failure_);
+    if (is_reader_failure_) co_return fail(failure_);
     co_return result<>{};
 }
 

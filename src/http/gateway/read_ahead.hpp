@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -30,13 +31,50 @@ struct ahead_limits {
     /// For the file; borrowed.
     std::string_view directory{};
     /// Bounds the files of many answers together. null: no such bound.
-    disk_budget* budget = nullptr;
-    /// Once all that is full, the longest time in which a client takes nothing of it: the backend
-    /// waits for the client then. 0: no limit.
+    std::shared_ptr<disk_budget> budget{};
+    /// Once all that is full, so that the backend waits for the client: how long the client may
+    /// take nothing of what it is offered. 0: no limit.
     std::chrono::nanoseconds hold{0};
-    /// Another limit, while other requests have waited for this backend as long. 0: none.
-    std::chrono::nanoseconds hold_while_wanted{0};
-    const backend_lease* backend = nullptr; ///< that of `hold_while_wanted`; borrowed
+    /// A backend for which another limit applies, while other requests have waited for it as long;
+    /// borrowed. null: it does not apply.
+    const backend_lease* backend = nullptr;
+    std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{1};
+};
+
+/// Measures how long a client has taken next to nothing of what it was offered. The time in which
+/// nothing could be offered, as while a disk is read, is not the client's.
+class ignored_time {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+
+    /// Less than so many bytes, as a drip of single ones, are nothing.
+    static constexpr std::size_t something = std::size_t{8} * 1024;
+
+    void restart(time_point now) noexcept {
+        before_ = {};
+        taken_ = 0;
+        if (is_offered_) since_ = now;
+    }
+    void offered(time_point now) noexcept {
+        is_offered_ = true;
+        since_ = now;
+    }
+    void taken(time_point now, std::size_t bytes) noexcept {
+        before_ = until(now);
+        is_offered_ = false;
+        taken_ += bytes;
+        if (taken_ >= something) restart(now);
+    }
+    /// Since restart(), or since it took something.
+    [[nodiscard]] std::chrono::nanoseconds until(time_point now) const noexcept {
+        return is_offered_ ? before_ + (now - since_) : before_;
+    }
+
+private:
+    std::chrono::nanoseconds before_{}; // in offers that have ended
+    std::size_t taken_ = 0;             // by them, bytes
+    time_point since_{};
+    bool is_offered_ = false;
 };
 
 /// Copies a body from a backend to a client.
@@ -44,8 +82,8 @@ struct ahead_limits {
 /// Promises: what has arrived is passed on at once, in the same order. While the client takes less
 /// than the backend sends, as much is held here as the limits allow, so that the backend is done
 /// with an answer of that size whatever its client does. Everything that was read is offered to the
-/// client before an error of the backend is reported. A disk that fails or is full costs nothing
-/// but the room that it would have given.
+/// client before an error of the backend is reported. A disk that takes no more costs nothing but
+/// room; one that does not return what it has taken costs the answer.
 ///
 /// Used once. Loop thread only.
 class read_ahead {
@@ -74,7 +112,7 @@ public:
     /// Two coroutines, and a block at a time while the client keeps up.
     [[nodiscard]] task<result<>> run();
     /// Whether run() failed because the reader did.
-    [[nodiscard]] bool is_reader_failure() const noexcept { return static_cast<bool>(failure_); }
+    [[nodiscard]] bool is_reader_failure() const noexcept { return is_reader_failure_; }
     /// Whether run() failed because the client held the backend.
     [[nodiscard]] bool is_held() const noexcept { return is_held_; }
     /// Why the file could not be used, also if run() succeeded without it.
@@ -95,6 +133,7 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something.
     [[nodiscard]] task<result<>> wait_for_client();
+    [[nodiscard]] bool has_held_too_long(ignored_time::time_point now) const noexcept;
     [[nodiscard]] task<result<>> write();
     /// The block to read into. Null: there may be no more of them.
     [[nodiscard]] block* block_with_room();
@@ -111,7 +150,9 @@ private:
     block* into_ = nullptr; // where room() is; null: in the spool
     bool ended_ = false;
     bool is_held_ = false;
-    std::error_code failure_;
+    bool is_reader_failure_ = false;
+    ignored_time ignored_;
+    std::error_code failure_; // of the reader
     std::error_code disk_failure_;
     async_event has_bytes_; // or the end has come
     async_event has_room_;

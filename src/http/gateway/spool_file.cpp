@@ -15,7 +15,7 @@ namespace {
     return fail(std::error_code{errno, std::system_category()});
 }
 
-[[nodiscard]] result<unique_fd> open_unnamed(const std::string& directory) noexcept {
+[[nodiscard]] result<unique_fd> open_unnamed(const std::string& directory) {
     const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) return unique_fd{fd};
     // EISDIR: a kernel that takes O_TMPFILE for O_DIRECTORY (open(2), O_TMPFILE).
@@ -63,6 +63,11 @@ result<> spool_file::read(std::uint64_t offset, mutable_buffer into) const {
         offset += static_cast<std::uint64_t>(count);
         into = into.subspan(static_cast<std::size_t>(count));
     }
+    return {};
+}
+
+result<> spool_file::clear() {
+    if (fd_ && ::ftruncate(fd_.get(), 0) != 0) return last_error();
     return {};
 }
 

@@ -37,6 +37,11 @@ public:
     /// @par Errors
     /// What pread(2) reports; `std::errc::io_error`: the file is shorter.
     [[nodiscard]] result<> read(std::uint64_t offset, mutable_buffer into) const;
+    /// Gives all of the disk back. Beside no other call.
+    ///
+    /// @par Errors
+    /// What ftruncate(2) reports.
+    [[nodiscard]] result<> clear();
 
 private:
     std::string directory_;

@@ -173,11 +173,11 @@ task<result<unsigned>> passage::pass_on_at_once() {
         const ahead_limits limits{.memory = core_->options().answer_ahead,
                                   .file = core_->options().answer_spool,
                                   .directory = core_->directory(),
-                                  .budget = &core_->on_disk()};
+                                  .budget = core_->on_disk()};
         read_ahead passing{*exchange_, answer_, limits};
         const result<> passed = co_await passing.run();
         if (const std::error_code why = passing.disk_failure()) {
-            core_->report(gateway_event::trouble, backend_, "storing an answer", why);
+            core_->report_disk(why);
         }
         if (passed) co_return 0U;
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);

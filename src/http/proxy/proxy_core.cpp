@@ -74,6 +74,10 @@ void proxy_core::report(gateway_event kind, std::string_view backend, std::strin
                     options_.context);
 }
 
+void proxy_core::report_disk(std::error_code why) const {
+    if (tells_of_disk_()) report(gateway_event::not_stored, {}, directory_, why);
+}
+
 proxy_connections::proxy_connections(std::shared_ptr<const proxy_core> core)
     : of{std::move(core)}
     , wait{limit_of(of->options().wait)}

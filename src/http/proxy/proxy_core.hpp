@@ -4,6 +4,7 @@
 #include "http/client/client_settings.hpp"
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/once_in_a_while.hpp"
 #include "http/gateway/spool_queue.hpp"
 #include "http/proxy/request_head.hpp"
 
@@ -37,9 +38,11 @@ public:
         return backends_;
     }
     /// Room for answers on the disk.
-    [[nodiscard]] disk_budget& on_disk() const noexcept { return on_disk_; }
+    [[nodiscard]] const std::shared_ptr<disk_budget>& on_disk() const noexcept { return on_disk_; }
     void report(gateway_event kind, std::string_view backend, std::string_view text,
                 std::error_code error = {}) const;
+    /// Answers could not be stored.
+    void report_disk(std::error_code why) const;
 
 private:
     proxy_options options_; // without its views
@@ -48,7 +51,8 @@ private:
     const std::string directory_;
     const std::shared_ptr<const client_settings> exchanges_;
     const std::shared_ptr<const backend_set> backends_;
-    mutable disk_budget on_disk_{options_.answer_spool * large_answers_on_disk};
+    const std::shared_ptr<disk_budget> on_disk_ = disk_budget_for(options_.answer_spool);
+    mutable once_in_a_while tells_of_disk_{};
 };
 
 /// The connections of a loop.

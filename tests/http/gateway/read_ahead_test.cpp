@@ -3,8 +3,10 @@
 #include "http/gateway/read_ahead.hpp"
 #include "http/server/http_test.hpp"
 #include "support/error_of.hpp"
+#include "sys/processors.hpp"
 
 #include <simplenet/http/errc.hpp>
+#include <simplenet/runtime/run_blocking.hpp>
 #include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
@@ -13,12 +15,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <latch>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 namespace simplenet::v0::testing {
 namespace {
@@ -62,6 +69,37 @@ std::string numbered(std::size_t size) {
     return text;
 }
 
+/// Occupies all threads of run_blocking(), as a disk does that answers no more.
+class stuck_disk {
+public:
+    stuck_disk()
+        : thread_{[this] {
+            event_loop loop = or_throw(event_loop::create());
+            for (int each = 0; each < threads(); ++each)
+                loop.spawn(occupy_one());
+            loop.run();
+        }} {
+        all_occupied_.wait();
+    }
+    void release() { released_.count_down(); }
+
+private:
+    static int threads() {
+        return std::max(8, 4 * static_cast<int>(detail::sys::usable_processors()));
+    }
+    task<> occupy_one() {
+        auto occupy = [this] {
+            all_occupied_.count_down();
+            released_.wait();
+        };
+        co_await run_blocking(occupy);
+    }
+
+    std::latch all_occupied_{threads()};
+    std::latch released_{1};
+    std::jthread thread_;
+};
+
 class read_ahead_test : public http_test {
 protected:
     /// Serves `size` bytes of known length, then `end`, with at most `most` held in memory.
@@ -93,6 +131,19 @@ protected:
     static void wait_until(Condition holds) {
         while (!holds())
             std::this_thread::yield();
+    }
+
+    /// Until nothing has come for a while.
+    static std::string receive_what_comes(raw_peer& client) {
+        std::string all;
+        ::pollfd readable{.fd = client.fd(), .events = POLLIN, .revents = 0};
+        while (::poll(&readable, 1, 100) == 1) {
+            std::array<char, 65536> part{};
+            const ssize_t count = ::recv(client.fd(), part.data(), part.size(), 0);
+            if (count <= 0) break;
+            all.append(part.data(), static_cast<std::size_t>(count));
+        }
+        return all;
     }
 
     std::atomic<std::size_t> taken_ = 0;
@@ -184,18 +235,18 @@ TEST_P(read_ahead_test, a_small_file_is_used_again_and_again) {
 TEST_P(read_ahead_test, answers_share_the_disk_and_give_it_back) {
     constexpr std::size_t size = 2 * kernel_buffers;
     constexpr std::uint64_t all = 5 * 65536;
-    disk_budget budget{all};
+    const auto budget = std::make_shared<disk_budget>(all);
     serve_within(
         size,
-        {.memory = 1, .file = std::uint64_t{64} << 20U, .directory = "/tmp", .budget = &budget});
+        {.memory = 1, .file = std::uint64_t{64} << 20U, .directory = "/tmp", .budget = budget});
     raw_peer client = connect_and_ask();
     wait_until_full();
 
     EXPECT_LT(taken_, size);
-    EXPECT_FALSE(budget.take(65536));
+    EXPECT_FALSE(budget->take(65536, 3 * 65536));
     EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
     end_loops();
-    EXPECT_TRUE(budget.take(all));
+    EXPECT_TRUE(budget->take(all, 0));
 }
 
 TEST_P(read_ahead_test, a_disk_that_cannot_be_used_loses_nothing) {
@@ -220,6 +271,27 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
     EXPECT_TRUE(held_);
     EXPECT_FALSE(failed_);
     EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
+}
+
+TEST_P(read_ahead_test, a_client_is_not_blamed_for_a_slow_disk) {
+    constexpr std::size_t size = 4 * kernel_buffers;
+    constexpr auto hold = 2s * patience;
+    serve_within(size,
+                 {.memory = kernel_buffers, .file = 3 * 65536, .directory = "/tmp", .hold = hold});
+    raw_peer client = connect_and_ask();
+    wait_until_full();
+    stuck_disk disk;
+
+    // All that is in memory: then the disk has to be read to make room.
+    const std::string first = receive_what_comes(client);
+    std::this_thread::sleep_for(hold + 500ms); // what does not happen cannot be waited for
+    EXPECT_FALSE(ended_);
+    disk.release();
+
+    const std::string rest = rest_of(client);
+    end_loops();
+    EXPECT_FALSE(held_);
+    EXPECT_EQ(body_of_chunks(first + rest), numbered(size));
 }
 
 TEST_P(read_ahead_test, a_source_that_fails_makes_an_answer_that_does_not_look_complete) {
@@ -253,7 +325,7 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_a_source_that_
     const http::detail::backend_lease held = lease();
     http::detail::backend_lease waiting = lease();
     serve_within(4 * kernel_buffers,
-                 {.memory = 65536, .hold_while_wanted = 10ms, .backend = &held});
+                 {.memory = 65536, .backend = &held, .hold_while_wanted = 10ms});
     raw_peer client = connect_and_ask();
     wait_until_full();
     EXPECT_FALSE(ended_);
@@ -263,6 +335,19 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_a_source_that_
 
     EXPECT_TRUE(held_);
     end_loops();
+}
+
+TEST_P(read_ahead_test, a_client_that_goes_away_is_no_failure_of_a_source_that_has_failed) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    serve_within(size, {.memory = size}, std::make_error_code(std::errc::connection_reset));
+    {
+        raw_peer client = connect_and_ask();
+        wait_until([&] { return taken_ == size; });
+    }
+    wait_until([&] { return ended_.load(); });
+    end_loops();
+
+    EXPECT_FALSE(failed_);
 }
 
 /// A piece for each time that the test lets one through.
@@ -304,6 +389,27 @@ TEST_P(read_ahead_test, each_piece_leaves_at_once) {
     gate = 1;
 
     EXPECT_EQ(rest_of(client), "0\r\n\r\n");
+}
+
+TEST(ignored_time_test, counts_the_time_in_which_something_is_offered) {
+    using http::detail::ignored_time;
+    constexpr ignored_time::time_point begin{};
+    ignored_time ignored;
+    ignored.restart(begin);
+    EXPECT_EQ(ignored.until(begin + 1s), 0s);
+    ignored.offered(begin + 1s);
+    EXPECT_EQ(ignored.until(begin + 3s), 2s);
+    ignored.taken(begin + 3s, 1);
+    ignored.offered(begin + 10s);
+    EXPECT_EQ(ignored.until(begin + 11s), 3s);
+    ignored.restart(begin + 12s);
+    EXPECT_EQ(ignored.until(begin + 13s), 1s);
+    ignored.taken(begin + 13s, ignored_time::something - 1);
+    ignored.offered(begin + 13s);
+    EXPECT_EQ(ignored.until(begin + 14s), 2s);
+    ignored.taken(begin + 14s, 1);
+    ignored.offered(begin + 14s);
+    EXPECT_EQ(ignored.until(begin + 15s), 1s);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, read_ahead_test, all_backends, backend_name);

@@ -5,12 +5,17 @@
 #include "support/backend_test.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace simplenet::v0::testing {
 namespace {
@@ -91,25 +96,92 @@ TEST_P(spool_queue_test, a_failure_leaves_the_bytes_in_memory) {
     });
 }
 
+TEST_P(spool_queue_test, a_file_size_limit_is_an_error_and_no_signal) {
+    run([&]() -> task<> {
+        ::rlimit before{};
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+        const ::rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+        spool_queue queue{"/tmp", spool_block, nullptr};
+        const std::string text(200, 'x');
+        const result<> stored = co_await put(queue, text);
+        ::setrlimit(RLIMIT_FSIZE, &before);
+
+        EXPECT_EQ(stored.error(), std::errc::file_too_large);
+    });
+}
+
 TEST_P(spool_queue_test, a_budget_is_taken_as_the_file_grows_and_given_back) {
     run([&]() -> task<> {
-        disk_budget budget{3 * spool_block};
+        const auto budget = std::make_shared<disk_budget>(3 * spool_block);
         {
-            spool_queue queue{"/tmp", 8 * spool_block, &budget};
-            EXPECT_TRUE(budget.take(2 * spool_block)); // by another answer
+            spool_queue queue{"/tmp", 8 * spool_block, budget};
+            EXPECT_TRUE(budget->take(2 * spool_block, 0)); // by another answer
             const std::string all(spool_block, 'x');
             const result<> stored = co_await put(queue, all);
             EXPECT_TRUE(stored);
             EXPECT_TRUE(queue.room().empty());
-            budget.give_back(2 * spool_block);
+            budget->give_back(2 * spool_block);
             EXPECT_EQ(queue.room().size(), spool_block);
         }
-        EXPECT_TRUE(budget.take(3 * spool_block));
-        EXPECT_FALSE(budget.take(1));
+        EXPECT_TRUE(budget->take(3 * spool_block, 0));
+        EXPECT_FALSE(budget->take(1, 0));
+    });
+}
+
+TEST_P(spool_queue_test, a_queue_that_has_become_empty_can_give_its_room_back) {
+    run([&]() -> task<> {
+        constexpr std::uint64_t all = 64 * spool_block;
+        const auto budget = std::make_shared<disk_budget>(all);
+        spool_queue queue{"/tmp", all, budget};
+        const std::string block(spool_block, 'x');
+        for (int each = 0; each < 20; ++each) {
+            const result<> stored = co_await put(queue, block);
+            EXPECT_TRUE(stored);
+        }
+        EXPECT_FALSE(queue.holds_room_for_nothing());
+        EXPECT_FALSE(budget->take(all, 0));
+        const std::string taken = co_await take(queue);
+        EXPECT_EQ(taken.size(), 20 * spool_block);
+        EXPECT_TRUE(queue.holds_room_for_nothing());
+
+        co_await queue.clear();
+        EXPECT_FALSE(queue.holds_room_for_nothing());
+        EXPECT_TRUE(budget->take(all, 0));
+        budget->give_back(all);
+
+        const result<> stored = co_await put(queue, "more");
+        EXPECT_TRUE(stored);
+        const std::string more = co_await take(queue);
+        EXPECT_EQ(more, "more");
     });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, spool_queue_test, all_backends, backend_name);
+
+TEST(disk_budget_test, those_who_take_all_they_can_leave_as_much_as_each_of_them_has) {
+    constexpr std::uint64_t all = 10'000;
+    disk_budget budget{all};
+    std::array<std::uint64_t, 9> taken{};
+    for (bool has_grown = true; has_grown;) {
+        has_grown = false;
+        for (std::uint64_t& each : taken) {
+            if (!budget.take(10, each)) continue;
+            each += 10;
+            has_grown = true;
+        }
+    }
+
+    EXPECT_THAT(taken, ::testing::Each(all / 10));
+    EXPECT_TRUE(budget.take(all / 10, 0));
+    EXPECT_FALSE(budget.take(1, 0));
+}
+
+TEST(disk_budget_test, a_size_that_would_overflow_is_as_much_as_can_be) {
+    const auto budget = disk_budget_for(std::uint64_t{1} << 62U);
+
+    EXPECT_TRUE(budget->take(std::uint64_t{1} << 63U, 0));
+}
 
 } // namespace
 } // namespace simplenet::v0::testing

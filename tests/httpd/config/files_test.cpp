@@ -85,6 +85,27 @@ TEST_F(httpd_files_test, keys_that_are_nested_too_deep_are_refused) {
     }
 }
 
+TEST_F(httpd_files_test, gateways_need_a_directory_for_temporary_files) {
+    const std::string lines = "root = \"www\"\n[[site.route]]\nmatch = \"/app/*\"\n"
+                              "proxy = [\"127.0.0.1:1\"]\n";
+    const char* const before = std::getenv("TMPDIR");
+    const std::string kept = before == nullptr ? "" : before;
+
+    ::setenv("TMPDIR", "/no/such/directory", 1);
+    EXPECT_EQ(told(lines),
+              "site.toml:5:1: warning: no temporary files can be made in \"/no/such/directory\" "
+              "(TMPDIR): No such file or directory. Large bodies get 500, and slow clients make "
+              "backends wait\n");
+    EXPECT_EQ(told("root = \"www\"\n"), "");
+    ::setenv("TMPDIR", (directory / ".").c_str(), 1);
+    EXPECT_EQ(told(lines), "");
+    if (before == nullptr) {
+        ::unsetenv("TMPDIR");
+    } else {
+        ::setenv("TMPDIR", kept.c_str(), 1);
+    }
+}
+
 TEST_F(httpd_files_test, a_page_of_an_error_that_is_missing_is_a_warning) {
     const std::string lines = "root = \"www\"\nerror_pages = { 404 = \"/404.html\" }\n";
 
