@@ -4,7 +4,7 @@
     python3 scripts/generate_perf_figures.py --all --out DIR      # figures of everything that was measured
     python3 scripts/generate_perf_figures.py --update README.md   # the tables into their place there, too
     python3 scripts/generate_perf_figures.py --tables             # tables only: needs no matplotlib
-    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http, --web
+    python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http, --web, --web-ab
     python3 scripts/generate_perf_figures.py --counts             # performance-counts.md: strace, callgrind
 
 Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
@@ -174,6 +174,15 @@ def draw(data, out, format_name, names=None):
         chart(scenario, f"{title}\n{where}", absolute(data, keys), axis)
 
 
+def wanted(component, data):
+    """The names of the figures that belong to the tables of a component, or of the README."""
+    if component == "web":
+        return ["web_answers"]
+    if component == "web-ab":
+        return [f"web_ab_{key[1]}" for key in data.medians if key[0] == "web_ab"]
+    return [] if component else tables.FIGURES
+
+
 def main():
     parser = argparse.ArgumentParser(
         prog="generate_perf_figures.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -184,7 +193,7 @@ def main():
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
     parser.add_argument("--tables", action="store_true", help="print the tables, draw nothing")
     for name in tables.COMPONENTS:
-        text = f"the tables of {name.upper()}; draws nothing"
+        text = f"the tables of {name.upper()} and their figures, if there are any"
         parser.add_argument(f"--{name}", dest="component", action="store_const", const=name, help=text)
     parser.add_argument("--counts", action="store_true", help="print the counted figures of performance-counts.md")
     parser.add_argument("--update", metavar="FILE", help="write the tables between their marks in FILE")
@@ -200,9 +209,9 @@ def main():
     if given.counts:
         print(tables.counts(data), end="")
         return
-    if not (given.tables or given.component):
+    if not given.tables:
         try:
-            draw(data, given.out, given.format, None if given.all else tables.FIGURES)
+            draw(data, given.out, given.format, None if given.all else wanted(given.component, data))
         except ImportError:
             sys.exit("matplotlib is missing: sudo apt-get install python3-matplotlib, and /usr/bin/python3")
     # Figures of another run, or elsewhere, do not belong to these tables.

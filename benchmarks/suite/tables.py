@@ -23,12 +23,17 @@ OTHERS = {
 BEGIN = "<!-- from here: python3 scripts/generate_perf_figures.py --update README.md; do not edit -->"
 END = "<!-- to here: scripts/generate_perf_figures.py -->"
 # The tables of a component have a place of their own, because they may come from another run.
-COMPONENTS = ("tls", "http", "web")
+COMPONENTS = {
+    "tls": "README.md",
+    "http": "README.md",
+    "web": "README.md",
+    "web-ab": "docs/development/performance-web.md",
+}
 
 
 def component_marks(name):
     return (
-        f"<!-- from here: python3 scripts/generate_perf_figures.py --{name} --update README.md; do not edit -->",
+        f"<!-- from here: python3 scripts/generate_perf_figures.py --{name} --update {COMPONENTS[name]}; do not edit -->",
         f"<!-- to here: scripts/generate_perf_figures.py --{name} -->",
     )
 
@@ -294,10 +299,11 @@ def counts(data):
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def source(data, root, first=ECHO, option=""):
-    """Where the figures are from; `first` are the keys of the first table."""
+def source(data, root, first=ECHO, option="", folder=""):
+    """Where the figures are from; `first` are the keys of the first table, `folder` is that of the page."""
     meta = data.meta
-    place = os.path.relpath(data.file, root)
+    place = os.path.relpath(data.file, os.path.join(root, folder))
+    guide = os.path.relpath("docs/development/performance.md", folder or ".")
     where = f"[{place}]({place})" if not place.startswith("..") else f"`{os.path.basename(data.file)}`"
     noise = sorted(data.noise.get(key, 0.0) for _, key in first if key in data.noise)
     lines = [
@@ -316,7 +322,7 @@ def source(data, root, first=ECHO, option=""):
         lines.append(f"**Other programs used {meta['busy']:.2f} processors when it began.**")
     lines.append(
         f"`python3 scripts/generate_perf_figures.py{option}` made these tables from\n{where};\n"
-        "[docs/development/performance.md](docs/development/performance.md) explains the measurements."
+        f"[{guide}]({guide}) explains the measurements."
     )
     return ["\n".join(lines)]
 
@@ -396,14 +402,21 @@ def http_markdown(data, root):
 
 
 def web_markdown(data, root):
-    """The tables of web servers: costs, and the percentiles of ab."""
+    """The costs of web servers."""
     parts = [
         [
             "Web servers under `wrk`, beside nginx, which is 1.00: processor time of the server for a request, without that of PHP",
             "and of the server behind the proxy; how long the slowest of a hundred requests waits; memory. Less is better.",
         ],
         cost_table(data, WEB, WEB_SERVERS, "nginx", "cost of the server"),
+        source(data, root, WEB, " --web"),
     ]
+    return joined(parts, headings=(0,))
+
+
+def web_ab_markdown(data, root):
+    """The percentiles of ab, for web servers."""
+    parts = []
     for case in dict.fromkeys(key[1] for key in data.medians if key[0] == "web_ab"):
         rows = []
         measures = ["requests_per_s", *(f"p{which}_ms" for which in (50, 66, 75, 80, 90, 95, 98, 99, 100))]
@@ -412,11 +425,13 @@ def web_markdown(data, root):
             rows.append([label, *("-" if each is None else number(each) for each in values)])
         head = [f"ab, {case.replace('_', ' ')}", "1/s", *(f"{each[1:-3]} % ms" for each in measures[1:])]
         parts.append(grid(head, rows))
-    return joined([*parts, source(data, root, WEB, " --web")], headings=(0,))
+        parts.append([f"![the same, drawn](../figures/web_ab_{case}.svg)"])
+    return joined([*parts, source(data, root, (), " --web-ab", "docs/development")], headings=())
 
 
 def component_markdown(name, data, root):
-    return {"tls": tls_markdown, "http": http_markdown, "web": web_markdown}[name](data, root)
+    made = {"tls": tls_markdown, "http": http_markdown, "web": web_markdown, "web-ab": web_ab_markdown}
+    return made[name](data, root)
 
 
 def update(text, tables, marks=(BEGIN, END)):
