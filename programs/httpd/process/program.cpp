@@ -389,6 +389,7 @@ task<> program::cut_at_next_signal() {
 
 task<> program::end() {
     notify_manager("STOPPING=1");
+    board_->end();
     errors_.write(log_level::info, "ending");
     simplenet::spawn(cut_at_next_signal()); // ends with this loop
     const simplenet::shutdown_report report = co_await listeners_.shutdown(now_.grace);

@@ -46,6 +46,12 @@ public:
     /// sources refer to can be destroyed afterwards: not on a loop that must not wait.
     void set_sources(status_sources sources);
 
+    /// From here on the program ends: it serves who is connected, and nobody else.
+    void end() noexcept { ending_.store(true, std::memory_order_relaxed); }
+    [[nodiscard]] bool is_ending() const noexcept {
+        return ending_.load(std::memory_order_relaxed);
+    }
+
     /// Blocks for some file operations.
     [[nodiscard]] status_figures figures() const;
 
@@ -55,6 +61,7 @@ private:
     std::atomic<std::uint64_t> reloads_succeeded_ = 0;
     std::atomic<std::uint64_t> reloads_failed_ = 0;
     std::atomic<bool> latest_reload_failed_ = false;
+    std::atomic<bool> ending_ = false;
     mutable std::mutex mutex_;
     status_sources sources_;
 };

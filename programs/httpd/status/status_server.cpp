@@ -35,8 +35,13 @@ response& with_common_fields(response& answer) {
         .set("Cross-Origin-Resource-Policy", "same-origin");
 }
 
-task<result<>> health(request&, response& answer) {
-    co_return co_await with_common_fields(answer).send("text/plain; charset=utf-8", "ok\n");
+auto health_handler(std::shared_ptr<const status_board> board) {
+    return [board = std::move(board)](request&, response& answer) -> task<result<>> {
+        const bool ends = board->is_ending();
+        with_common_fields(answer).status(ends ? 503 : 200);
+        const std::string_view text = ends ? "ending\n" : "ok\n";
+        co_return co_await answer.send("text/plain; charset=utf-8", text);
+    };
 }
 
 task<result<>> page(request&, response& answer) {
@@ -109,7 +114,7 @@ simplenet::http::router status_routes(std::shared_ptr<const status_board> board,
                                       const std::vector<std::string>& hosts) {
     const auto allowed = std::make_shared<const std::vector<std::string>>(hosts);
     simplenet::http::router routes;
-    routes.get("/", named(allowed, page)).get("/health", health);
+    routes.get("/", named(allowed, page)).get("/health", health_handler(board));
     routes.get("/metrics",
                named(allowed, figures_handler(board, "text/plain; version=0.0.4; charset=utf-8",
                                               all_metrics)));

@@ -64,6 +64,15 @@ private:
     std::optional<status_server> server_;
 };
 
+TEST_P(status_server_test, health_is_503_once_the_program_ends) {
+    board_->end();
+
+    const auto answer = ask("GET /health");
+
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+    EXPECT_EQ(body_of(answer), "ending\n");
+}
+
 TEST_P(status_server_test, health_is_ok) {
     const auto answer = ask("GET /health");
 
