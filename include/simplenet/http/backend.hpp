@@ -64,7 +64,7 @@ enum class gateway_event : std::uint8_t {
     /// The request could not be passed on for a reason on this side, such as a full disk.
     trouble,
     /// The directory `text` cannot store answers for slow clients. Nothing is lost; only the
-    /// backends wait for these clients. Told once in ten seconds at most.
+    /// backends wait for these clients. At most once in ten seconds for each handler.
     not_stored,
     /// An answer was aborted, because its client took nothing of it and kept the backend waiting.
     slow_client,
@@ -75,8 +75,8 @@ struct gateway_report {
     gateway_event kind = gateway_event::failed;
     /// As backend::address. Empty: it concerns no backend. Valid during the call.
     std::string_view backend{};
-    /// The message or the directory; else what was being done, in a few words. Valid during the
-    /// call.
+    /// `message`: its line. `not_stored`: the directory. Otherwise what was being done, in a few
+    /// words. Valid during the call.
     std::string_view text{};
     /// Why; none with a message.
     std::error_code error{};

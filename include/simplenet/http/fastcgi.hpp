@@ -67,18 +67,18 @@ struct fastcgi_options {
     bool streamed = false;
     /// Bytes of a body that are kept in memory; what is beyond them goes to an unlinked file.
     std::size_t request_buffer = std::size_t{64} * 1024;
-    /// Bytes of an answer that are read ahead of a slow client, to be done with the backend; also
-    /// if `streamed`.
+    /// Bytes of an answer that are read ahead of a slow client, so that the backend is done
+    /// sooner. Used even if `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
     /// Further bytes of it, in an unlinked file, unless `streamed`: a multiple of 64 KiB. All
     /// answers of this handler together take at most 16 times as much, and none takes more than it
     /// leaves to others. Less than 64 KiB: none. A file that cannot be made or written costs
     /// nothing but this room.
     std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
-    /// How long a client may take nothing (less than 8 KiB) while its answer finds no room, so that
-    /// the backend waits for it. Then the answer is aborted. While other requests have waited for a
-    /// second, it is one second, whatever is set. 0: no limit but that second and the server's. Not
-    /// used if `streamed`.
+    /// How long a client may take nothing (its socket accepts less than 8 KiB) while its answer
+    /// finds no room, so that the backend waits for it. Then the answer is aborted. While other
+    /// requests have waited for a second, it is one second, whatever is set. 0: no limit but that
+    /// second and the server's. Not used if `streamed`.
     std::chrono::nanoseconds answer_hold = std::chrono::seconds{10};
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};

@@ -130,8 +130,8 @@ public:
     /// The status that was set or has been sent.
     [[nodiscard]] unsigned status() const noexcept;
     /// The value of the first field that was set with this name. Valid until a field is set,
-    /// added or removed, or the head has been taken; set() and add() themselves may get it. Not of
-    /// Content-Length and Connection.
+    /// added or removed, or the head has been taken; but it may be passed to set() and add(). Not
+    /// of Content-Length and Connection.
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
     /// Forgets everything that was set. No effect after the head has been taken.
     void reset() noexcept;

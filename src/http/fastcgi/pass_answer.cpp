@@ -121,6 +121,9 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
                errc::gateway_failed);
         co_return fail(errc::gateway_failed);
     }
+    if (forward.is_lost()) {
+        report(gateway_event::trouble, &lease, "reading a stored answer", done.error());
+    }
     if (forward.is_held()) {
         report(gateway_event::slow_client, &lease, "passing an answer on", done.error());
     }

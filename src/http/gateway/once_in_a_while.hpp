@@ -8,7 +8,7 @@
 
 namespace simplenet::v0::http::detail {
 
-/// True once in ten seconds. Any thread.
+/// True at most once in ten seconds; the first time at once. Any thread.
 class once_in_a_while {
 public:
     [[nodiscard]] bool operator()() noexcept {

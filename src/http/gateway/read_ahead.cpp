@@ -31,14 +31,16 @@ task<result<>> read_ahead::run() {
 task<result<>> read_ahead::read() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
-        if (spool_.holds_room_for_nothing()) co_await spool_.clear();
         const mutable_buffer into = room();
         if (into.empty()) {
+            // The time before does not count: the client kept nobody waiting.
+            if (!waits_) ignored_.restart(now());
+            waits_ = true;
             const result<> waited = co_await wait_for_client();
             if (!waited) co_return waited;
             continue;
         }
-        ignored_.restart(now());
+        waits_ = false;
         const result<std::size_t> count = co_await from_.read_some(into);
         if (count) {
             const result<> kept = co_await keep(*count);
@@ -65,6 +67,10 @@ task<result<>> read_ahead::keep(std::size_t count) {
         into_->end += count;
         co_return result<>{};
     }
+    if (spool_.empty() && !has_blocks()) { // the client has caught up meanwhile
+        blocks_.push_back({.memory = spool_.release(), .begin = 0, .end = count});
+        co_return result<>{};
+    }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     const result<> stored = co_await spool_.put(count);
     if (stored || within.stopped()) co_return stored;
@@ -81,27 +87,31 @@ task<result<>> read_ahead::keep(std::size_t count) {
 task<result<>> read_ahead::wait_for_client() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     has_room_.reset();
-    for (;;) {
-        const ignored_time::time_point begin = now();
-        if (has_held_too_long(begin)) {
-            is_held_ = true;
-            co_return fail(simplenet::errc::deadline_exceeded);
-        }
-        std::chrono::nanoseconds step = std::chrono::nanoseconds::max();
-        if (limits_.hold > step.zero()) step = limits_.hold - ignored_.until(begin);
-        // Whether others wait is looked at now and then, because nothing tells it.
-        if (limits_.backend != nullptr) step = std::min(step, limits_.hold_while_wanted);
-        const result<> taken = co_await with_timeout(has_room_.wait(), step);
-        if (taken || within.stopped()) co_return taken;
+    const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
+    if (taken || within.stopped()) co_return taken;
+    if (has_held_too_long(now())) {
+        is_held_ = true;
+        co_return taken;
     }
+    co_return result<>{};
+}
+
+std::chrono::nanoseconds read_ahead::longest_step(ignored_time::time_point now) const noexcept {
+    std::chrono::nanoseconds step = std::chrono::seconds{1};
+    if (!ignored_.is_offered()) return step;
+    const std::chrono::nanoseconds ignored = ignored_.until(now);
+    if (limits_.hold > ignored) step = std::min(step, limits_.hold - ignored);
+    if (limits_.backend != nullptr) step = std::min(step, limits_.hold_while_wanted);
+    return step;
 }
 
 bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept {
     const std::chrono::nanoseconds ignored = ignored_.until(now);
     if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
-    return limits_.backend != nullptr && ignored >= wanted &&
-           limits_.backend->do_others_wait(now, wanted);
+    // Asked each time, because it looks for those who were there when it was asked before.
+    return limits_.backend != nullptr && limits_.backend->do_others_wait(now, wanted) &&
+           ignored >= wanted;
 }
 
 read_ahead::block* read_ahead::block_with_room() {
@@ -134,12 +144,16 @@ task<result<>> read_ahead::write() {
         } else if (!spool_.empty()) {
             const result<const_buffer> stored = co_await spool_.front();
             if (!stored) {
-                if (!within.stopped()) disk_failure_ = stored.error();
+                is_lost_ = !within.stopped();
                 co_return fail(stored);
             }
             bytes = *stored;
         } else if (ended_) {
             break;
+        } else if (spool_.is_worth_clearing()) {
+            co_await spool_.clear();
+            has_room_.set();
+            continue;
         } else {
             has_bytes_.reset();
             const result<> waited = co_await has_bytes_.wait();

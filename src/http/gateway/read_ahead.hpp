@@ -65,6 +65,7 @@ public:
         taken_ += bytes;
         if (taken_ >= something) restart(now);
     }
+    [[nodiscard]] bool is_offered() const noexcept { return is_offered_; }
     /// Since restart(), or since it took something.
     [[nodiscard]] std::chrono::nanoseconds until(time_point now) const noexcept {
         return is_offered_ ? before_ + (now - since_) : before_;
@@ -105,7 +106,7 @@ public:
     /// - Those of the reader but `end_of_stream`, see is_reader_failure().
     /// - Those of response::write_some().
     /// - `errc::deadline_exceeded`: the client has held the backend for too long, see is_held().
-    /// - What could not be read back from the file, see disk_failure().
+    /// - Those of reading what was stored, see is_lost().
     /// @par Cancellation
     /// What was read and not passed on is lost.
     /// @par Cost
@@ -115,8 +116,10 @@ public:
     [[nodiscard]] bool is_reader_failure() const noexcept { return is_reader_failure_; }
     /// Whether run() failed because the client held the backend.
     [[nodiscard]] bool is_held() const noexcept { return is_held_; }
-    /// Why the file could not be used, also if run() succeeded without it.
+    /// Why nothing more could be stored; run() may have succeeded without.
     [[nodiscard]] std::error_code disk_failure() const noexcept { return disk_failure_; }
+    /// Whether run() failed because what was stored could not be read again.
+    [[nodiscard]] bool is_lost() const noexcept { return is_lost_; }
 
 private:
     /// Invariant: bytes from `begin` to `end` wait; the reader fills the last block behind `end`.
@@ -131,9 +134,12 @@ private:
     [[nodiscard]] mutable_buffer room();
     /// `count` bytes were read into room().
     [[nodiscard]] task<result<>> keep(std::size_t count);
-    /// Waits until the client has taken something.
+    /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
     [[nodiscard]] bool has_held_too_long(ignored_time::time_point now) const noexcept;
+    /// After so long there may be room, or others may wait, although the client has taken nothing.
+    [[nodiscard]] std::chrono::nanoseconds
+    longest_step(ignored_time::time_point now) const noexcept;
     [[nodiscard]] task<result<>> write();
     /// The block to read into. Null: there may be no more of them.
     [[nodiscard]] block* block_with_room();
@@ -149,7 +155,9 @@ private:
     spool_queue spool_;
     block* into_ = nullptr; // where room() is; null: in the spool
     bool ended_ = false;
+    bool waits_ = false; // the reader, for room
     bool is_held_ = false;
+    bool is_lost_ = false;
     bool is_reader_failure_ = false;
     ignored_time ignored_;
     std::error_code failure_; // of the reader

@@ -2,7 +2,6 @@
 
 #include <simplenet/runtime/run_blocking.hpp>
 
-#include <algorithm>
 #include <limits>
 #include <system_error>
 
@@ -10,7 +9,7 @@ namespace simplenet::v0::http::detail {
 
 bool disk_budget::take(std::uint64_t bytes, std::uint64_t has) noexcept {
     std::uint64_t left = left_.load(std::memory_order_relaxed);
-    while (left >= bytes && left - bytes >= has) {
+    while (left >= bytes && left - bytes >= has + bytes) {
         if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
     }
     return false;
@@ -22,75 +21,113 @@ std::shared_ptr<disk_budget> disk_budget_for(std::uint64_t each) {
     return std::make_shared<disk_budget>(each > most / answers ? most : each * answers);
 }
 
+bool spool_queue::has_free_block() {
+    if (!free_.empty()) return true;
+    if (blocks_in_file_ == most_blocks_) return false;
+    if (free_.capacity() == blocks_in_file_) free_.reserve(2 * blocks_in_file_ + 16);
+    if (budget_ && !budget_->take(spool_block, on_->reserved)) return false;
+    if (budget_) on_->reserved += spool_block;
+    free_.push_back(blocks_in_file_++);
+    return true;
+}
+
 mutable_buffer spool_queue::room() {
-    if (most_ == 0 || has_failed_) return {};
-    if (empty()) stored_ = taken_ = loaded_ = 0; // the file need not grow
-    const std::uint64_t at = stored_ % most_;
-    const std::uint64_t free = most_ - (stored_ - taken_);
-    const std::uint64_t size = std::min({std::uint64_t{spool_block}, free, most_ - at});
-    if (size < least_room && size != most_ - at) return {}; // not for every few bytes
+    appends_ = false;
+    if (most_blocks_ == 0 || has_failed_ || is_clearing_) return {};
     if (!on_) on_ = std::make_shared<shared_state>(directory_, budget_);
-    if (at + size > on_->reserved) {
-        const std::uint64_t more = std::min(most_, at + spool_block) - on_->reserved;
-        if (budget_ && !budget_->take(more, on_->reserved)) return {};
-        on_->reserved += more;
+    if (empty() && !stored_.empty()) { // its last block was kept for this
+        free_.push_back(stored_.front().at);
+        stored_.clear();
+        taken_ = loaded_begin_ = loaded_end_ = 0;
     }
+    std::size_t size = stored_.empty() ? 0 : spool_block - stored_.back().end;
+    appends_ = size >= least_room || (size != 0 && !has_free_block());
+    if (!appends_) size = has_free_block() ? spool_block : 0;
+    if (size == 0) return {};
     if (on_->in.size() == 0) on_->in = scratch::borrow(spool_block);
-    return {on_->in.data(), static_cast<std::size_t>(size)};
+    return {on_->in.data(), size};
 }
 
 task<result<>> spool_queue::put(std::size_t count) {
     auto write = [](const std::shared_ptr<shared_state>& to, std::uint64_t at, std::size_t size) {
         return to->file.write(at, {to->in.data(), size});
     };
+    const std::uint64_t at = appends_ ? stored_.back().at : free_.back();
+    const std::uint64_t offset = at * spool_block + (appends_ ? stored_.back().end : 0);
+    if (!appends_) free_.pop_back();
+    is_putting_ = true;
     result<> written;
     try {
-        written = co_await run_blocking(write, on_, stored_ % most_, count);
+        written = co_await run_blocking(write, on_, offset, count);
     } catch (const std::system_error& no_thread) {
         written = fail(no_thread.code());
     }
-    if (written) {
-        stored_ += count;
-    } else {
+    is_putting_ = false;
+    if (!written) {
         has_failed_ = true;
+        co_return written;
     }
+    if (!appends_) stored_.push_back({.at = at, .end = 0});
+    stored_.back().end += count;
+    bytes_ += count;
+    appends_ = false;
     co_return written;
 }
 
 task<> spool_queue::clear() {
     auto empty_file = [](const std::shared_ptr<shared_state>& of) { return of->file.clear(); };
-    stored_ = taken_ = loaded_ = 0;
+    is_clearing_ = true;
+    stored_.clear();
+    free_.clear();
+    taken_ = loaded_begin_ = loaded_end_ = 0;
+    result<> cleared;
     try {
-        const result<> cleared = co_await run_blocking(empty_file, on_);
-        if (!cleared) co_return;
-        const std::uint64_t back = std::exchange(on_->reserved, 0);
-        if (budget_) budget_->give_back(back);
-    } catch (const std::system_error&) { // no thread: the file stays as it is
+        cleared = co_await run_blocking(empty_file, on_);
+    } catch (const std::system_error& no_thread) {
+        cleared = fail(no_thread.code());
     }
+    is_clearing_ = false;
+    if (!cleared) {
+        was_not_cleared_ = true;
+        for (std::uint64_t each = 0; each < blocks_in_file_; ++each)
+            free_.push_back(each);
+        co_return;
+    }
+    blocks_in_file_ = 0;
+    const std::uint64_t back = std::exchange(on_->reserved, 0);
+    if (budget_) budget_->give_back(back);
 }
 
 task<result<const_buffer>> spool_queue::front() {
-    if (taken_ == loaded_) {
+    if (taken_ == loaded_end_) {
         if (on_->out.size() == 0) on_->out = scratch::borrow(spool_block);
-        const std::uint64_t at = taken_ % most_;
-        const auto size = static_cast<std::size_t>(
-            std::min({std::uint64_t{spool_block}, stored_ - taken_, most_ - at}));
+        const std::size_t begin = taken_;
+        const std::size_t end = stored_.front().end;
         auto read = [](const std::shared_ptr<shared_state>& from, std::uint64_t where,
                        std::size_t bytes) {
             return from->file.read(where, {from->out.data(), bytes});
         };
         result<> filled;
         try {
-            filled = co_await run_blocking(read, on_, at, size);
+            filled = co_await run_blocking(read, on_, stored_.front().at * spool_block + begin,
+                                           end - begin);
         } catch (const std::system_error& no_thread) {
             filled = fail(no_thread.code());
         }
         if (!filled) co_return fail(filled);
-        loaded_ = taken_ + size;
-        out_end_ = size;
+        loaded_begin_ = begin;
+        loaded_end_ = end;
     }
-    const auto left = static_cast<std::size_t>(loaded_ - taken_);
-    co_return const_buffer{on_->out.data() + (out_end_ - left), left};
+    co_return const_buffer{on_->out.data() + (taken_ - loaded_begin_), loaded_end_ - taken_};
+}
+
+void spool_queue::drop(std::size_t count) noexcept {
+    taken_ += count;
+    bytes_ -= count;
+    if (taken_ != stored_.front().end || (stored_.size() == 1 && appends_)) return;
+    free_.push_back(stored_.front().at);
+    stored_.pop_front();
+    taken_ = loaded_begin_ = loaded_end_ = 0;
 }
 
 } // namespace simplenet::v0::http::detail

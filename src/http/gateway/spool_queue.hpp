@@ -11,18 +11,20 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace simplenet::v0::http::detail {
 
 /// Room on the disk that the answers of a gateway share, on all loops. Any thread.
 ///
-/// No answer gets more than it leaves to others, so that those of clients that never read, however
-/// many they are, leave some room to the next one. n answers that all want as much as they can get
-/// have 1 / (n + 1) of the room each: A. K. Choudhury and E. L. Hahne, "Dynamic Queue Length
-/// Thresholds for Shared-Memory Packet Switches", 1998.
+/// No answer takes more than it leaves to all others together. So answers that grow at the same
+/// time share the room equally, and one that begins later can still have half of what is left:
+/// A. K. Choudhury and E. L. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+/// Switches", 1998. What an answer has taken is its own until it ends or is empty.
 class disk_budget {
 public:
     /// @param bytes  In all.
@@ -34,6 +36,9 @@ public:
     void give_back(std::uint64_t bytes) noexcept {
         left_.fetch_add(bytes, std::memory_order_relaxed);
     }
+    [[nodiscard]] std::uint64_t left() const noexcept {
+        return left_.load(std::memory_order_relaxed);
+    }
 
 private:
     std::atomic<std::uint64_t> left_;
@@ -42,43 +47,36 @@ private:
 /// Room for the answers of a handler: 16 times what one of them may take.
 [[nodiscard]] std::shared_ptr<disk_budget> disk_budget_for(std::uint64_t each);
 
-/// First in, first out, in a file that is used as a ring.
+/// First in, first out, in the blocks of a file, each used again once its bytes have been taken.
 ///
 /// One task puts, another one takes, both on the same loop. The disk is used on the threads of
 /// run_blocking().
 class spool_queue {
 public:
-    /// The least room that is offered, but for the end of the ring.
+    /// Not less is offered, unless there is no further block.
     static constexpr std::size_t least_room = std::size_t{8} * 1024;
 
     /// @param directory  Borrowed.
-    /// @param most       Bytes in the file, a multiple of spool_block. 0: there is never room.
+    /// @param most       Bytes in the file. Less than spool_block: there is never room.
     /// @param budget     null: `most` is the only bound.
     spool_queue(std::string_view directory, std::uint64_t most,
                 std::shared_ptr<disk_budget> budget) noexcept
         : directory_{directory}
-        , most_{most / spool_block * spool_block}
+        , most_blocks_{most / spool_block}
         , budget_{std::move(budget)} {}
     spool_queue(const spool_queue&) = delete;
     spool_queue& operator=(const spool_queue&) = delete;
     ~spool_queue() = default;
 
     /// Nothing is stored.
-    [[nodiscard]] bool empty() const noexcept { return taken_ == stored_; }
-    /// Nothing is stored, but the file is worth a clear().
-    [[nodiscard]] bool holds_room_for_nothing() const noexcept {
-        return empty() && on_ && on_->reserved >= worth_clearing;
-    }
-    /// Gives the room on the disk back to the others. A file that cannot be emptied keeps it.
-    ///
-    /// @pre empty(); no put() goes on.
-    [[nodiscard]] task<> clear();
+    [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
 
-    /// Memory for what put() is to store. Empty: the file or the budget is full, or a put() has
-    /// failed.
+    /// Memory for what put() is to store. Empty: the file or the budget is full, the file is being
+    /// cleared, or a put() has failed.
     [[nodiscard]] mutable_buffer room();
     /// Stores the first `count` bytes of room().
     ///
+    /// @pre No clear() goes on.
     /// @par Errors
     /// Those of spool_file::write(), and that no thread can start; then the bytes are still in
     /// room()'s memory, see release().
@@ -92,7 +90,17 @@ public:
     /// Those of spool_file::read(), and that no thread can start.
     [[nodiscard]] task<result<const_buffer>> front();
     /// Takes the first `count` bytes of front().
-    void drop(std::size_t count) noexcept { taken_ += count; }
+    void drop(std::size_t count) noexcept;
+
+    /// Whether the file holds nothing, but enough room on the disk for a clear().
+    [[nodiscard]] bool is_worth_clearing() const noexcept {
+        return empty() && !is_putting_ && !is_clearing_ && !was_not_cleared_ &&
+               blocks_in_file_ * spool_block >= worth_clearing;
+    }
+    /// Gives the room on the disk back. A file that cannot be emptied keeps it.
+    ///
+    /// @pre is_worth_clearing().
+    [[nodiscard]] task<> clear();
 
 private:
     static constexpr std::uint64_t worth_clearing = std::uint64_t{1024} * 1024;
@@ -114,15 +122,29 @@ private:
         const std::shared_ptr<disk_budget> budget;
         std::uint64_t reserved = 0; // bytes of the budget: the file has been so large
     };
+    struct stored_block {
+        std::uint64_t at; // its number in the file
+        std::size_t end;  // bytes that were stored
+    };
+
+    /// Whether there is a free block now.
+    [[nodiscard]] bool has_free_block();
 
     std::string_view directory_;
-    const std::uint64_t most_;
+    const std::uint64_t most_blocks_;
     const std::shared_ptr<disk_budget> budget_;
     std::shared_ptr<shared_state> on_; // from the first room() on
-    std::uint64_t stored_ = 0;         // bytes in all; in the file at stored_ % most_
-    std::uint64_t taken_ = 0;          // in all
-    std::uint64_t loaded_ = 0;         // of them, up to here they are in `out`
-    std::size_t out_end_ = 0;          // bytes in `out`
+    std::uint64_t blocks_in_file_ = 0;
+    std::vector<std::uint64_t> free_; // blocks of the file, with capacity for all
+    std::deque<stored_block> stored_;
+    std::uint64_t bytes_ = 0;      // that are stored
+    std::size_t taken_ = 0;        // bytes of the first block
+    std::size_t loaded_begin_ = 0; // of the first block, in `out`
+    std::size_t loaded_end_ = 0;
+    bool appends_ = false; // room() is the rest of the last block, which therefore stays
+    bool is_putting_ = false;
+    bool is_clearing_ = false;
+    bool was_not_cleared_ = false;
     bool has_failed_ = false;
 };
 

@@ -180,6 +180,10 @@ task<result<unsigned>> passage::pass_on_at_once() {
             core_->report_disk(why);
         }
         if (passed) co_return 0U;
+        if (passing.is_lost()) {
+            core_->report(gateway_event::trouble, backend_, "reading a stored answer",
+                          passed.error());
+        }
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);
         co_return fail(cut_answer(passed.error()));
     }

@@ -2,11 +2,16 @@
 
 #include "responder.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <sys/socket.h>
 
 namespace simplenet::v0::testing {
 namespace {
@@ -247,6 +252,64 @@ TEST_P(answer_test, a_slow_client_costs_the_backend_no_time) {
 
     EXPECT_TRUE(everything(other).ends_with("hello"));
     EXPECT_TRUE(looks_complete(everything(client)));
+}
+
+/// A script that answers with `pieces` of 60 kB, as fast as it can.
+class fast_script {
+public:
+    fast_script(raw_peer& backend, int pieces)
+        : thread_{[&backend, pieces, this] {
+            std::string bytes = out("Content-Type: text/plain\r\n\r\n");
+            for (int each = 0; each < pieces; ++each)
+                bytes += out(std::string(60000, 'x'));
+            bytes += end();
+            while (sent_ < bytes.size()) {
+                const ssize_t count =
+                    ::send(backend.fd(), bytes.data() + sent_,
+                           std::min<std::size_t>(bytes.size() - sent_, 65536), MSG_NOSIGNAL);
+                if (count <= 0) break;
+                sent_ += static_cast<std::size_t>(count);
+            }
+        }} {}
+    /// Until nobody takes more of it.
+    void wait_until_stuck() const {
+        std::size_t before = 0;
+        while (sent_ == 0 || std::exchange(before, sent_) != sent_)
+            std::this_thread::sleep_for(50ms); // no event tells
+    }
+
+private:
+    std::atomic<std::size_t> sent_ = 0;
+    std::jthread thread_;
+};
+
+TEST_P(answer_test, a_disk_that_stores_nothing_is_told_once_and_costs_no_answer) {
+    serve_scripts({.answer_ahead = 1, .temporary_directory = "/nowhere"});
+    for (int round = 0; round < 2; ++round) {
+        raw_peer client = request();
+        raw_peer backend = responder_.accept();
+        static_cast<void>(take_request(backend));
+        const fast_script script{backend, 400};
+        script.wait_until_stuck();
+
+        EXPECT_TRUE(looks_complete(everything(client)));
+    }
+
+    EXPECT_EQ(reports_.count(http::gateway_event::not_stored), 1U);
+    EXPECT_TRUE(reports_.has("/nowhere"));
+}
+
+TEST_P(answer_test, a_client_that_holds_a_backend_is_cut_off_and_told) {
+    serve_scripts({.answer_ahead = 1, .answer_spool = 0, .answer_hold = 50ms});
+    raw_peer client = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    const fast_script script{backend, 1000};
+    while (reports_.count(http::gateway_event::slow_client) == 0)
+        std::this_thread::sleep_for(1ms);
+
+    EXPECT_FALSE(looks_complete(everything(client)));
+    EXPECT_EQ(reports_.count(http::gateway_event::bad_answer), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, answer_test, all_backends, backend_name);

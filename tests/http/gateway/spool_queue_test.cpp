@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,7 +44,7 @@ protected:
     }
 };
 
-TEST_P(spool_queue_test, what_was_put_is_taken_in_order_round_the_ring) {
+TEST_P(spool_queue_test, what_was_put_is_taken_in_order_from_blocks_that_are_used_again) {
     run([&]() -> task<> {
         spool_queue queue{"/tmp", 2 * spool_block, nullptr};
         const std::string large(spool_block - 100, 'x');
@@ -76,10 +77,45 @@ TEST_P(spool_queue_test, a_full_file_has_no_room_until_some_is_taken) {
 
         const result<const_buffer> front = co_await queue.front();
         EXPECT_TRUE(front);
-        queue.drop(spool_queue::least_room - 1);
+        queue.drop(spool_block - 1);
         EXPECT_TRUE(queue.room().empty());
         queue.drop(1);
-        EXPECT_EQ(queue.room().size(), spool_queue::least_room);
+        EXPECT_EQ(queue.room().size(), spool_block);
+    });
+}
+
+TEST_P(spool_queue_test, the_rest_of_a_block_is_room_unless_it_is_small) {
+    run([&]() -> task<> {
+        spool_queue queue{"/tmp", 2 * spool_block, nullptr};
+        const result<> small = co_await put(queue, "small");
+        EXPECT_TRUE(small);
+        EXPECT_EQ(queue.room().size(), spool_block - 5);
+        const std::string rest(spool_block - 10, 'x');
+        const result<> large = co_await put(queue, rest);
+        EXPECT_TRUE(large);
+        EXPECT_EQ(queue.room().size(), spool_block);
+
+        spool_queue last{"/tmp", spool_block, nullptr};
+        const result<> first = co_await put(last, rest);
+        EXPECT_TRUE(first);
+        EXPECT_EQ(last.room().size(), 10U); // there is no other block
+    });
+}
+
+TEST_P(spool_queue_test, the_block_of_the_next_bytes_stays_although_all_of_it_is_taken) {
+    run([&]() -> task<> {
+        spool_queue queue{"/tmp", 2 * spool_block, nullptr};
+        const result<> first = co_await put(queue, "first");
+        EXPECT_TRUE(first);
+        std::memcpy(queue.room().data(), "second", 6);
+        const std::string before = co_await take(queue);
+        EXPECT_EQ(before, "first");
+
+        const result<> second = co_await queue.put(6);
+        EXPECT_TRUE(second);
+        const std::string after = co_await take(queue);
+        EXPECT_EQ(after, "second");
+        EXPECT_EQ(queue.room().size(), spool_block);
     });
 }
 
@@ -113,7 +149,7 @@ TEST_P(spool_queue_test, a_file_size_limit_is_an_error_and_no_signal) {
 
 TEST_P(spool_queue_test, a_budget_is_taken_as_the_file_grows_and_given_back) {
     run([&]() -> task<> {
-        const auto budget = std::make_shared<disk_budget>(3 * spool_block);
+        const auto budget = std::make_shared<disk_budget>(4 * spool_block);
         {
             spool_queue queue{"/tmp", 8 * spool_block, budget};
             EXPECT_TRUE(budget->take(2 * spool_block, 0)); // by another answer
@@ -124,8 +160,7 @@ TEST_P(spool_queue_test, a_budget_is_taken_as_the_file_grows_and_given_back) {
             budget->give_back(2 * spool_block);
             EXPECT_EQ(queue.room().size(), spool_block);
         }
-        EXPECT_TRUE(budget->take(3 * spool_block, 0));
-        EXPECT_FALSE(budget->take(1, 0));
+        EXPECT_EQ(budget->left(), 4 * spool_block);
     });
 }
 
@@ -139,16 +174,15 @@ TEST_P(spool_queue_test, a_queue_that_has_become_empty_can_give_its_room_back) {
             const result<> stored = co_await put(queue, block);
             EXPECT_TRUE(stored);
         }
-        EXPECT_FALSE(queue.holds_room_for_nothing());
-        EXPECT_FALSE(budget->take(all, 0));
+        EXPECT_FALSE(queue.is_worth_clearing());
+        EXPECT_EQ(budget->left(), all - 20 * spool_block);
         const std::string taken = co_await take(queue);
         EXPECT_EQ(taken.size(), 20 * spool_block);
-        EXPECT_TRUE(queue.holds_room_for_nothing());
+        EXPECT_TRUE(queue.is_worth_clearing());
 
         co_await queue.clear();
-        EXPECT_FALSE(queue.holds_room_for_nothing());
-        EXPECT_TRUE(budget->take(all, 0));
-        budget->give_back(all);
+        EXPECT_FALSE(queue.is_worth_clearing());
+        EXPECT_EQ(budget->left(), all);
 
         const result<> stored = co_await put(queue, "more");
         EXPECT_TRUE(stored);
@@ -173,14 +207,13 @@ TEST(disk_budget_test, those_who_take_all_they_can_leave_as_much_as_each_of_them
     }
 
     EXPECT_THAT(taken, ::testing::Each(all / 10));
-    EXPECT_TRUE(budget.take(all / 10, 0));
-    EXPECT_FALSE(budget.take(1, 0));
+    EXPECT_EQ(budget.left(), all / 10);
 }
 
 TEST(disk_budget_test, a_size_that_would_overflow_is_as_much_as_can_be) {
     const auto budget = disk_budget_for(std::uint64_t{1} << 62U);
 
-    EXPECT_TRUE(budget->take(std::uint64_t{1} << 63U, 0));
+    EXPECT_EQ(budget->left(), std::numeric_limits<std::uint64_t>::max());
 }
 
 } // namespace
