@@ -70,8 +70,9 @@ bool check_directory(std::string_view what, const std::string& directory, positi
 void check_temporary_directory(const configuration& whole, problems& found) {
     const char* const set = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
     const std::string directory = set != nullptr && *set != '\0' ? set : "/tmp";
-    if (::access(directory.c_str(), W_OK | X_OK) == 0) return;
-    const std::string why = std::system_category().message(errno);
+    const int error = error_of_open(directory, O_DIRECTORY);
+    if (error == 0 && ::access(directory.c_str(), W_OK | X_OK) == 0) return;
+    const std::string why = std::system_category().message(error != 0 ? error : errno);
     for (const site& each : whole.sites) {
         const auto gateway = std::ranges::find_if(
             each.routes, [](const route& one) { return !one.backends.empty(); });

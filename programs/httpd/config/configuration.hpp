@@ -202,7 +202,7 @@ struct site {
 };
 
 enum class log_format : std::uint8_t { combined, json };
-enum class log_level : std::uint8_t { debug, info, warning, error };
+enum class log_level : std::uint8_t { info, warning, error };
 
 /// `[log]`. `access` and `error` are "-" for standard output and standard error, "off", or an
 /// absolute path.

@@ -183,7 +183,7 @@ constexpr std::string_view proxy_protocols[]{"none", "required"};
 constexpr std::string_view symlink_rules[]{"beneath", "never"};
 constexpr std::string_view redirect_statuses[]{"301", "302", "303", "307", "308"};
 constexpr std::string_view formats[]{"combined", "json"};
-constexpr std::string_view levels[]{"debug", "info", "warning", "error"};
+constexpr std::string_view levels[]{"info", "warning", "error"};
 constexpr std::string_view gateways[]{"fastcgi", "proxy"};
 constexpr std::string_view only_fastcgi[]{"fastcgi"};
 
@@ -262,7 +262,7 @@ constexpr key rate_keys[]{
      .stored = stored_in<&rate_limit::per>(),
      .minimum = ns(1ms),
      .maximum = ns(24h),
-     .description = "The time that `requests` is about."},
+     .description = "The period of `requests`."},
     {.name = "burst",
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::burst>(),
@@ -318,7 +318,7 @@ constexpr section compress_section = make_section<compression>(
 constexpr section auth_section = make_section<authentication>(
     "auth",
     "Clients need a name and a password (Basic, RFC 7617); without them they get 401. Use it with "
-    "TLS only: passwords are sent as they are.",
+    "TLS only: passwords are sent unencrypted.",
     auth_keys);
 constexpr section rate_section =
     make_section<rate_limit>("rate", "How many requests a client may send.", rate_keys);
@@ -617,16 +617,18 @@ constexpr key limits_keys[]{
         "requests_per_connection", 0, std::numeric_limits<unsigned>::max(),
         "A connection is closed after so many requests. 0: never."),
     limit_time<&limits::headers_within>(
-        "headers_within", "The time for a whole head, from the accept, later from its first byte; "
-                          "then 408. 0: no limit, as for all times here."),
+        "headers_within",
+        "The time for a whole head: of the first request from the accept, of later "
+        "ones from their first byte; then 408. 0: no limit, as for all times "
+        "here."),
     limit_time<&limits::body_idle>("body_idle", "The time without a byte of a body; then 408."),
     limit_time<&limits::keep_alive>(
         "keep_alive", "The time without a request on a connection; then it is closed."),
     limit_time<&limits::send_idle>("send_idle", "The time without a byte taken by the client while "
                                                 "an answer waits; then the connection is reset."),
     limit_time<&limits::last_request>(
-        "last_request", "How long a connection is kept for one more request when the program "
-                        "stops, so that none is lost that is on its way."),
+        "last_request", "When the program stops: how long a kept connection still accepts one "
+                        "more request, which may be on its way."),
     limit_time<&limits::linger>("linger",
                                 "How long a client may go on sending after an answer that "
                                 "did not wait for the whole request."),
@@ -698,8 +700,8 @@ constexpr key top_keys[]{
     {.name = "user",
      .type = value_type::user,
      .stored = stored_in<&configuration::user>(),
-     .description = "The user to run as once the sockets are open, if root starts the program, "
-                    "which keeps CAP_NET_BIND_SERVICE.",
+     .description = "The user to run as, if root starts the program. It keeps only "
+                    "CAP_NET_BIND_SERVICE, and opens the logs as this user.",
      .default_note = "the user who starts it"},
     {.name = "grace",
      .type = value_type::duration,

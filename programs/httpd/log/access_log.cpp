@@ -286,7 +286,7 @@ access_log::state::round access_log::state::write_all() {
 void access_log::state::leave_old_file(lane& of, const std::shared_ptr<log_file>& file) noexcept {
     const auto now = steady::now();
     if (of.left_at == steady::time_point{}) of.left_at = now;
-    if (now < of.left_at + longest_wait_) return;
+    if (now < of.left_at + 1s) return;
     give_up(of);
     of.file = file;
 }
@@ -338,7 +338,7 @@ void access_log::state::wait(const round& after) noexcept {
     if (after.has_work) return wake_.wait_until(steady::now() + longest_wait_);
 
     idle_.store(true, std::memory_order_relaxed);
-    // A thread that has not seen `idle_` yet has published its line within this second, whatever
+    // A thread that has not seen `idle_` yet has published its line within this time, whatever
     // order the processor has chosen for the two: that saves each line a fence.
     wake_.wait_until(steady::now() + longest_wait_);
     if (idle_.load(std::memory_order_relaxed) && !is_asked() && all_empty()) wake_.wait();

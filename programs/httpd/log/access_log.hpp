@@ -22,7 +22,8 @@ struct access_log_options {
     log_format format = log_format::combined;
     /// Of lines that wait for the disk, for each thread that writes some. Bytes.
     std::size_t buffer = std::size_t{1024} * 1024;
-    /// Of a line, while fewer than 64 KiB have come together.
+    /// How long a line may wait for others, while there are fewer than 64 KiB. At least a
+    /// millisecond.
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};
     /// Is told when lines are lost, and when a path cannot be opened. Outlives the log. Null: none.
     error_log* errors = nullptr;

@@ -47,8 +47,6 @@ struct record_head {
 
 spdlog::level::level_enum to_spdlog(log_level level) noexcept {
     switch (level) {
-    case log_level::debug:
-        return spdlog::level::debug;
     case log_level::info:
         return spdlog::level::info;
     case log_level::warning:
@@ -233,7 +231,7 @@ void error_log::state::write(log_level level, std::string_view message,
                              std::initializer_list<log_field> fields) noexcept {
     const auto now = system_clock::now();
     const auto second = static_cast<std::uint32_t>(system_clock::to_time_t(now));
-    if (level != log_level::debug && !kinds_.admit(message, second)) {
+    if (!kinds_.admit(message, second)) {
         suppressed_.fetch_add(1, std::memory_order_relaxed);
         if (!any_suppressed_.load() && !any_suppressed_.exchange(true))
             wake_.wake(); // to say so in a second

@@ -73,7 +73,7 @@ keep_alive = "0s"
 access = "logs/access.log"
 format = "json"
 error = "off"
-level = "debug"
+level = "error"
 [status]
 address = "127.0.0.1:8081"
 hosts = ["status.example.org"]

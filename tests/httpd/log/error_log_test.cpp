@@ -66,8 +66,8 @@ TEST_F(error_log_test, a_line_has_a_time_a_level_a_message_and_fields) {
 }
 
 TEST_F(error_log_test, each_level_has_a_name_and_lower_ones_are_not_written) {
-    auto& log = open({.level = log_level::debug});
-    const auto all = {log_level::debug, log_level::info, log_level::warning, log_level::error};
+    auto& log = open({.level = log_level::info});
+    const auto all = {log_level::info, log_level::warning, log_level::error};
     for (const auto each : all)
         log.write(each, "it");
     ASSERT_TRUE(log.configure(path_, log_level::warning));
@@ -77,7 +77,7 @@ TEST_F(error_log_test, each_level_has_a_name_and_lower_ones_are_not_written) {
     EXPECT_TRUE(log.is_enabled(log_level::warning));
     close();
 
-    EXPECT_EQ(messages(), (std::vector<std::string>{"debug it", "info it", "warning it", "error it",
+    EXPECT_EQ(messages(), (std::vector<std::string>{"info it", "warning it", "error it",
                                                     "warning it", "error it"}));
 }
 
