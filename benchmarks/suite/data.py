@@ -74,15 +74,17 @@ class Data:
         return subject != base and self.verdict(key, subject, base) in ("tie", "unknown")
 
 
-def newest(parent):
-    """The file of the latest complete run in `parent`; None when there is none."""
+def newest(parent, scenario):
+    """The file of the latest run of `scenario` in `parent` that was not interrupted; None when there is none."""
     found = []
     for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else []:
         try:
             with open(os.path.join(parent, name)) as file:
-                meta = json.load(file)["meta"]
+                run = json.load(file)
+            meta = run["meta"]
+            has_it = any(case["scenario"] == scenario for case in run["cases"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if meta.get("complete"):
+        if meta.get("complete") and has_it:
             found.append((meta["began"], name))
     return os.path.join(parent, max(found)[1]) if found else None

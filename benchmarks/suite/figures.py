@@ -7,7 +7,7 @@
     python3 scripts/generate_perf_figures.py --tls                # the tables of TLS only; also --http, --web, --web-ab
     python3 scripts/generate_perf_figures.py --counts             # performance-counts.md: strace, callgrind
 
-Takes the latest complete run in docs/development/perf-data; --data FILE takes that one. Needs matplotlib
+Takes the latest run in docs/development/perf-data that has the figures; --data FILE takes that one. Needs matplotlib
 (Debian, Ubuntu: python3-matplotlib, for /usr/bin/python3). The same data give the same bytes.
 """
 
@@ -187,7 +187,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="generate_perf_figures.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FILE", help="a saved run (default: the latest complete one)")
+    parser.add_argument("--data", metavar="FILE", help="a saved run (default: the latest one that has the figures)")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "figures"))
     parser.add_argument("--all", action="store_true", help="draw more than the README shows")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
@@ -199,7 +199,8 @@ def main():
     parser.add_argument("--update", metavar="FILE", help="write the tables between their marks in FILE")
     given = parser.parse_args()
 
-    file = given.data or newest(DATA)
+    first = {None: "async_tcp_echo", "tls": "tls_echo", "http": "http_answers", "web": "web_answers", "web-ab": "web_ab"}
+    file = given.data or newest(DATA, first[given.component])
     if not file:
         sys.exit("there is no complete run: run scripts/run_perf_suite.sh, or use --data")
     try:

@@ -73,7 +73,7 @@ class SavedTest(unittest.TestCase):
         self.assertEqual([saved.rounded(each) for each in (1234.5678, 5.0, None, 7)], [1234.57, 5, None, 7])
 
     def test_a_published_run_is_small_and_says_what_it_depends_on(self):
-        newest = data.newest(os.path.join(ROOT, "docs", "development", "perf-data"))
+        newest = data.newest(os.path.join(ROOT, "docs", "development", "perf-data"), "async_tcp_echo")
         self.assertLess(os.path.getsize(newest), 200_000)
         self.assertLessEqual({"date", "commit", "processor", "kernel", "compiler"}, data.Data(newest).meta.keys())
 
@@ -169,13 +169,14 @@ class TablesTest(unittest.TestCase):
         self.assertIn("| echo, 64B, 1 | recv | send | brk | all |", text)
         self.assertIn("| libsimplenet, epoll, `receive()` | 2.00 | 1.00 |  | 3.00 |", text)
 
-    def test_the_newest_is_the_latest_complete_one(self):
-        self.assertIsNone(data.newest(self.place))
+    def test_the_newest_is_the_latest_complete_one_of_the_scenario(self):
+        self.assertIsNone(data.newest(self.place, "async_tcp_echo"))
         self.write("z-early", began="2026-01-02T03:04:05+00:00")
         self.write("a-late", began="2026-01-02T13:04:05+00:00")
         self.write("b-partial", began="2026-01-03T13:04:05+00:00", complete=False)
         os.makedirs(os.path.join(self.place, "empty"))
-        self.assertEqual(data.newest(self.place), os.path.join(self.place, "a-late.json"))
+        self.assertEqual(data.newest(self.place, "async_tcp_echo"), os.path.join(self.place, "a-late.json"))
+        self.assertIsNone(data.newest(self.place, "web_ab"))
 
     def test_tables_replace_the_text_between_the_marks(self):
         before = f"# A\n\n{tables.BEGIN}\nold\n{tables.END}\n\nend\n"
@@ -186,10 +187,13 @@ class TablesTest(unittest.TestCase):
             tables.update("# A\n", "new\n")
 
     def test_the_readme_has_a_place_for_them(self):
-        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-            text = file.read()
-        tables.update(text, "")
-        tables.update(text, "", tables.component_marks("tls"))
+        def read(name):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                return file.read()
+
+        tables.update(read("README.md"), "")
+        for name, page in tables.COMPONENTS.items():
+            tables.update(read(page), "", tables.component_marks(name))
 
 
 if __name__ == "__main__":
